@@ -8,6 +8,7 @@ from edgebox.domain.errors import ConfigError
 from edgebox.domain.model_family import FamilyName
 from edgebox.domain.pipelines import Pipeline, PipelineName, PipelineStage, StageName
 from edgebox.inference.family import Family
+from edgebox.inference.zoo import bundled_folders
 
 
 def make_pipelines(
@@ -44,15 +45,22 @@ def _of_models(
     """Yield why no model of this box can be a stage: key, colon, reason."""
     family = families.get(stage.family)
     if family is None:
+        # Bundled ones are served once a pipeline names them.
+        there = dict.fromkeys((*families, *(folder.name for folder in bundled_folders())))
         yield (
             f'family: there is no model family "{stage.family}" that can be served'
-            f"{nearest(stage.family, families)}"
+            f"{nearest(stage.family, there)}"
         )
     elif (later := pipeline.next_stages(stage.name)) and family.task != "detect":
         names = " and ".join(f'"{each.name}"' for each in later)
         yield (
             f'family: "{family.name}" finds no objects (its task is {family.task}), so {names} '
             "cannot come after it; use a detector here"
+        )
+    elif not stage.after and family.task != "detect":
+        yield (
+            f'family: "{family.name}" finds no objects (its task is {family.task}), but the first '
+            "stage must; use a detector here, and this family in a stage after it"
         )
     if family is not None and stage.variant is not None:
         offered = [variant.name for variant in family.offered]

@@ -64,7 +64,7 @@ class StageParameters:
         high=1,
     )
     crops_max: int = key(
-        _STAGE.crops_max, "Objects given to it per answer of a stage before", low=1, high=CROPS_MAX
+        _STAGE.crops_max, "Objects of one frame that are given to it", low=1, high=CROPS_MAX
     )
     order: str = key(
         str(_STAGE.order),

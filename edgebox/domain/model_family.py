@@ -28,6 +28,23 @@ class Variant:
     height_px: int
     accuracy: float
     """The value that the planner maximises, in [0, 1]: measured here, else the manifest's."""
+    accuracy_by_side: tuple[tuple[float, float], ...] = ()
+    """Of a model that looks at crops: (side, accuracy) with rising sides. The side is the square
+    root of the object's area, in px of the picture that the crop is cut from; empty: not known."""
+
+    def accuracy_at(self, side_px: float) -> float:
+        """Return the accuracy on an object of a side: linear between the known sides.
+
+        Beyond the first and the last of them it is theirs; if none is known it is `accuracy`.
+        """
+        known = self.accuracy_by_side
+        at = bisect_left(known, (side_px,))
+        if not known:
+            return self.accuracy
+        if at == 0 or at == len(known):
+            return known[min(at, len(known) - 1)][1]
+        (left_px, low), (right_px, high) = known[at - 1], known[at]
+        return low + (high - low) * (side_px - left_px) / (right_px - left_px)
 
     @property
     def pixels(self) -> int:

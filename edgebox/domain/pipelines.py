@@ -48,7 +48,7 @@ class PipelineStage:
     margin: float = 0.1
     """Added to the crop at each side, as a share of the object's own side."""
     crops_max: int = 16
-    """Objects taken of each answer of an earlier stage."""
+    """Objects taken of one frame, in all answers of earlier stages together."""
     order: CropOrder = CropOrder.SCORE
     """Which objects are taken where there are more."""
     variant: VariantName | None = None

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, Variant, VariantName
+from edgebox.domain.pipelines import StageName
 from edgebox.domain.requests import Camera, CameraId, LinkState
 
 
@@ -82,6 +83,9 @@ class Assignment:
     reason: str
     limit: Limit | None = None
     """The constraint that excludes a larger option; None: there is none, or only a waiting time."""
+    later: tuple[tuple[StageName, VariantName], ...] = ()
+    """The largest variant that crops run on, for the later stages of its pipeline that are planned;
+    the others have the largest of their stage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +135,31 @@ class UplinkShare:
 
 
 @dataclass(frozen=True, slots=True)
+class LaterVariant:
+    """A variant that crops of a camera may run on."""
+
+    variant: Variant
+    share_per_hz: float
+    """The share of all executors' time that the crops of one frame a second take."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaterStage:
+    """What is known of a camera's crops for one later stage of its pipeline."""
+
+    name: StageName
+    crops: float
+    """The mean number of crops of a frame, above 0."""
+    sides: tuple[float, ...]
+    """Quantiles of equal weight of the objects' sides, at least one: the square root of an object's
+    area, as a share of that of its picture."""
+    variants: tuple[LaterVariant, ...]
+    """Those to choose from, from the smallest up, at least one; the last is the stage's largest."""
+    current: VariantName
+    """The largest variant that its crops run on now."""
+
+
+@dataclass(frozen=True, slots=True)
 class CameraSnapshot:
     """The input of planning for one camera."""
 
@@ -146,6 +175,10 @@ class CameraSnapshot:
     """Its part of a shared uplink, once that is planned; None: the uplink is its own."""
     later_ns: int = 0
     """What the later stages of its pipeline need of each frame's time."""
+    later: tuple[LaterStage, ...] = ()
+    """The later stages of its pipeline whose crops are known."""
+    later_rate_hz: float = 0.0
+    """The rate of the frames that have crops, those with their first stage at the camera too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
+from edgebox.domain.accuracy_by_side import read_accuracy_by_side
 from edgebox.domain.errors import ModelError
 from edgebox.domain.field_reader import FieldReader, Notation, dotted
 from edgebox.domain.model_family import AccuracyReport, FamilyName, Variant, VariantName
@@ -43,8 +44,8 @@ _INPUT_KEYS = {
 }  # fmt: skip
 _IMPORT_KEYS = {"layout", "sources", "remarks"}
 _VARIANT_KEYS = {
-    "name", "width_px", "height_px", "accuracy", "accuracy_assumed", "map50", "map75",
-    "file", "sha256",
+    "name", "width_px", "height_px", "accuracy", "accuracy_assumed", "accuracy_by_side",
+    "map50", "map75", "file", "sha256",
 }  # fmt: skip
 FITS: Mapping[str, Fit] = {
     "letterbox_top_left": "top_left",
@@ -430,6 +431,7 @@ def _read_variants(
             width_px=table.integer("width_px", 1, _SIDE_MAX_PX),
             height_px=table.integer("height_px", 1, _SIDE_MAX_PX),
             accuracy=table.number("accuracy", 0.0, 1.0),
+            accuracy_by_side=read_accuracy_by_side(table),
         )
         for key, side_px in (("width_px", variant.width_px), ("height_px", variant.height_px)):
             if side_px % multiple_px:

@@ -16,8 +16,6 @@ from edgebox.domain.requests import StagePlacement
 
 MARGIN_NS = 20_000_000
 """The camera runs the first stage only if its answer is expected earlier by this."""
-FIRST_BYTES = 4_000
-"""Size of a message with boxes and crops before one was sent: four crops of vehicles."""
 KEPT = 20
 """Measurements kept of each kind."""
 FRESH_NS = 10_000_000_000
@@ -83,8 +81,9 @@ def place(
 class PlacementCosts:
     """What a camera has learned of the costs of its frames.
 
-    A quantile of the last ones is what is expected. A box that was not heard of for `FRESH_NS` is
-    taken for free, so that one that was busy is tried again.
+    A quantile of the last ones is what is expected. What was not measured is taken for free, so
+    that it is tried: a message with boxes and crops before the first one was sent, and a box that
+    was not heard of for `FRESH_NS`, because it may be less busy now.
     """
 
     def __init__(self, mode: PlacementMode, detect_ns: int) -> None:
@@ -129,7 +128,7 @@ class PlacementCosts:
             picture_bytes=picture_bytes,
             encode_ns=_quantile(self._encode_ns, quantile),
             box_ns=box_ns,
-            detections_bytes=_quantile(self._sizes, quantile) or FIRST_BYTES,
+            detections_bytes=_quantile(self._sizes, quantile),
             detect_ns=_quantile(self._detect_ns, quantile),
             # While nothing is known of the later stages, they take as long as all of them.
             later_ns=later_ns if self._later_ns else box_ns,

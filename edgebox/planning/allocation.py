@@ -57,7 +57,7 @@ class Allocation(ABC):
     @property
     def accuracy_rate(self) -> float:
         """Accuracy times rate, over all cameras (Jellyfish, Eq. 2)."""
-        return sum(option.variant.accuracy * option.rate_hz for option in self.chosen)
+        return sum(option.accuracy * option.rate_hz for option in self.chosen)
 
     @property
     def served(self) -> int:
@@ -113,7 +113,7 @@ def option_value(camera: CameraOptions, option: Option, stay_bonus: float) -> fl
     """Return accuracy times rate of an option, `stay_bonus` times that of the variant in force."""
     current = camera.snapshot.current
     stays = current is not None and current.variant == option.variant.name
-    return option.variant.accuracy * option.rate_hz * (stay_bonus if stays else 1.0)
+    return option.accuracy * option.rate_hz * (stay_bonus if stays else 1.0)
 
 
 def window_ns(cameras: Iterable[CameraOptions]) -> int:

@@ -39,6 +39,10 @@ class Expected:
             self.promised + other.promised, self.service + other.service, self.value + other.value
         )
 
+    def scaled(self, share: float) -> "Expected":
+        """Return what remains if only a share of the frames is answered."""
+        return Expected(share * self.promised, share * self.service, share * self.value)
+
     def exceeds(self, other: "Expected") -> bool:
         """Say whether this is better: by service first, then by value, as always.
 

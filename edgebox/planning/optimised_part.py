@@ -3,10 +3,12 @@
 Cameras of a site divide their uplink first (`uplinks`). What has no executor in common is planned
 by itself (`disjoint`). Applications that take longer or shorter than the profiles say get variants
 of their own (`by_application`). Then all cameras of a part are optimised together (`optimisation`),
-for the quantile of the batches' times that brings most (`on_time`).
+for the quantile of the batches' times that brings most (`on_time`), and at the price of the later
+stages' time that is worth most (`later_stages`).
 """
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from edgebox.domain.model_family import ExecutorId, FamilyName
@@ -15,6 +17,7 @@ from edgebox.domain.requests import CameraId
 from edgebox.planning.allocation import Allocation
 from edgebox.planning.by_application import ByApplication, by_application
 from edgebox.planning.disjoint import part_of, parts
+from edgebox.planning.later_stages import later_share, priced
 from edgebox.planning.on_time import Expected, expected, lower_quantiles, slowest_profiles
 from edgebox.planning.optimisation import optimise
 from edgebox.planning.planner_parameters import PlanningParameters
@@ -83,7 +86,7 @@ def optimised_parts(
         parameters: the tunables.
         family: only the part that runs it is wanted; None: all are.
     """
-    parameters = parameters.beside(snapshot.later_share)
+    parameters = _at_best_price(snapshot, iterations_max, parameters)
     found = _at_one_quantile(snapshot, iterations_max, parameters, family)
     for lower in lower_quantiles(snapshot, parameters):
         others = _at_one_quantile(snapshot, iterations_max, lower, family)
@@ -95,6 +98,66 @@ def optimised_parts(
                 for one, other in zip(found, others, strict=True)
             ]
     return found
+
+
+def later_share_of(snapshot: PlanningSnapshot, of: Parts) -> float:
+    """Return the share of the executors' time that the later stages take in some parts."""
+    chosen = (
+        (camera.snapshot, option.later)
+        for _, part in of
+        if part is not None
+        for camera, option in zip(part.allocation.cameras, part.allocation.chosen, strict=True)
+    )
+    return later_share(snapshot, chosen)
+
+
+def _at_best_price(
+    snapshot: PlanningSnapshot, iterations_max: int, parameters: PlanningParameters
+) -> PlanningParameters:
+    """Return the parameters with the price of the later stages' time that is worth most.
+
+    What is in force stays unless another price serves more frames, or is worth more by
+    `hysteresis_ratio`.
+    """
+    candidates = priced(snapshot, parameters)
+    if len(candidates) == 1:
+        return candidates[0]
+
+    def worth(candidate: PlanningParameters) -> Expected:
+        found = _at_one_quantile(snapshot, iterations_max, candidate, None)
+        if candidate is candidates[0] and _has_all(found):
+            return Expected(math.inf, math.inf, math.inf)
+        used = max((part.allocation.utilisation for _, part in found if part), default=0.0)
+        taken = later_share_of(snapshot, found) + used
+        # Frames that find no time are refused.
+        share = min(1.0, parameters.utilisation_slow / max(taken, 1e-9))
+        return _expected(found, candidate).scaled(share)
+
+    best, *others, kept = candidates
+    best_worth = worth(best)
+    if math.isinf(best_worth.value):
+        return best
+    for other in others:
+        if (other_worth := worth(other)).exceeds(best_worth):
+            best, best_worth = other, other_worth
+    kept_worth = worth(kept)
+    more = replace(kept_worth, value=parameters.hysteresis_ratio * kept_worth.value)
+    return best if best_worth.exceeds(more) else kept
+
+
+def _has_all(found: Parts) -> bool:
+    """Say whether every camera has the best of its options at its full rate."""
+    return all(
+        part is not None
+        and all(
+            of.served
+            and option.rate_hz >= of.snapshot.camera.rate_hz
+            and option.variant == of.ladder[-1].variant
+            for of, option in zip(part.allocation.cameras, part.allocation.chosen, strict=True)
+        )
+        and part.allocation.utilisation <= part.parameters.utilisation_max
+        for _, part in found
+    )
 
 
 def _at_one_quantile(

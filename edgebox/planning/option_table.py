@@ -61,14 +61,14 @@ def option_table(cameras: Sequence[CameraOptions], stay_bonus: float) -> OptionT
     starts = np.cumsum(counts) - counts
     rows = np.repeat(np.arange(len(cameras)), counts)
     flat = [
-        (column[c.served][o.variant.name], o.rate_hz, o.budget.compute_ns)
+        (column[c.served][o.variant.name], o.rate_hz, o.budget.compute_ns, o.accuracy)
         for c in cameras
         for o in c.options
     ]
     columns = np.array([each[0] for each in flat])
     rate_hz = np.array([each[1] for each in flat])
     compute_ns = np.array([each[2] for each in flat], np.float64)
-    value = np.array([each.accuracy for each in variants])[columns] * rate_hz
+    value = np.array([each[3] for each in flat]) * rate_hz
     current = [
         -1 if (now := c.snapshot.current) is None else column[c.served].get(now.variant, -1)
         for c in cameras

@@ -7,7 +7,7 @@ now, all must hold with a margin, so that advice does not flap.
 """
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from edgebox.domain.plans import CameraSnapshot, PlanningSnapshot
 from edgebox.domain.requests import Camera
 from edgebox.planning.budgets import Budget, CameraBudgets, picture_pixels, transmission_ns
 from edgebox.planning.capacity import BatchTimes
+from edgebox.planning.later_stages import NO_LATER, LaterChoice, later_choice
 from edgebox.planning.planner_parameters import PlanningParameters
 
 
@@ -30,6 +31,13 @@ class Option(NamedTuple):
     reserve_ns: int | None = None
     """With an executor to itself: what is kept for a link that may be slower than believed; None:
     the executor is shared."""
+    later: LaterChoice = NO_LATER
+    """What the later stages of the camera's pipeline run on."""
+
+    @property
+    def accuracy(self) -> float:
+        """The variant's accuracy times that of the later stages on crops of its pictures."""
+        return self.variant.accuracy * self.later.accuracy
 
     @property
     def dedicated(self) -> bool:
@@ -204,12 +212,13 @@ def _options_of(
     """Find what a camera could be given of its family's variants, from the smallest up."""
     asked, link, share = camera.camera, camera.link, camera.share
     budgets = CameraBudgets(asked, link, snapshot.fixed_of(camera), parameters, share)
-    smallest, *rest = _options(camera, (of.smallest, *of.rungs), budgets, dedicated=dedicated)
+    rungs, price = (of.smallest, *of.rungs), parameters.later_price
+    smallest, *rest = _options(camera, rungs, budgets, price, dedicated=dedicated)
     # Best effort is what is left when its least rate is out of reach: only the box's counts then.
     box_least_hz = min(parameters.rate_min_hz, asked.rate_hz)
     smallest = smallest._replace(rate_hz=_reduced(camera, smallest, box_least_hz))
     least_hz = least_rate(asked, parameters)
-    ladder = tuple(rest)
+    ladder = _rising(rest) if camera.later else tuple(rest)
     current_px = current_pixels(camera, of.family)
     held = current_px is not None and is_held(camera, snapshot.taken_ns, parameters)
     options = [option for option in ladder if _carried(option, option.budget, asked.rate_hz)]
@@ -283,18 +292,38 @@ def option_of(
 ) -> Option:
     """Return what one loaded variant would be for a camera, sensible or not."""
     budgets = CameraBudgets(camera.camera, camera.link, fixed_ns, parameters, camera.share)
-    return _options(camera, (_rung(camera, variant, timing),), budgets, dedicated=dedicated)[0]
+    rungs, price = (_rung(camera, variant, timing),), parameters.later_price
+    return _options(camera, rungs, budgets, price, dedicated=dedicated)[0]
+
+
+def _rising(options: Iterable[Option]) -> tuple[Option, ...]:
+    """Return options without those that are larger but no better, later stages included."""
+    rising: list[Option] = []
+    for option in options:
+        if not rising or option.accuracy > rising[-1].accuracy:
+            rising.append(option)
+    return tuple(rising)
 
 
 def _options(
-    camera: CameraSnapshot, rungs: Sequence[_Rung], budgets: CameraBudgets, *, dedicated: bool
+    camera: CameraSnapshot,
+    rungs: Sequence[_Rung],
+    budgets: CameraBudgets,
+    later_price: float | None,
+    *,
+    dedicated: bool,
 ) -> list[Option]:
     rate_hz, reserve_ns = camera.camera.rate_hz, None
     found = []
     for rung, of in zip(rungs, budgets.of_pictures([r.picture_px for r in rungs]), strict=True):
         if dedicated:
             reserve_ns = _reserve_ns(camera, of, rung.single_ns)
-        found.append(Option(rung.variant, of, rung.single_ns, rate_hz, reserve_ns))
+        option = Option(rung.variant, of, rung.single_ns, rate_hz, reserve_ns)
+        if camera.later:
+            accuracy = rung.variant.accuracy
+            later = later_choice(camera.later, rung.picture_px, accuracy, later_price)
+            option = option._replace(later=later)
+        found.append(option)
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from edgebox.domain.plans import Assignment, Plan, PlanningSnapshot
 from edgebox.planning.disjoint import together
-from edgebox.planning.optimised_part import OptimisedPart, optimised_parts
+from edgebox.planning.optimised_part import OptimisedPart, later_share_of, optimised_parts
 from edgebox.planning.planner_parameters import PlanningParameters
 
 DEFAULTS = PlanningParameters()
@@ -38,12 +38,13 @@ def plan(
     Returns:
         An assignment for each camera whose family has a loaded variant.
     """
+    parts = optimised_parts(snapshot, iterations_max, parameters)
     planned = [
         (part, Plan(snapshot.taken_ns) if found is None else _plan_of(found))
-        for part, found in optimised_parts(snapshot, iterations_max, parameters)
+        for part, found in parts
     ]
     found = planned[0][1] if len(planned) == 1 else together(snapshot, planned)
-    return replace(found, utilisation=found.utilisation + snapshot.later_share)
+    return replace(found, utilisation=found.utilisation + later_share_of(snapshot, parts))
 
 
 def _plan_of(part: OptimisedPart) -> Plan:
@@ -62,6 +63,7 @@ def _plan_of(part: OptimisedPart) -> Plan:
             served=of.served,
             reason=why.text,
             limit=why.limit,
+            later=option.later.variants,
         )
     prices = reasons.prices(limits)
     by_app = Plan(taken_ns, assignments, found.utilisation, found.groups, prices)

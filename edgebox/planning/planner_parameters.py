@@ -49,6 +49,9 @@ class PlanningParameters:
     1.5 Mbit/s. A slow link would else lose its first frames, a fast one is soon known."""
     quality: int = 85
     """JPEG quality that every camera is told to use."""
+    later_price: float | None = 0.0
+    """Accuracy times rate that all of the executors' time costs the later stages of pipelines;
+    None: they keep their variants. Planning sets it (`later_stages.priced`)."""
 
     def beside(self, later_share: float) -> "PlanningParameters":
         """Return what is left of the limits beside the later stages of pipelines.

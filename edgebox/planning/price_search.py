@@ -207,7 +207,7 @@ def _filled(
         if at + 1 >= len(of.options):
             return None
         has = of.options[at]
-        return -by(has, of.options[at + 1]), has.variant.accuracy, camera
+        return -by(has, of.options[at + 1]), has.accuracy, camera
 
     heap = [e for camera in range(len(allocation.cameras)) if (e := entry(camera)) is not None]
     heapify(heap)
@@ -239,9 +239,9 @@ def _filled(
 
 def _gain_per_ns(low: Option, high: Option) -> float:
     """Return the accuracy that a step brings per nanosecond; the rate cancels out."""
-    return (high.variant.accuracy - low.variant.accuracy) / max(1, high.single_ns - low.single_ns)
+    return (high.accuracy - low.accuracy) / max(1, high.single_ns - low.single_ns)
 
 
 def _gain(low: Option, high: Option) -> float:
     """Return the accuracy times rate that a step brings."""
-    return high.variant.accuracy * high.rate_hz - low.variant.accuracy * low.rate_hz
+    return high.accuracy * high.rate_hz - low.accuracy * low.rate_hz

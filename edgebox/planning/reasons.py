@@ -278,7 +278,7 @@ class Reasons:
             size += f" at {of.least_hz:g} Hz, the least that is of use,"
             least_camera = replace(of.snapshot.camera, rate_hz=of.least_hz)
             of = replace(of, snapshot=replace(of.snapshot, camera=least_camera))
-        gain = least.variant.accuracy * of.snapshot.camera.rate_hz
+        gain = least.accuracy * of.snapshot.camera.rate_hz
         if least.fits and least.budget.rate_hz >= of.least_hz:
             lifted_by = f"a later deadline of {camera.id}, or one more executor"
             waits = Limit(Resource.WAITING, float(least.single_ns), gain, lifted_by)

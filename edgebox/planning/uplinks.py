@@ -221,7 +221,7 @@ class _Site:
     def _value(self, at: Sequence[int]) -> float:
         """Return accuracy times rate."""
         return sum(
-            m.options[n].variant.accuracy * hz
+            m.options[n].accuracy * hz
             for m, n, hz in zip(self._members, at, self._rates_hz, strict=True)
         )
 
@@ -234,7 +234,7 @@ class _Site:
             if self._hopeless[member] or at[member] >= most[member]:
                 return None
             low, high = of.options[at[member]], of.options[at[member] + 1]
-            gained = (high.variant.accuracy - low.variant.accuracy) * self._rates_hz[member]
+            gained = (high.accuracy - low.accuracy) * self._rates_hz[member]
             return -gained / max(1.0, high.budget.frame_bits - low.budget.frame_bits), member
 
         heap = [each for member in range(len(at)) if (each := entry(member)) is not None]

@@ -50,7 +50,9 @@ class CropCutter:
             assert root.pipeline is not None
             before = root.pipeline.stage(of_stage) or root.pipeline.first
             labels = self._labels.get(before.family, ())
-            rows = taken(stage, found, boxes, labels, root.picture.shape)
+            left = stage.crops_max - root.crops_of_stages[stage.name]
+            rows = taken(stage, found, boxes, labels, root.picture.shape)[:left]
+            root.crops_of_stages[stage.name] += len(rows)
             out += (self._crop(frame, stage, boxes[row], int(row), now_ns) for row in rows)
         frame.crops += out
         return out

@@ -1,5 +1,6 @@
 """Frames in the runtime, from arrival to result. The core knows them by number only."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -189,6 +190,8 @@ class PendingFrame:
     it, pixel by pixel."""
     crops: list["PendingFrame"] = field(default_factory=list)
     """What was cut from it."""
+    crops_of_stages: Counter[StageName] = field(default_factory=Counter)
+    """Of a frame: how many crops each stage was given of all of it."""
     found: Detections | None = None
     """What its batch found, in px of the camera's own picture; None: not known yet."""
     refused: DropReason | None = None

@@ -15,10 +15,12 @@ from edgebox.domain.plans import Advice, Assignment, CameraSnapshot, Plan, Plann
 from edgebox.domain.requests import Camera, CameraId, LinkState, SiteId
 from edgebox.scheduling.affinity import ExecutorAffinity
 from edgebox.scheduling.calibration import RecentValues
+from edgebox.scheduling.crop_sides import CropSides
 from edgebox.scheduling.events import Advise, ComputePlan
 from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.fan_out import FanOut
 from edgebox.scheduling.ladders import Ladders, first_variant
+from edgebox.scheduling.later_stages import later_stages
 from edgebox.scheduling.ledger import LiveRequest, RunningBatch
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 
@@ -86,6 +88,8 @@ class Adaptation:
     ) -> None:
         self._parameters = parameters
         self._fan_out = fan_out
+        self.crop_sides = CropSides()
+        """How large the objects are that each stage of a camera's pipeline is given."""
         self._ladders = ladders
         self._affinity = affinity
         self._latencies = times.latencies
@@ -116,6 +120,9 @@ class Adaptation:
         for.
         """
         connected = self.cameras[camera.id]
+        if connected.camera.pipeline != camera.pipeline:
+            self._fan_out.forget(camera.id)
+            self.crop_sides.forget(camera.id)
         connected.camera = (
             camera  # a plan computed from the old settings no longer applies to this camera
         )
@@ -132,6 +139,7 @@ class Adaptation:
     def close(self, camera: CameraId) -> None:
         """Remove a camera."""
         del self.cameras[camera]
+        self.crop_sides.forget(camera)
         self._wanted = True
 
     @property
@@ -238,6 +246,7 @@ class Adaptation:
             if (wanted := self._ladders.named(given.variant)) is None:
                 continue
             connected.wanted = given.variant
+            self._fan_out.planned(camera, dict(given.later))
             variant = self._ladders.stand_in(wanted) or wanted
             whole = self._whole(given, connected.camera)
             assignment = whole if variant == wanted else _substitute(whole, variant)
@@ -310,6 +319,8 @@ class Adaptation:
                     c.lowered_ns,
                     c.overrun_ns,
                     later_ns=self._fan_out.after_first_ns(c.camera),
+                    later=later_stages(c.camera, self._ladders, self._fan_out, self.crop_sides),
+                    later_rate_hz=_rate_hz(c),
                 )
                 for c in self.cameras.values()
             ),
@@ -332,9 +343,7 @@ class Adaptation:
         )
 
     def _later_share(self, connected: ConnectedCamera) -> float:
-        camera, given = connected.camera, connected.assignment
-        rate_hz = camera.rate_hz if given is None else given.rate_hz
-        return self._fan_out.share(camera, rate_hz)
+        return self._fan_out.share(connected.camera, _rate_hz(connected))
 
     def _first_advice(self, connected: ConnectedCamera, now_ns: int) -> list[Advise]:
         camera = connected.camera
@@ -389,6 +398,12 @@ def two_digits(value: float) -> int:
     if value < 1:
         return 0
     return int(round(value, 1 - math.floor(math.log10(value))))
+
+
+def _rate_hz(connected: ConnectedCamera) -> float:
+    """Return the rate of all frames of a camera, as planned."""
+    given = connected.assignment
+    return connected.camera.rate_hz if given is None else given.rate_hz
 
 
 def _on_box(camera: Camera, share: float) -> Camera:

@@ -113,7 +113,7 @@ class Endings:
         out = [self._ledger.ending(live, batch, now_ns) for live in members]
         for live, ending in zip(members, out, strict=True):
             if isinstance(ending, Finish):
-                self._observe_crops(live.request, {})
+                self._observe_crops(live.request, live.pipeline, {})
         return out
 
     def detected(
@@ -133,7 +133,7 @@ class Endings:
         finish = self._ledger.detected(request, crops, pipeline, now_ns)
         if finish is None:
             return []
-        self._observe_crops(request, {})
+        self._observe_crops(request, pipeline, {})
         return [finish]
 
     def unwanted(self, crop: Request, reason: DropReason) -> Drop:
@@ -169,12 +169,16 @@ class Endings:
         return None if due_ns is None else due_ns - self.partial_early_ns
 
     def _end_frame(self, frame: JoinedFrame, now_ns: int) -> Finish:
-        self._observe_crops(frame.request, frame.crops)
+        self._observe_crops(frame.request, frame.pipeline, frame.crops)
         return self._ledger.end_frame(frame, now_ns)
 
-    def _observe_crops(self, request: Request, crops: Mapping[StageName, int]) -> None:
+    def _observe_crops(
+        self, request: Request, pipeline: Pipeline | None, crops: Mapping[StageName, int]
+    ) -> None:
+        """Learn from a frame, unless its camera has another pipeline by now."""
         connected = self._adaptation.cameras.get(request.camera)
-        if connected is not None and request.frame is None:
+        of_camera = None if connected is None else connected.camera.pipeline
+        if connected is not None and request.frame is None and of_camera == pipeline:
             self._fan_out.observe(connected.camera, crops)
 
     def depart(self, camera: CameraId) -> tuple[list[Drop], bool]:

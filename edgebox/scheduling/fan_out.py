@@ -33,6 +33,7 @@ class FanOut:
         self._ladders = ladders
         self._times = times
         self._crops: dict[CameraId, dict[StageName, RecentValues]] = {}
+        self._planned: dict[CameraId, Mapping[StageName, VariantName]] = {}
 
     def observe(self, camera: Camera, crops: Mapping[StageName, int]) -> None:
         """Note how many crops a frame had for each stage; a stage that is not listed had none."""
@@ -42,12 +43,18 @@ class FanOut:
         for stage in camera.pipeline.stages[1:]:
             recent = of.get(stage.name)
             if recent is None:
-                recent = of[stage.name] = RecentValues(FAN_OUT_WINDOW, 0)
+                # What its first frame showed is the best guess: none would be one too small.
+                recent = of[stage.name] = RecentValues(FAN_OUT_WINDOW, crops.get(stage.name, 0))
             recent.add(crops.get(stage.name, 0))
 
     def forget(self, camera: CameraId) -> None:
         """Forget a camera."""
         self._crops.pop(camera, None)
+        self._planned.pop(camera, None)
+
+    def planned(self, camera: CameraId, variants: Mapping[StageName, VariantName]) -> None:
+        """Set the variants that a plan gives a camera's later stages; others have their largest."""
+        self._planned[camera] = variants
 
     def crops(self, camera: CameraId, stage: StageName) -> float:
         """Return the high quantile of the crops of a frame for a stage."""
@@ -68,6 +75,18 @@ class FanOut:
         own = None if stage.variant is None else self._ladders.named(stage.variant)
         top = self._ladders.stand_in(own or ladder[-1]) if ladder else None
         return None if top is None else top.name
+
+    def variant_of(self, camera: Camera, stage: PipelineStage) -> VariantName | None:
+        """Return the largest variant that a camera's crops run on; None: none is loaded.
+
+        That is the planned one, if it is loaded and no larger than the stage's own.
+        """
+        top = self.top_variant(stage)
+        planned = self._planned.get(camera.id, {}).get(stage.name)
+        for variant in self._ladders.of(stage.family):
+            if variant.name in (planned, top):
+                return variant.name
+        return top
 
     def after_first_ns(self, camera: Camera) -> int:
         """Return the time that the stages after the first usually take."""
@@ -98,22 +117,33 @@ class FanOut:
         """
         if camera.pipeline is None:
             return 0.0
-        executors = self._times.latencies.batches_at_once
-        used_ns = 0.0
-        for stage in camera.pipeline.stages[1:]:
-            crops = self.mean_crops(camera.id, stage.name)
-            row = self._row(stage)
-            if row is not None and crops > 0:
-                at = bisect_left(row.sizes, min(ceil(crops), row.sizes[-1]))
-                used_ns += crops * row.median_ns[at] / min(crops, row.sizes[at])
-        return rate_hz * used_ns / 1e9 / executors
+        return rate_hz * sum(
+            self.share_per_hz(camera, stage, self.variant_of(camera, stage))
+            for stage in camera.pipeline.stages[1:]
+        )
 
-    def _row(self, stage: PipelineStage) -> Row | None:
-        variant = self.top_variant(stage)
+    def share_per_hz(
+        self, camera: Camera, stage: PipelineStage, variant: VariantName | None
+    ) -> float:
+        """Return the share of all executors' time that a stage takes for one frame a second.
+
+        Args:
+            camera: whose frames they are.
+            stage: one of its later stages.
+            variant: that its crops run on; None: none.
+        """
+        crops, row = self.mean_crops(camera.id, stage.name), self._row(variant)
+        if row is None or crops <= 0:
+            return 0.0
+        at = bisect_left(row.sizes, min(ceil(crops), row.sizes[-1]))
+        used_ns = crops * row.median_ns[at] / min(crops, row.sizes[at])
+        return used_ns / 1e9 / self._times.latencies.batches_at_once
+
+    def _row(self, variant: VariantName | None) -> Row | None:
         return None if variant is None else self._times.latencies.best(variant)
 
     def _stage_ns(self, camera: Camera, stage: PipelineStage) -> int:
-        row = self._row(stage)
+        row = self._row(self.variant_of(camera, stage))
         if row is None:
             return 0
         full, rest = divmod(round(self.crops(camera.id, stage.name)), row.sizes[-1])

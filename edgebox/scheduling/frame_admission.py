@@ -74,7 +74,7 @@ class FrameAdmission:
         pipeline = camera.pipeline
         if pipeline is None or len(pipeline.stages) == 1 or self._rule is FrameAdmissionRule.NONE:
             return False
-        own = dict(self._crops_of_frame(camera.id, pipeline))
+        own = dict(self._crops_of_frame(camera, pipeline))
         own[variant] = own.get(variant, 0.0) + 1
         took_ns = self._takes_ns(own)
         if took_ns <= 0:
@@ -99,15 +99,15 @@ class FrameAdmission:
         price: float = 0.5 ** ((now_ns - self._overloaded_ns) / PRICE_HALF_LIFE_NS)
         return 1 - price * (1 - self._density[camera] / max(self._density.values()))
 
-    def _crops_of_frame(self, camera: CameraId, pipeline: Pipeline) -> Work:
+    def _crops_of_frame(self, camera: Camera, pipeline: Pipeline) -> Work:
         """Return the crops that a frame is expected to bring."""
         out: Work = {}
         for stage in pipeline.stages[1:]:
-            variant = self._fan_out.top_variant(stage)
+            variant = self._fan_out.variant_of(camera, stage)
             if variant is not None:
-                crops = self._fan_out.mean_crops(camera, stage.name)
+                crops = self._fan_out.mean_crops(camera.id, stage.name)
                 out[variant] = out.get(variant, 0.0) + crops
-        self._crops[camera] = out
+        self._crops[camera.id] = out
         return out
 
     def _at_box(self) -> Work:

@@ -51,14 +51,14 @@ class Joins:
     def spawned(self, crops: Iterable[Request]) -> None:
         """Note crops; those of a frame that has ended belong to none."""
         for crop in crops:
-            frame = self._of(crop)
+            frame = self.of(crop)
             if frame is not None and crop.stage is not None:
                 frame.pending.add(crop.id)
                 frame.crops[crop.stage] += 1
 
     def ended(self, crop: Request, *, answered: bool) -> None:
         """Note that a crop has ended."""
-        frame = self._of(crop)
+        frame = self.of(crop)
         if frame is not None and crop.stage is not None:
             frame.pending.discard(crop.id)
             if not answered:
@@ -66,7 +66,7 @@ class Joins:
 
     def pipeline_of(self, crop: Request) -> Pipeline | None:
         """Return the pipeline of a crop's frame; None: that has ended."""
-        frame = self._of(crop)
+        frame = self.of(crop)
         return None if frame is None else frame.pipeline
 
     def complete(self) -> list[JoinedFrame]:
@@ -92,5 +92,6 @@ class Joins:
             self.close(frame.id)
         return gone
 
-    def _of(self, crop: Request) -> JoinedFrame | None:
+    def of(self, crop: Request) -> JoinedFrame | None:
+        """Return the frame of a crop; None: it has ended."""
         return None if crop.frame is None else self.frames.get(crop.frame)

@@ -8,7 +8,7 @@ too, if there is one.
 from collections.abc import Sequence
 
 from edgebox.domain.model_family import FamilyName, Variant, VariantName
-from edgebox.domain.pipelines import Pipeline
+from edgebox.domain.pipelines import Pipeline, PipelineStage
 from edgebox.domain.plans import Assignment
 from edgebox.domain.requests import Camera, DropReason, Request
 from edgebox.scheduling.adaptation import Adaptation, ConnectedCamera
@@ -90,7 +90,7 @@ class Admission:
         return DropReason.OVERLOAD if refused else variant
 
     def _choose_for_stage(self, request: Request, ready_ns: int) -> VariantName | DropReason:
-        """Return the largest variant of a crop's stage whose usual time fits.
+        """Return the largest variant of a crop's stage, up to the planned one, whose time fits.
 
         A crop runs on the stage's variant even if it is smaller than that, because crops of
         different sizes share batches then.
@@ -101,7 +101,7 @@ class Admission:
             return DropReason.QUEUE  # its frame has ended
         if self._is_lost(stage.family):
             return DropReason.FAILED
-        top, chosen = self._fan_out.top_variant(stage), None
+        top, chosen = self._largest_of(request, stage), None
         for variant in self._ladders.of(stage.family):
             known = self._times.expectations.single_request(variant.name, request.app)
             if known is not None and ready_ns + known.usual_ns <= request.deadline_ns:
@@ -112,6 +112,15 @@ class Admission:
             if variant.name == top:
                 break
         return DropReason.INFEASIBLE if chosen is None else chosen
+
+    def _largest_of(self, crop: Request, stage: PipelineStage) -> VariantName | None:
+        """Return the largest variant that a crop may run on, and learn how large its object is."""
+        connected, frame = self._adaptation.cameras.get(crop.camera), self._joins.of(crop)
+        if connected is None or frame is None or connected.camera.pipeline != frame.pipeline:
+            return self._fan_out.top_variant(stage)
+        if frame.batch is not None:  # crops that a camera cuts may be smaller than its picture's
+            self._adaptation.crop_sides.observe(frame.request, crop, stage)
+        return self._fan_out.variant_of(connected.camera, stage)
 
     def refuse_detected(
         self, event: FrameDetected, parameters: SchedulerParameters, now_ns: int
@@ -144,9 +153,11 @@ class Admission:
         have a partial answer would be dropped.
         """
         connected = self._adaptation.cameras.get(request.camera)
-        if connected is None or connected.camera.pipeline is None:
+        pipeline = self.pipeline_of(request) or self._joins.pipeline_of(request)
+        # Nothing is known of the later stages of a pipeline that its camera has no more.
+        if connected is None or pipeline is None or connected.camera.pipeline != pipeline:
             return request
-        stage = request.stage or connected.camera.pipeline.first.name
+        stage = request.stage or pipeline.first.name
         remaining_ns = self._fan_out.remaining_ns(connected.camera, stage)
         known = self._times.expectations.single_request(variant, request.app)
         usual_ns = 0 if known is None else round(known.usual_ns)

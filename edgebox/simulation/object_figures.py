@@ -28,6 +28,9 @@ def object_figures(report: Report, scenario: Scenario) -> dict[str, Any]:
     last = {camera: _last(spec.camera.pipeline) for camera, spec in specs.items()}
     on_time = partial = frames = 0
     answered = dict.fromkeys(specs, 0)
+    assert scenario.hardware is not None
+    accuracy = {variant.name: variant.accuracy for variant in scenario.hardware.variants}
+    right = 0.0
     for ended in report.ended:
         if ended.truly_captured_ns < scenario.warmup_ns:
             continue
@@ -37,10 +40,13 @@ def object_figures(report: Report, scenario: Scenario) -> dict[str, Any]:
             on_time += 1
             partial += 0 if ended.work.complete else 1
             answered[of] += sum(ended.work.answered[stage] for stage in last[of])
+            found = accuracy.get(ended.variant or VariantName(""), 0.0)
+            right += found * sum(ended.work.right.get(stage, 0.0) for stage in last[of])
     spent = report.spent
     all_ns = spent.complete_ns + spent.partial_ns + spent.wasted_ns
     return {
         "objects_per_s": round(sum(answered.values()) / counted_s, 2),
+        "objects_right_per_s": round(right / counted_s, 2),
         "objects_shown_per_s": round(sum(o for _, _, o in _frames(scenario)) / counted_s, 2),
         "objects_bound_per_s": round(objects_bound(scenario) / counted_s, 2),
         "cameras": {camera: round(number / counted_s, 2) for camera, number in answered.items()},

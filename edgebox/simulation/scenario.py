@@ -8,6 +8,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from edgebox.domain.accuracy_by_side import read_accuracy_by_side
 from edgebox.domain.field_reader import FieldReader
 from edgebox.domain.model_family import (
     QUANTILES,
@@ -23,7 +24,12 @@ from edgebox.link.bandwidth import SIZE_EXPONENT, EstimatorKind
 from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.scheduling.policies import POLICIES
 from edgebox.scheduling.scheduler_parameters import FrameAdmissionRule, SchedulerParameters
-from edgebox.simulation.scenario_pipelines import read_objects, read_pipeline_of, read_pipelines
+from edgebox.simulation.scenario_pipelines import (
+    read_object_sides,
+    read_objects,
+    read_pipeline_of,
+    read_pipelines,
+)
 from edgebox.simulation.scenario_traces import ReadFile, read_trace, read_trace_start_s
 from edgebox.simulation.senders import SenderKind
 from edgebox.simulation.shared_links import Queueing, SimulatedSite
@@ -261,6 +267,7 @@ def _variant(entry: FieldReader) -> Variant:
         width_px,
         entry.integer("height_px", 1, 65_536, width_px),
         entry.number("accuracy", 0, 1),
+        read_accuracy_by_side(entry),
     )
 
 
@@ -429,6 +436,7 @@ def _camera(entry: FieldReader, context: _Context) -> SimulatedCamera:
         site=of.site if of else None,
         address=entry.nonempty("address", "") if "address" in entry else "",
         objects=read_objects(entry, context.read),
+        object_sides=read_object_sides(entry),
     )
     if "leaves_s" in entry:
         leaves_ns = round(entry.number("leaves_s", 0, 86_400, above=True) * S)

@@ -87,3 +87,10 @@ def read_objects(entry: FieldReader, read: Callable[[str], str]) -> ObjectCounts
     video = entry.nonempty("objects_video") if "objects_video" in entry else None
     start_s = entry.number("objects_start_s", 0, 1e6, 0.0)
     return replace(parse_object_counts(read(file), file, video), start_ns=round(start_s * 1e9))
+
+
+def read_object_sides(entry: FieldReader) -> tuple[float, ...]:
+    """Return the sides of a camera's objects, as shares of the picture's; empty: not given."""
+    if "object_sides" not in entry:
+        return ()
+    return tuple(entry.numbers("object_sides", 0.001, 1))

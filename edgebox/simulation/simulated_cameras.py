@@ -97,6 +97,9 @@ class SimulatedCamera:
     """Its network address; empty: that of its site, or its own."""
     objects: ObjectCounts | None = None
     """What its pictures show, for the later stages of its pipeline; None: nothing."""
+    object_sides: tuple[float, ...] = ()
+    """The square roots of the objects' areas, as shares of that of their picture: the first object
+    of a picture has the first, and so on, from the beginning again. Empty: all crops are alike."""
 
     @property
     def from_address(self) -> str:

@@ -8,14 +8,16 @@ minimum sizes, scores and regions are not modelled.
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import sqrt
 
-from edgebox.domain.pipelines import Pipeline, StageName
+from edgebox.domain.model_family import Variant, VariantName
+from edgebox.domain.pipelines import Pipeline, PipelineStage, StageName
 from edgebox.domain.requests import CameraId, FrameId, Request, RequestId
 from edgebox.simulation.objects import ObjectCounts
 from edgebox.simulation.simulated_cameras import SimulatedCamera
 
 CROP_PX = 64
-"""The sides of all crops."""
+"""The sides of objects whose size is not given."""
 
 
 @dataclass(slots=True)
@@ -27,6 +29,8 @@ class FrameWork:
     crops: Counter[StageName]
     """How many crops each later stage takes: of the picture, and of crops."""
     answered: Counter[StageName] = field(default_factory=Counter)
+    right: dict[StageName, float] = field(default_factory=dict)
+    """How many of the answered crops are right, in expectation: the sum of their accuracies."""
     used_ns: float = 0.0
 
     @property
@@ -51,14 +55,20 @@ class SimulatedPipelines:
     """The frames of all cameras that are at the box, and their crops."""
 
     def __init__(
-        self, cameras: Sequence[SimulatedCamera], next_id: Callable[[], RequestId]
+        self,
+        cameras: Sequence[SimulatedCamera],
+        next_id: Callable[[], RequestId],
+        variants: Sequence[Variant] = (),
     ) -> None:
         """Begin without frames.
 
         Args:
             cameras: with their pipelines and objects.
             next_id: returns a number that no other request has.
+            variants: that crops may run on.
         """
+        self._variants = {variant.name: variant for variant in variants}
+        self._sides = {spec.camera.id: spec.object_sides for spec in cameras}
         self._pipelines: Mapping[CameraId, Pipeline | None] = {
             spec.camera.id: spec.camera.pipeline for spec in cameras
         }
@@ -68,6 +78,10 @@ class SimulatedPipelines:
         self._next_id = next_id
         self._frames: dict[FrameId, FrameWork] = {}
         self._crops: dict[RequestId, Request] = {}
+        self._sides_px: dict[RequestId, float] = {}
+        """Of the objects of crops."""
+        self._accuracy: dict[RequestId, float] = {}
+        """Of the variants that crops ran on."""
         self.spent = ExecutorTime()
 
     def arrived(self, frame: Request, captured_ns: int) -> None:
@@ -80,8 +94,13 @@ class SimulatedPipelines:
         """Return a crop; None: the request is a frame, or has ended."""
         return self._crops.get(request)
 
-    def ran(self, request: Request, share_ns: float, now_ns: int) -> list[Request]:
+    def ran(
+        self, request: Request, variant: VariantName, share_ns: float, now_ns: int
+    ) -> list[Request]:
         """Note the executor time of a batch's member; return the crops that it spawns."""
+        if request.frame is not None and variant in self._variants:
+            of_variant = self._variants[variant]
+            self._accuracy[request.id] = of_variant.accuracy_at(self._sides_px[request.id])
         frame = self._frames.get(request.frame or FrameId(request.id))
         if frame is None:
             self.spent.wasted_ns += share_ns
@@ -92,16 +111,26 @@ class SimulatedPipelines:
             return []
         of = request.stage or pipeline.first.name
         numbers = {
-            stage.name: frame.of_picture[stage.name] if request.stage is None else 1
+            stage: frame.of_picture[stage.name] if request.stage is None else 1
             for stage in pipeline.next_stages(of)
         }
         return [
-            self._spawn(request, stage, now_ns)
+            self._spawn(request, stage, self._side_px(request, at), now_ns)
             for stage, number in numbers.items()
-            for _ in range(number)
+            for at in range(number)
         ]
 
-    def _spawn(self, parent: Request, stage: StageName, now_ns: int) -> Request:
+    def _side_px(self, parent: Request, at: int) -> float:
+        """Return the side of an object of a frame, or of that which a crop shows."""
+        if parent.frame is not None:
+            return self._sides_px[parent.id]
+        sides = self._sides[parent.camera]
+        if not sides:
+            return CROP_PX
+        return sides[at % len(sides)] * sqrt(parent.width_px * parent.height_px)
+
+    def _spawn(self, parent: Request, stage: PipelineStage, side_px: float, now_ns: int) -> Request:
+        crop_px = max(1, round(side_px * (1 + 2 * stage.margin)))
         crop = Request(
             id=self._next_id(),
             camera=parent.camera,
@@ -109,14 +138,15 @@ class SimulatedPipelines:
             captured_ns=parent.captured_ns,
             arrival_ns=now_ns,
             deadline_ns=parent.deadline_ns,
-            width_px=CROP_PX,
-            height_px=CROP_PX,
+            width_px=crop_px,
+            height_px=crop_px,
             size_bytes=0,
             steps=parent.steps,
             frame=parent.frame or FrameId(parent.id),
-            stage=stage,
+            stage=stage.name,
         )
         self._crops[crop.id] = crop
+        self._sides_px[crop.id] = side_px
         return crop
 
     def crop_ended(self, request: RequestId, *, answered: bool) -> None:
@@ -125,8 +155,11 @@ class SimulatedPipelines:
         assert crop.frame is not None
         assert crop.stage is not None
         frame = self._frames.get(crop.frame)
+        right = self._accuracy.pop(request, 0.0)
+        del self._sides_px[request]
         if answered and frame is not None:
             frame.answered[crop.stage] += 1
+            frame.right[crop.stage] = frame.right.get(crop.stage, 0.0) + right
 
     def frame_ended(self, request: RequestId, *, on_time: bool) -> FrameWork:
         """Return what became of a frame's crops."""

@@ -182,7 +182,9 @@ class Simulator:
         self._due_ns: int | None = None
         self._wakeup_ns: int | None = None
         self._ends: dict[CameraId, CameraEnd] = {}
-        self._pipelines = SimulatedPipelines(cameras, lambda: RequestId(next(self._request_ids)))
+        self._pipelines = SimulatedPipelines(
+            cameras, lambda: RequestId(next(self._request_ids)), variants
+        )
         self.report.spent = self._pipelines.spent
         self._alive: dict[RequestId, tuple[Request, int]] = {}
         """With their true capture times."""
@@ -321,7 +323,7 @@ class Simulator:
         for member in infer.requests:
             request = self._pipelines.crop(member) or self._alive[member][0]
             share_ns = took_ns / len(infer.requests)
-            spawned += self._pipelines.ran(request, share_ns, self._now_ns)
+            spawned += self._pipelines.ran(request, infer.variant, share_ns, self._now_ns)
         self._handle(BatchCompleted(infer.executor, infer.batch, took_ns, tuple(spawned)))
 
     def _advise(self, advise: Advise) -> None:

@@ -41,6 +41,12 @@ class VehicleCrop:
     height_px: float  # of the box in the picture as sent
     answers: tuple[int, ...]  # for each attribute the index of the true label
 
+    @property
+    def side_px(self) -> float:
+        """The square root of the box's area in the picture as sent."""
+        left, top, right, bottom = self.box
+        return self.height_px * math.sqrt((right - left) / (bottom - top))
+
 
 def answers_of(item: SceneObject) -> tuple[int, int]:
     """Return the indices of a vehicle's type and colour."""

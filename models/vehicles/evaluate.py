@@ -27,6 +27,9 @@ from models.vehicles.network import ATTRIBUTES
 HEIGHT_MIN_PX, VISIBLE_MIN = 10.0, 0.5  # what is smaller or hidden more is not judged
 HEIGHTS_PX = (10, 14, 20, 32, 64, 10_000)
 """Limits of the ranges that are told apart, of the vehicle's height in the picture as sent."""
+SIDES_FROM_PX = (0, 12, 16, 24, 40, 72)
+"""Where the ranges begin for which the manifest has an accuracy, of the square root of the
+vehicle's area in the picture as sent."""
 BATCH = 16
 CHECK_SIDE_PX = 64
 _RUNS = 100
@@ -64,10 +67,31 @@ def judge(session: ort.InferenceSession, crops: Sequence[VehicleCrop], side_px: 
     heights = np.array([crop.height_px for crop in crops])
     ranges = np.digitize(heights, HEIGHTS_PX[1:-1])
     return Judged(
-        VariantScore(side_px, float(both.mean()), tuple(right.mean(axis=0).tolist())),
+        VariantScore(
+            side_px,
+            float(both.mean()),
+            tuple(right.mean(axis=0).tolist()),
+            by_side(np.array([crop.side_px for crop in crops]), both),
+        ),
         tuple(float(both[ranges == at].mean()) for at in range(len(HEIGHTS_PX) - 1)),
         _median_ms(session, 1, side_px),
         _median_ms(session, BATCH, side_px),
+    )
+
+
+def by_side(
+    sides_px: NDArray[np.float64], right: NDArray[np.bool_]
+) -> tuple[tuple[float, float], ...]:
+    """Return the mean side of each range of `SIDES_FROM_PX`, and the share of right answers there.
+
+    Args:
+        sides_px: (n,), the square root of each object's area in the picture as sent.
+        right: (n,), whether its answer is right.
+    """
+    ranges = np.digitize(sides_px, SIDES_FROM_PX[1:])
+    of_ranges = (ranges == at for at in range(len(SIDES_FROM_PX)))
+    return tuple(
+        (float(sides_px[of].mean()), float(right[of].mean())) for of in of_ranges if of.any()
     )
 
 

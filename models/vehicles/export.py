@@ -26,6 +26,7 @@ class VariantScore:
     side_px: int
     accuracy: float  # every attribute right
     of_attributes: tuple[float, ...]  # each attribute by itself
+    by_side: tuple[tuple[float, float], ...]  # px of the object as sent; every attribute right
 
 
 def export_onnx(network: VehicleNet, path: Path) -> None:
@@ -66,6 +67,7 @@ def write_manifest(onnx_path: Path, manifest_path: Path, variants: Sequence[Vari
             f"{name} {share:.3f}"
             for (name, _), share in zip(ATTRIBUTES, variant.of_attributes, strict=True)
         )
+        by_side = ", ".join(f"[{side:.1f}, {share:.3f}]" for side, share in variant.by_side)
         lines += [
             "",
             "[[variants]]",
@@ -73,5 +75,6 @@ def write_manifest(onnx_path: Path, manifest_path: Path, variants: Sequence[Vari
             f"width_px = {variant.side_px}",
             f"height_px = {variant.side_px}",
             f"accuracy = {variant.accuracy:.4f}  # every attribute right; {shares}",
+            f"accuracy_by_side = [{by_side}]",
         ]
     manifest_path.write_text("\n".join(lines) + "\n")

@@ -204,6 +204,16 @@ def test_what_contradicts_itself(tmp_path: Path, text: str, wanted: str) -> None
             "street?",
         ),
         (
+            FIRST + stage("a") + stage("b", 'after = ["a"]', family="vehicels"),
+            'stages[1].family: there is no model family "vehicels" that can be served; did you '
+            "mean vehicles?",
+        ),
+        (
+            FIRST + stage("a", family="kinds"),
+            'stages[0].family: "kinds" finds no objects (its task is classify), but the first '
+            "stage must; use a detector here, and this family in a stage after it",
+        ),
+        (
             FIRST + stage("a", family="kinds") + stage("b", 'after = ["a"]'),
             'stages[0].family: "kinds" finds no objects (its task is classify), so "b" cannot come '
             "after it; use a detector here",

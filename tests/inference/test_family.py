@@ -98,6 +98,19 @@ def test_coco_is_known_by_name(tmp_path: Path) -> None:
         ("[input]\n", "[import]\nlayout = 3\n[input]\n", "import.layout must be a text"),
         ("map50 = ", 'weight = "x" # ', "variants[0].weight is not a known key"),
         ("[input]", "[input", "is not valid TOML"),
+        (
+            "map50 = ",
+            "accuracy_by_side = [] # ",
+            "variants[0].accuracy_by_side must be a list of [",
+        ),
+        ("map50 = ", "accuracy_by_side = [3] # ", "accuracy_by_side must have pairs of a side"),
+        ("map50 = ", "accuracy_by_side = [[-1, 0]] # ", "must have pairs of a side from 0 to"),
+        ("map50 = ", "accuracy_by_side = [[9, 1.1]] # ", "and an accuracy from 0 to 1"),
+        (
+            "map50 = ",
+            "accuracy_by_side = [[9, 0], [9, 1]] # ",
+            "must have rising sides, not [9, 1]",
+        ),
     ],
 )
 def test_a_wrong_manifest_names_the_key(tmp_path: Path, old: str, new: str, expected: str) -> None:
@@ -107,6 +120,14 @@ def test_a_wrong_manifest_names_the_key(tmp_path: Path, old: str, new: str, expe
         read_manifest(file)
     assert str(caught.value).startswith(f"{file}: ")
     assert expected in str(caught.value)
+
+
+def test_accuracy_by_the_side_of_objects(tmp_path: Path) -> None:
+    table = "accuracy_by_side = [[12, 0.5], [20, 0.9]]\nmap50 = "
+    other, known = read_manifest(written(tmp_path, MANIFEST.replace("map50 = ", table, 1))).variants
+    at = [known.accuracy_at(side_px) for side_px in (0, 12, 14, 20, 500)]
+    assert at == pytest.approx([0.5, 0.5, 0.6, 0.9, 0.9])
+    assert other.accuracy_at(12) == other.accuracy
 
 
 def test_variants_may_have_files_of_their_own(tmp_path: Path) -> None:

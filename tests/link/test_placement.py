@@ -74,6 +74,14 @@ def test_a_box_that_was_not_heard_of_for_long_is_tried_again() -> None:
     assert known.costs(1e4, FRESH_NS + 5).box_ns == 0
 
 
+def test_a_camera_that_sent_no_boxes_yet_tries_where_the_picture_is_small() -> None:
+    known = PlacementCosts(PlacementMode.AUTO, 190 * MS)
+    costs = known.costs(4_760, 1)
+    assert place(costs, 99_000, 0) is StagePlacement.CAMERA, "boxes alone have a few bytes"
+    known.detected(190 * MS, 4_000)
+    assert place(known.costs(4_760, 2), 99_000, 0) is StagePlacement.BOX
+
+
 ADVICE = Advice("street-608", 608, 352, 10.0, 85, 0, "")  # type: ignore[arg-type]
 BYTES_PER_PIXEL = 0.3
 

@@ -1,6 +1,7 @@
 """A frame with a pipeline through the real driver: it ends once, whole or partial, and is freed."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -149,6 +150,28 @@ async def test_an_answer_is_nested_and_in_pixels_of_the_cameras_own_picture() ->
         box_of(third, nested_px, (left, top, width, height)),
         atol=1,
     )
+    await street.end(frame)
+
+
+async def test_a_stage_is_given_at_most_so_many_objects_of_a_frame_not_of_each_crop() -> None:
+    first, read, check = CHAIN.stages
+    street = Street(replace(CHAIN, stages=(first, read, replace(check, crops_max=3))))
+    frame = await street.submit()
+    px = street.executor.batches[0].canvases[0].shape[0]
+    boxes = [(at * px / 2, 0.0, (at + 1) * px / 2, 0.5 * px) for at in range(2)]
+    await street.answer(0, found(*boxes))
+    assert [crop.request.stage for crop in frame.crops] == [READ, READ]
+    crop_px = (await street.batch(1)).canvases[0].shape[0]
+    inner = [(at * crop_px / 2, 0.0, (at + 1) * crop_px / 2, 0.5 * crop_px) for at in range(2)]
+    await street.answer(1, found(*inner), found(*inner))
+    assert [[crop.request.stage for crop in each.crops] for each in frame.crops] == [
+        [CHECK] * 2,
+        [CHECK],
+    ]
+    await street.answer(2, *[found()] * 3)
+    ending = street.bench.ending(frame)
+    assert isinstance(ending, Answer)
+    assert ending.missing == ()
     await street.end(frame)
 
 

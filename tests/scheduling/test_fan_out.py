@@ -8,9 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgebox.domain.pipelines import Pipeline, StageName
-from edgebox.domain.requests import BatchId, Camera, DropReason, FrameId
+from edgebox.domain.requests import BatchId, Camera, DropReason, FrameId, RequestId
 from edgebox.scheduling.events import (
+    BatchCompleted,
+    CameraChanged,
     CameraConnected,
+    CropsPrepared,
     Drop,
     RequestArrived,
     RequestPrepared,
@@ -18,8 +21,19 @@ from edgebox.scheduling.events import (
 )
 from edgebox.scheduling.fan_out import FAN_OUT_WINDOW, FanOut, with_reserve
 from edgebox.scheduling.scheduler_parameters import FrameAdmissionRule, SchedulerParameters
-from tests.scheduling.pipelines import CHAIN, CHECK, FIND, READ, camera_with, pipeline, stage
-from tests.scheduling.scene import FAMILY, LARGE, MEDIAN_MS, MS, Bench, name, profile, request
+from tests.scheduling.pipelines import CHAIN, CHECK, FIND, READ, camera_with, crops, pipeline, stage
+from tests.scheduling.scene import (
+    CPU,
+    FAMILY,
+    LARGE,
+    MEDIAN_MS,
+    MS,
+    Bench,
+    infers,
+    name,
+    profile,
+    request,
+)
 
 NAMES = ("find", "b", "c", "d")
 
@@ -172,3 +186,47 @@ def test_a_stage_whose_variant_is_not_loaded_has_the_next_smaller_one() -> None:
     unknown(VariantsAvailable(FAMILY[3:]), 0)
     assert chosen(unknown, 320, 300) == name(608)
     assert fan_out_of(unknown).top_variant(stage("read", "find")) == name(608)
+
+
+def test_the_first_frame_of_a_camera_fills_the_window() -> None:
+    bench, camera = Bench(), camera_with(CHAIN)
+    fan_out = fan_out_of(bench)
+    fan_out.observe(camera, {READ: 3})
+    assert fan_out.crops(camera.id, READ) == fan_out.mean_crops(camera.id, READ) == 3
+    fan_out.observe(camera, {READ: 3})
+    assert fan_out.mean_crops(camera.id, READ) == 3
+
+
+def test_another_pipeline_of_a_camera_begins_without_what_the_old_one_taught() -> None:
+    other = pipeline(stage("find"), stage("read", "find"))
+    bench, camera = Bench(), camera_with(CHAIN)
+    bench(CameraConnected(camera), 0)
+    frame = request(1, 300)
+    bench(RequestArrived(frame), 0)
+    (infer,) = infers(bench(RequestPrepared(frame.id, MS), 1))
+    fan_out = learned(bench, camera, {READ: 5})
+    bench(CameraChanged(camera_with(CHAIN, slo_ms=250)), 2)
+    assert fan_out.crops(camera.id, READ) == 5
+    changed = camera_with(other)
+    bench(CameraChanged(changed), 2)
+    assert fan_out.crops(camera.id, READ) == 0
+    bench(BatchCompleted(CPU, infer.batch, 40 * MS), 50)  # of the old pipeline, and no crops
+    admission = bench.scheduler._admission
+    learned(bench, changed, {READ: 5})
+    of_old = replace(frame, frame=FrameId(9), stage=READ)
+    assert admission.for_policy(of_old, name(128), 0) == of_old
+    assert admission.for_policy(request(2, 300), name(128), 0).deadline_ns < 300 * MS
+
+
+def test_a_frame_of_a_pipeline_that_its_camera_has_no_more_teaches_nothing() -> None:
+    bench, camera = Bench(), camera_with(CHAIN)
+    bench(CameraConnected(camera), 0)
+    frame = request(1, 300)
+    bench(RequestArrived(frame), 0)
+    (infer,) = infers(bench(RequestPrepared(frame.id, MS), 1))
+    other = camera_with(pipeline(stage("find"), stage("read", "find")))
+    bench(CameraChanged(other), 2)
+    bench(BatchCompleted(CPU, infer.batch, 40 * MS, crops(frame, READ, [2, 3], 50)), 50)
+    (last,) = infers(bench(CropsPrepared((RequestId(2), RequestId(3))), 52))
+    bench(BatchCompleted(CPU, last.batch, 40 * MS), 100)
+    assert fan_out_of(bench).crops(camera.id, READ) == 0

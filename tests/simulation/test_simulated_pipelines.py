@@ -180,3 +180,48 @@ def test_two_pipelines_of_one_name_are_an_error() -> None:
     text = pipelines_text(yard()) + PIPELINE
     with pytest.raises(InvalidInputError, match="there are two pipelines named 'cars'"):
         parse_scenario(text, "f.toml", lambda name: "")
+
+
+BY_SIDE = "accuracy = 0.8\naccuracy_by_side = [[10, 0.2], [30, 0.6], [60, 0.8]]\n"
+
+
+@pytest.mark.parametrize(
+    ("sides", "by_side", "right"),
+    [
+        ("", "accuracy = 0.8\n", 0.8),
+        # The picture has 320 x 180 px, so .125 of its side is 30 px, and .0833 is 20 px.
+        ("object_sides = [0.125]", BY_SIDE, 0.6),
+        ("object_sides = [0.125, 0.08333]", BY_SIDE, (2 * 0.6 + 0.4) / 3),
+        ("object_sides = [0.9]", BY_SIDE, 0.8),
+    ],
+)
+def test_right_answers_count_with_the_accuracy_at_the_side_of_their_object(
+    sides: str, by_side: str, right: float
+) -> None:
+    text = pipelines_text(yard(objects=f"objects = 3\n{sides}"), top="duration_s = 10")
+    scenario = parse_scenario(text.replace("accuracy = 0.8\n", by_side), "f.toml", lambda _: "")
+    found = run(scenario)
+    detector = 0.5
+    assert found["objects_per_s"] == pytest.approx(30, abs=0.2)
+    assert found["objects_right_per_s"] == pytest.approx(
+        found["objects_per_s"] * detector * right, rel=0.01
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("[]", "must be a list of [side in px, accuracy] pairs"),
+        ("[[1, 2, 3]]", "must have pairs of a side from 0 to 65536 px and an accuracy from 0 to 1"),
+        ("[[30, 1.5]]", "must have pairs of a side from 0 to 65536 px and an accuracy from 0 to 1"),
+        ("[[30, 0.5], [30, 0.6]]", "must have rising sides"),
+    ],
+)
+def test_a_wrong_table_of_sides_is_named_by_line_and_key(table: str, message: str) -> None:
+    text = pipelines_text(yard()).replace(
+        "accuracy = 0.8\n", f"accuracy = 0.8\naccuracy_by_side = {table}\n"
+    )
+    with pytest.raises(InvalidInputError) as raised:
+        parse_scenario(text, "f.toml", lambda _: "")
+    line = line_of(text, "accuracy_by_side")
+    assert str(raised.value).startswith(f"f.toml:{line}: variants[2].accuracy_by_side: {message}")

@@ -131,11 +131,20 @@ class _Search:
 
     def continue_from(self, first: int, left_hz: float, cost: float) -> None:
         """Serve what is left by the configurations from the `first` on."""
+        for at in range(first, self._serve(first, left_hz, cost)):
+            self._pad_and_pass_on(at, left_hz, cost)
+
+    def _serve(self, first: int, left_hz: float, cost: float) -> int:
+        """Serve what is left, with dummy requests for one configuration at most.
+
+        Returns:
+            The number of the configuration from which on all others would cost more.
+        """
         for at in range(first, len(self._choices)):
             configuration, needed_hz, throughput_hz, request_cost = self._choices[at]
             self._nodes += 1
             if cost + left_hz * request_cost >= self._cost or self._nodes > NODES_MAX:
-                return
+                return at
             in_time = left_hz >= needed_hz * (1 - _RATE_TOLERANCE)
             busy_hz = _whole(left_hz, throughput_hz) * throughput_hz if in_time else 0.0
             rest_hz = left_hz - busy_hz
@@ -143,7 +152,7 @@ class _Search:
                 rest_hz <= self._least_hz or rest_hz >= needed_hz * (1 - _RATE_TOLERANCE)
             ):
                 self._end(configuration, left_hz, cost + left_hz * request_cost)
-                return  # the configurations behind cost more
+                return at
             # The rest waits too long here: dummy requests, or another configuration.
             padded_hz = busy_hz + needed_hz
             if needed_hz > throughput_hz:
@@ -152,10 +161,33 @@ class _Search:
             self._end(configuration, padded_hz, cost + padded_hz * request_cost)
             if in_time:
                 self._pass_on(at, left_hz, rest_hz, cost)
+        return len(self._choices)
+
+    def _pad_and_pass_on(self, at: int, left_hz: float, cost: float) -> None:
+        """Add dummy requests so that a configuration collects in time beside those behind it.
+
+        A machine that collects its batch only at a rate above its own throughput cannot serve all
+        of that rate. With dummy requests, those behind it serve what it leaves.
+        """
+        _, needed_hz, throughput_hz, request_cost = self._choices[at]
+        least_hz = max(left_hz, needed_hz)
+        if needed_hz <= throughput_hz or cost + least_hz * request_cost >= self._cost:
+            return
+        others = max(0, math.ceil((left_hz - needed_hz) / throughput_hz - _RATE_TOLERANCE))
+        padded_hz = others * throughput_hz + needed_hz
+        if padded_hz > left_hz * (1 + _RATE_TOLERANCE):
+            self._pass_on(at, padded_hz, needed_hz - throughput_hz, cost)
+        if left_hz < needed_hz:
+            # Whole machines, too. Where it collects in time already, others add what they need.
+            for machines in range(1, math.ceil(needed_hz / throughput_hz)):
+                busy_hz = machines * throughput_hz
+                for passed_hz in sorted(self._served_in_full(at, needed_hz - busy_hz)):
+                    if not self._leave(at, busy_hz, passed_hz, cost):
+                        break
 
     def _pass_on(self, at: int, left_hz: float, rest_hz: float, cost: float) -> None:
         """Serve a part by one configuration and leave the rest to those behind it."""
-        configuration, needed_hz, throughput_hz, request_cost = self._choices[at]
+        _, needed_hz, throughput_hz, _ = self._choices[at]
         # A machine that is partly busy collects what is left when those before it are busy.
         first = math.floor((left_hz - needed_hz) / throughput_hz + _RATE_TOLERANCE) + 1
         whole = range(first, _whole(left_hz, throughput_hz) + 1)
@@ -163,11 +195,23 @@ class _Search:
         least_hz = max(rest_hz, left_hz - first * throughput_hz)
         for passed_hz in sorted(all_busy | self._served_in_full(at, least_hz)):
             own_hz = left_hz - passed_hz
-            if own_hz <= self._least_hz:
+            if own_hz <= self._least_hz or not self._leave(at, own_hz, passed_hz, cost):
                 break
-            self._path.append((configuration, own_hz))
-            self.continue_from(at + 1, passed_hz, cost + own_hz * request_cost)
-            self._path.pop()
+
+    def _leave(self, at: int, own_hz: float, passed_hz: float, cost: float) -> bool:
+        """Leave a rate to the configurations behind; False: leaving that or more costs too much."""
+        configuration, _, _, request_cost = self._choices[at]
+        cost += own_hz * request_cost
+        # Those behind serve what is passed on at the next one's cost or more.
+        if (
+            at + 1 == len(self._choices)
+            or cost + passed_hz * self._choices[at + 1][3] >= self._cost
+        ):
+            return False
+        self._path.append((configuration, own_hz))
+        self.continue_from(at + 1, passed_hz, cost)
+        self._path.pop()
+        return True
 
     def _served_in_full(self, at: int, least_hz: float) -> set[float]:
         """Return rates, from the least on, that one of the configurations behind can serve in full.
@@ -179,9 +223,8 @@ class _Search:
         for _, needed_hz, throughput_hz, _ in self._choices[at + 1 :]:
             busy = math.ceil(max(least_hz, needed_hz) / throughput_hz - _RATE_TOLERANCE)
             found.add(busy * throughput_hz)
-            if needed_hz < throughput_hz:
-                others = math.ceil((least_hz - needed_hz) / throughput_hz - _RATE_TOLERANCE)
-                found.add(max(0, others) * throughput_hz + needed_hz)
+            others = math.ceil((least_hz - needed_hz) / throughput_hz - _RATE_TOLERANCE)
+            found.add(max(0, others) * throughput_hz + needed_hz)
         return found
 
     def _end(self, configuration: Configuration, rate_hz: float, cost: float) -> None:

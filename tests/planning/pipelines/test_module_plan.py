@@ -62,6 +62,19 @@ def test_more_time_never_costs_more(of: Module, limits_ms: list[int]) -> None:
     assert all(b <= a * (1 + 1e-6) for a, b in itertools.pairwise(costs))
 
 
+def test_dummy_requests_let_a_machine_collect_in_time_beside_another_configuration() -> None:
+    """Batches of 4 need 71.4 Hz, more than a machine serves; those of 2 serve what it leaves."""
+    large, small = Configuration(4, 58 * MS, "p100", 1.0), Configuration(2, 55 * MS, "p100", 1.0)
+    of = module("m", 37, [large, small])
+    plan = cheapest_plan(of, 114 * MS)
+    assert plan is not None
+    check(of, plan, 114 * MS)
+    rates_hz = {g.configuration: g.rate_hz for g in plan.groups}
+    small_hz = 2 / 0.059
+    assert rates_hz == pytest.approx({large: 4 / 0.056 - small_hz, small: small_hz})
+    assert plan.cost == pytest.approx(1.476, abs=0.001)
+
+
 @given(modules(configurations_max=3), st.integers(20, 600))
 def test_no_shares_of_a_fine_grid_cost_less(of: Module, limit_ms: int) -> None:
     """Brute force: a configuration serves multiples of a 24th of the requests, or busy machines."""

@@ -1,0 +1,42 @@
+"""Tells planning what the later stages of a camera's pipeline cost and gain. Pure.
+
+For each later stage whose crops are known: how many a frame has, how large their objects are, and
+what each variant would take of the executors' time. Planning chooses among the variants of a family
+only if each of them has its accuracy by the side of the object. Otherwise nothing says what a
+smaller one costs, and crops run on the stage's largest variant.
+"""
+
+from edgebox.domain.pipelines import PipelineStage
+from edgebox.domain.plans import LaterStage, LaterVariant
+from edgebox.domain.requests import Camera
+from edgebox.scheduling.crop_sides import CropSides
+from edgebox.scheduling.fan_out import FanOut
+from edgebox.scheduling.ladders import Ladders
+
+
+def later_stages(
+    camera: Camera, ladders: Ladders, fan_out: FanOut, sides: CropSides
+) -> tuple[LaterStage, ...]:
+    """Return the later stages of a camera's pipeline whose crops are known."""
+    if camera.pipeline is None:
+        return ()
+    stages = (_stage(camera, each, ladders, fan_out, sides) for each in camera.pipeline.stages[1:])
+    return tuple(stage for stage in stages if stage is not None)
+
+
+def _stage(
+    camera: Camera, stage: PipelineStage, ladders: Ladders, fan_out: FanOut, sides: CropSides
+) -> LaterStage | None:
+    top, current = fan_out.top_variant(stage), fan_out.variant_of(camera, stage)
+    crops, known = fan_out.mean_crops(camera.id, stage.name), sides.quantiles(camera.id, stage.name)
+    if top is None or current is None or crops <= 0 or not known:
+        return None
+    ladder = ladders.of(stage.family)
+    at = next(at for at, variant in enumerate(ladder) if variant.name == top)
+    allowed = ladder[: at + 1]
+    if not all(variant.accuracy_by_side for variant in allowed):
+        allowed = allowed[-1:]
+    variants = tuple(
+        LaterVariant(each, fan_out.share_per_hz(camera, stage, each.name)) for each in allowed
+    )
+    return LaterStage(stage.name, crops, known, variants, current)

@@ -151,7 +151,10 @@ def _measure(
 def _fitted(
     profile: LatencyProfile, measured: Sequence[MeasuredCoreFactor], executor: OnnxExecutor
 ) -> Iterator[MeasuredCoreFactor]:
-    """Yield the factors of all batch sizes: as measured, else by the fitted model."""
+    """Yield the factors of all batch sizes: as measured, else by the fitted model.
+
+    The model finds the shape between two measured sizes; their factors bound it.
+    """
     most = executor.cpu_threads
     full_ns: Mapping[int, int] = {
         n: max(1, profile.quantile_ns(n, 0.5)) for n in profile.batch_sizes
@@ -165,5 +168,7 @@ def _fitted(
     for size in profile.batch_sizes:
         for threads in executor.thread_counts[:-1]:
             fitted = model.of_ns(size, threads) / model.of_ns(size, most)
-            factor = factors.get((size, threads), max(1.0, fitted))
+            measured_here = [f for (_, n), f in factors.items() if n == threads]
+            fitted = min(max(fitted, min(measured_here)), max(measured_here))
+            factor = factors.get((size, threads), fitted)
             yield MeasuredCoreFactor(profile.variant, size, threads, factor)

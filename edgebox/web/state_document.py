@@ -12,6 +12,7 @@ import orjson
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.plans import Group
 from edgebox.domain.requests import CameraId, SiteId
+from edgebox.inference.sessions import CPU
 from edgebox.link.deadlines import to_later
 from edgebox.link.placement_offer import placement_json
 from edgebox.link.zone_messages import written_zones
@@ -152,6 +153,9 @@ def _executors(box: Box, now_ns: int) -> list[dict[str, Any]]:
                 "families": _families_on(box, executor.id),
                 "interference": _interference(box, executor.id),
                 "utilisation": round(meter.utilisation(now_ns), 3),
+                "threads_mean": round(meter.threads_mean(now_ns), 3)
+                if executor.provider == CPU
+                else None,
                 "batch_size_mean": None if batch_size_mean is None else round(batch_size_mean, 2),
                 "running": running[executor.id].variant if executor.id in running else None,
                 **_supervised(box, executor.id, now_ns),

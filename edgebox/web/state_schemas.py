@@ -108,6 +108,7 @@ _EXECUTOR = Schema(
         families=array(TEXT),
         interference=nullable(NUMBER),
         utilisation=NUMBER,
+        threads_mean=nullable(NUMBER),
         batch_size_mean=nullable(NUMBER),
         running=nullable(TEXT),
         state=one_of(*ExecutorState),

@@ -93,7 +93,7 @@ class Machine:
 
         monkeypatch.setattr(startup, "stored_profiles", nothing)
         monkeypatch.setattr(startup, "fingerprint", lambda *_: "any")
-        monkeypatch.setattr(startup, "measure_interference", alone)
+        monkeypatch.setattr(startup, "measure_shared_cores", alone)
         monkeypatch.setattr(
             startup, "_Work",
             lambda inference, executor, family, *_: SimpleNamespace(

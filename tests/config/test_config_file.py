@@ -104,7 +104,7 @@ def test_all_errors_come_at_once(tmp_path: Path) -> None:
         [[executors]]
         device = "cpu:1"
         cores = [0, -1]
-        threads = "all"
+        threads = "most"
         [inference]
         families = ["a", 1]
         xyzzy = 1
@@ -125,7 +125,8 @@ def test_all_errors_come_at_once(tmp_path: Path) -> None:
             "executors[0].streams: must be a whole number from 1 to 8, not 9",
             f'executors[1].device: must be {_DEVICES}, not "cpu:1"',
             "executors[1].cores: must be a list of whole numbers, 0 or more, not [0, -1]",
-            'executors[1].threads: must be a whole number from 0 to 512, not "all"',
+            'executors[1].threads: must be "auto", "all" or a whole number from 0 to 512, not '
+            '"most"',
             'inference.families: must be a list of texts, not ["a", 1]',
             "inference.executors: this is no key, but tables of their own, each begins with "
             "[[executors]]",
@@ -146,12 +147,16 @@ def test_executors_that_contradict_themselves_are_named(tmp_path: Path) -> None:
         threads = 3
         cores = [0, 1]
         families = ["another"]
+        [[executors]]
+        device = "cuda:0"
+        threads = "auto"
         """,
     )
     assert found == [
         "executors[0].cores: 3 is there twice",
         "executors[1].threads: 3 is more than the 2 of executors[1].cores; name more cores, or "
         "leave threads out: one for each core",
+        'executors[2].threads: "auto" is for CPUs, but device is "cuda:0"; leave threads out',
     ]
     (error,) = errors(tmp_path, 'executors = "all"\n')
     assert error == 'executors: must be tables, [[executors]], not "all"'

@@ -39,6 +39,7 @@ def test_a_sample_is_busy_time_but_no_batch() -> None:
     meter.sampled(0, 1_000_000)
     assert meter.batch_size_mean(2_000_000) is None
     assert meter.utilisation(2_000_000) == 0.5
+
     meter.ran(2_000_000, 3_000_000, 4)
     assert meter.batch_size_mean(3_000_000) == 4
 
@@ -67,3 +68,14 @@ def test_questions_change_nothing(
     now_ns += later_ms * 1_000_000
     assert asked.utilisation(now_ns) == meter.utilisation(now_ns)
     assert asked.batch_size_mean(now_ns) == meter.batch_size_mean(now_ns)
+
+
+def test_threads_count_for_as_long_as_they_compute() -> None:
+    meter = ExecutorMeter(0)
+    meter.ran(0, 1_000_000, 1, threads=4)
+    meter.sampled(1_000_000, 2_000_000, threads=2)
+    meter.ran(2_000_000, 3_000_000, 1)
+    assert meter.threads_mean(4_000_000) == 1.5
+    assert meter.core_ns == 6_000_000
+    meter.ran(WINDOW_NS - 1, WINDOW_NS + 500_000, 1, threads=1)
+    assert meter.threads_mean(WINDOW_NS + 1_500_000) == pytest.approx(1_500_001 / WINDOW_NS)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from edgebox.domain.core_factors import MeasuredCoreFactor
 from edgebox.domain.errors import StorageError
 from edgebox.domain.interference import MeasuredInterference
 from edgebox.domain.model_family import AccuracyReport, ExecutorId, FamilyName, VariantName
@@ -67,6 +68,21 @@ async def test_damaged_interference_is_measured_again(
     await storage.flush()
     damage(tmp_path, f"UPDATE interference SET {column} = ? WHERE variant = ?", value, SMALL)
     assert await storage.load_interference("m", CPU, "cpu/1") == [large]
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("factor", 0.9), ("factor", 1e4), ("factor", float("inf")), ("factor", "much"),
+     ("threads", 0), ("threads", "two"), ("batch_size", 0), ("batch_size", 1.5)],
+)  # fmt: skip
+async def test_damaged_factors_of_thread_counts_are_measured_again(
+    storage: Storage, tmp_path: Path, column: str, value: object
+) -> None:
+    small, large = (MeasuredCoreFactor(of, 1, 1, 1.5) for of in (SMALL, LARGE))
+    storage.save_core_factors("m", CPU, [small, large])
+    await storage.flush()
+    damage(tmp_path, f"UPDATE core_factors SET {column} = ? WHERE variant = ?", value, SMALL)
+    assert await storage.load_core_factors("m", CPU) == [large]
 
 
 @pytest.mark.parametrize(

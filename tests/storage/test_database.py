@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from edgebox.domain.core_factors import MeasuredCoreFactor
 from edgebox.domain.errors import StorageError
 from edgebox.domain.interference import MeasuredInterference
 from edgebox.domain.model_family import (
@@ -443,6 +444,23 @@ async def test_interference_is_known_only_beside_the_same_others() -> None:
     await storage.flush()
     assert await storage.load_interference("m", on, "cpu/1") == []
     assert set(await storage.load_interference("m", on, "cpu/1 | cpu/2")) == set(found)
+    await storage.close()
+
+
+async def test_factors_of_thread_counts_are_replaced_by_variant() -> None:
+    storage = await Storage.open(":memory:")
+    small, large = VariantName("street-128"), VariantName("street-416")
+    on = ExecutorId("cpu/0")
+    found = [MeasuredCoreFactor(of, n, 1, 1.5 + n) for of in (small, large) for n in (1, 4)]
+    storage.save_core_factors("m", on, found)
+    await storage.flush()
+    assert set(await storage.load_core_factors("m", on)) == set(found)
+    assert await storage.load_core_factors("m", ExecutorId("cpu/1")) == []
+    assert await storage.load_core_factors("another", on) == []
+    again = [MeasuredCoreFactor(small, 2, 1, 2.0)]
+    storage.save_core_factors("m", on, again)
+    await storage.flush()
+    assert set(await storage.load_core_factors("m", on)) == {*again, *found[2:]}
     await storage.close()
 
 

@@ -23,27 +23,65 @@ from edgebox.scheduling.policy import Batch
 from edgebox.scheduling.request_stages import Stage
 
 LOAD_MEMORY_NS = 2_000_000_000
-"""Time constant of an executor's load."""
+"""Time constant of the load."""
 FOLLOWING_MAX = 64
 """How many waiting requests, and how many that come, are looked at. It bounds the time of a choice;
 an executor behind which more wait is overloaded or has batches so short that they do not matter."""
 
 
-class _Load:
-    """The share of the time for which an executor computes if all batches have all threads."""
+class _Fading:
+    """A sum in which what is older weighs less."""
 
     def __init__(self) -> None:
-        self._share = 0.0
+        self._sum = 0.0
         self._at_ns = 0
 
-    def add(self, took_ns: float, now_ns: int) -> None:
-        """Note a batch that would have taken so long with all threads."""
-        self._share = self.at(now_ns) + took_ns / LOAD_MEMORY_NS
+    def add(self, amount: float, now_ns: int) -> None:
+        """Add an amount."""
+        self._sum = self.at(now_ns) + amount
         self._at_ns = now_ns
 
     def at(self, now_ns: int) -> float:
-        """Return the share at an instant."""
-        return self._share * math.exp((self._at_ns - now_ns) / LOAD_MEMORY_NS)
+        """Return the sum at an instant."""
+        return self._sum * math.exp((self._at_ns - now_ns) / LOAD_MEMORY_NS)
+
+
+class _Load:
+    """The share of the time for which executors compute if all batches have all threads.
+
+    It is that of the batches that ran, times the requests that came for each that was run: an
+    executor that does not keep up computes no more than all the time.
+    """
+
+    def __init__(self) -> None:
+        self._computed_ns: dict[ExecutorId, _Fading] = {}
+        self._came = _Fading()
+        self._ran = _Fading()
+        self._first_ns: int | None = None
+
+    def came(self, now_ns: int) -> None:
+        """Note a request."""
+        self._came.add(1, now_ns)
+        if self._first_ns is None:
+            self._first_ns = now_ns
+
+    def runs(self, requests: int, now_ns: int) -> None:
+        """Note so many requests that are run, on any executor."""
+        self._ran.add(requests, now_ns)
+
+    def computed(self, executor: ExecutorId, took_ns: float, now_ns: int) -> None:
+        """Note a batch that would have taken so long with all threads."""
+        self._computed_ns.setdefault(executor, _Fading()).add(took_ns, now_ns)
+
+    def of(self, executor: ExecutorId, now_ns: int) -> float:
+        """Return the share of an executor."""
+        if self._first_ns is None or executor not in self._computed_ns:
+            return 0.0
+        ran = self._ran.at(now_ns)
+        came_for_each = max(1.0, self._came.at(now_ns) / ran) if ran else 1.0
+        # The weights of all instants since the first request.
+        over_ns = -LOAD_MEMORY_NS * math.expm1((self._first_ns - now_ns) / LOAD_MEMORY_NS)
+        return self._computed_ns[executor].at(now_ns) / max(1.0, over_ns) * came_for_each
 
 
 class ThreadChoice:
@@ -54,22 +92,27 @@ class ThreadChoice:
         self._times = times
         self._cores = times.latencies.parameters.cores
         self._forecast = ArrivalForecast()
-        self._loads: dict[ExecutorId, _Load] = {}
+        self._load = _Load()
         self._choosing: tuple[int, bool] = (-1, False)
 
     def admitted(self, request: Request, variant: VariantName, now_ns: int) -> None:
         """Note an admitted request, with the deadline of its stage."""
         self._ledger.live[request.id].due_ns = request.deadline_ns
-        if request.frame is None and self._any_choice():
-            self._forecast.arrived(request, variant, now_ns)
+        if self._any_choice():
+            self._load.came(now_ns)
+            if request.frame is None:
+                self._forecast.arrived(request, variant, now_ns)
 
     def completed(self, infer: Infer, isolated_ns: int, now_ns: int) -> None:
         """Note a batch; `isolated_ns`: its time with all threads, without interference."""
         if infer.threads:
-            self._loads.setdefault(infer.executor, _Load()).add(isolated_ns, now_ns)
+            self._load.computed(infer.executor, isolated_ns, now_ns)
 
     def threads(self, executor: ExecutorId, batch: Batch, now_ns: int) -> int:
         """Return the threads of a batch that the policy has chosen; 0: there is no choice."""
+        if not self._any_choice():
+            return 0
+        self._load.runs(len(batch.requests), now_ns)
         latencies = self._times.latencies
         profile = latencies.profiles(executor)[batch.variant]
         if len(profile.thread_counts) < 2:
@@ -89,7 +132,7 @@ class ThreadChoice:
         times_ns = [
             high_ns * profile.core_factor(batch.batch_size, n) + overhead_ns for n in counts
         ]
-        load = self._loads.setdefault(executor, _Load()).at(now_ns)
+        load = self._load.of(executor, now_ns)
         # With fewer than all threads free, the executor keeps up less.
         load *= profile.core_factor(batch.batch_size, counts[-1])
         left_ns = min(live.due_ns for live in members) - now_ns

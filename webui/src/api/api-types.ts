@@ -308,6 +308,7 @@ export type Executor = {
   families: ReadonlyArray<string>
   interference: number | null
   utilisation: number
+  threads_mean: number | null
   batch_size_mean: number | null
   running: string | null
   state: 'up' | 'opening' | 'waiting' | 'wedged'

@@ -131,6 +131,14 @@ function ExecutorStat({ executor, memory, window_s }: { executor: Executor; memo
         {provider} · {executor.device}
         <br />
         {executor.running ?? 'idle'}{batch}
+        {isKnown(executor.threads_mean) && executor.threads > 1 && (
+          <>
+            <br />
+            <span title="CPU threads that computed, on average over the same time, of those that a batch may have">
+              {executor.threads_mean.toFixed(1)} of {executor.threads} threads
+            </span>
+          </>
+        )}
         {memory && <><br />{bytes(memory.used_bytes)} of {bytes(memory.limit_bytes)} in memory</>}
       </p>
       {executor.note && <p class={styles.remark}>{executor.note}</p>}

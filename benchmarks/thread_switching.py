@@ -39,7 +39,7 @@ def rss_bytes() -> int:
 
 def thread_ids() -> set[int]:
     """Return the ids of this process's threads."""
-    return {int(entry) for entry in os.listdir("/proc/self/task")}
+    return {int(entry.name) for entry in Path("/proc/self/task").iterdir()}
 
 
 def prepared(way: str, family: Family, side_px: int) -> Run:
@@ -66,7 +66,7 @@ def prepared(way: str, family: Family, side_px: int) -> Run:
     before = thread_ids()
     session = opened(most)
     run_on(session)
-    pool = sorted(thread_ids() - before) + [os.getpid()]
+    pool = [*(thread_ids() - before), os.getpid()]
     cores = sorted(os.sched_getaffinity(0))
 
     def run(threads: int) -> None:

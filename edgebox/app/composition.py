@@ -12,7 +12,6 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from edgebox import __version__
@@ -287,7 +286,7 @@ class App:
         )
         return Driver(
             Scheduler(
-                replace(self.config.scheduler_parameters(), cores=usable_cores()),
+                self.config.scheduler_parameters(usable_cores()),
                 make_policy(self.config.scheduler.batching),
             ),
             executors=self._opened.executors,
@@ -498,5 +497,4 @@ def _wall_clock_ms() -> int:
 
 
 def _decode_threads(configured: int) -> int:
-    by_cores = min(4, (os.cpu_count() or 1) // 2)
-    return max(THREADS_MIN, configured or by_cores)
+    return max(THREADS_MIN, configured or min(4, (os.cpu_count() or 1) // 2))

@@ -169,8 +169,8 @@ class Config:
     source: str = field(default="the command line", compare=False)
     """The file, for messages."""
 
-    def scheduler_parameters(self) -> SchedulerParameters:
-        """Return what the scheduling core is tuned with."""
+    def scheduler_parameters(self, cores: int = 0) -> SchedulerParameters:
+        """Return what the scheduling core is tuned with; `cores` of this machine, 0: unknown."""
         return SchedulerParameters(
             planning_interval_ns=self.planner.interval_ms * 1_000_000,
             camera_pending_max=self.limits.pending_per_camera_max,
@@ -182,6 +182,7 @@ class Config:
             sample_horizon_ns=round(self.scheduler.sample_horizon_s * 1e9),
             busy_share=self.planner.utilisation_max,
             quality=self.planner.quality,
+            cores=cores,
         )
 
     def planning_parameters(self) -> PlanningParameters:

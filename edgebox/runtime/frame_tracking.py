@@ -7,7 +7,7 @@ busy machine. A thread would hold the interpreter's lock for most of that time a
 results could overtake each other.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -41,7 +41,6 @@ Attributes = Mapping[str, Mapping[str, object]]
 class _TrackedCamera:
     """An `ObjectTracker`."""
 
-    settings: CameraTracking
     family: FamilyName | None
     tracker: Tracker
     watch: ZoneWatch
@@ -107,14 +106,22 @@ class FrameTracking:
         return self._settings[camera]
 
     def changed(self, camera: CameraId) -> None:
-        """Take up new settings of a camera with its next frame. Ids go on where they were."""
+        """Take up new settings of a camera. Ids go on where they were."""
         self._settings.pop(camera, None)
+        tracked, settings = self._cameras.get(camera), self.settings(camera)
+        if tracked is None:
+            return
+        if settings is None:
+            ended = tracked.watch.end()
+        else:
+            ended = tracked.watch.change(settings.zones, settings.lines)
+        self._tell(camera, tracked, ended, tracked.attributes)
 
     def departed(self, camera: CameraId) -> None:
         """Empty the zones of a camera that has disconnected; crossings start anew."""
         tracked = self._cameras.get(camera)
         if tracked is not None:
-            tracked.watch = self._watch(tracked.settings)
+            self._tell(camera, tracked, tracked.watch.end(), tracked.attributes)
 
     def forget(self, camera: CameraId) -> None:
         """Forget a camera."""
@@ -193,16 +200,26 @@ class FrameTracking:
                 events = tracked.watch.update(
                     _sightings(found, labels, frame), tracked.tracker.alive, captured_ns
                 )
-        known = {**before, **tracked.attributes}
+        notifications = self._tell(camera, tracked, events, {**before, **tracked.attributes})
+        counts, crossings = tracked.watch.counts(), tracked.watch.crossings()
+        analysis = FrameAnalysis(counts, crossings, notifications)
+        return replace(answer, analysis=analysis)
+
+    def _tell(
+        self,
+        camera: CameraId,
+        tracked: _TrackedCamera,
+        events: Iterable[ZoneEvent],
+        attributes: Mapping[int, Attributes],
+    ) -> tuple[Notification, ...]:
+        """Tell of what happened up to a camera's newest picture; return the notifications."""
         notifications = tuple(
-            _notification(event, camera, captured_ns, known.get(event.track, {}))
+            _notification(event, camera, tracked.newest_ns, attributes.get(event.track, {}))
             for event in events
         )
         if notifications:
             self.on_events(camera, notifications)
-        counts, crossings = tracked.watch.counts(), tracked.watch.crossings()
-        analysis = FrameAnalysis(counts, crossings, notifications)
-        return replace(answer, analysis=analysis)
+        return notifications
 
     def _tracked(self, camera: CameraId) -> _TrackedCamera | None:
         """Return a camera that is tracked now and has sent a frame."""
@@ -214,18 +231,15 @@ class FrameTracking:
         tracked = self._cameras.get(camera)
         if tracked is None:
             tracker = Tracker(self._defaults.tracker)
-            tracked = _TrackedCamera(settings, family, tracker, self._watch(settings))
+            tracked = _TrackedCamera(
+                family, tracker, ZoneWatch(settings.zones, settings.lines, self._defaults.hold_ns)
+            )
             self._cameras[camera] = tracked
-        if tracked.settings != settings:
-            tracked.settings, tracked.watch = settings, self._watch(settings)
         if tracked.family != family:  # its classes have other numbers
             tracked.family = family
             tracked.tracker = Tracker(self._defaults.tracker, tracked.tracker.last_id)
             tracked.attributes, tracked.memory = {}, StageMemory()
         return tracked
-
-    def _watch(self, settings: CameraTracking) -> ZoneWatch:
-        return ZoneWatch(settings.zones, settings.lines, self._defaults.hold_ns)
 
 
 def _sightings(found: Detections, labels: tuple[str, ...], frame: PendingFrame) -> list[Sighting]:

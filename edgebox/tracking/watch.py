@@ -89,6 +89,15 @@ class _WatchedZone:
     zone: Zone
     inside: dict[int, _Inside] = field(default_factory=dict)
 
+    def end(self) -> list[ZoneEvent]:
+        """Empty it; return the stays that end and were reported."""
+        inside, self.inside = self.inside, {}
+        return [
+            stay.stay(StayEnded, self.zone.name, track)
+            for track, stay in inside.items()
+            if stay.reported
+        ]
+
 
 @dataclass(slots=True)
 class _WatchedLine:
@@ -109,6 +118,25 @@ class ZoneWatch:
         self._lines = [_WatchedLine(line) for line in lines]
         self._hold_ns = hold_ns
         self._at_ns = 0
+
+    def change(self, zones: Iterable[Zone], lines: Iterable[Line]) -> list[ZoneEvent]:
+        """Watch these from now on; return the stays that end with it.
+
+        A zone or line that is as it was goes on: its stays, its counts. Any other begins empty.
+        """
+        kept = {watched.zone: watched for watched in self._zones}
+        self._zones = [kept.pop(zone) if zone in kept else _WatchedZone(zone) for zone in zones]
+        counted = {watched.line: watched for watched in self._lines}
+        self._lines = [counted.get(line, _WatchedLine(line)) for line in lines]
+        return [event for watched in kept.values() for event in watched.end()]
+
+    def end(self) -> list[ZoneEvent]:
+        """Empty all zones, because nothing is seen any more; return the stays that end with it.
+
+        Crossings start anew.
+        """
+        self._lines = [_WatchedLine(watched.line) for watched in self._lines]
+        return [event for watched in self._zones for event in watched.end()]
 
     def update(
         self, seen: Sequence[Sighting], alive: frozenset[int], captured_ns: int

@@ -1,14 +1,22 @@
 """Events of zones and lines carry what the pipeline's classifiers said of the object."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
-from edgebox.domain.notifications import NotificationType
-from edgebox.domain.requests import RequestId
+from edgebox.domain.notifications import Notification, NotificationType
+from edgebox.domain.overrides import NOTHING_SET, Overrides
+from edgebox.domain.requests import CameraId, RequestId
 from edgebox.domain.zones import Line, Zone
 from edgebox.runtime.frame_tracking import FrameTracking
-from edgebox.runtime.frames import Answer, StageAnswer, one_shot_frame, one_shot_request
+from edgebox.runtime.frames import (
+    ONE_SHOT_CAMERA,
+    Answer,
+    StageAnswer,
+    one_shot_frame,
+    one_shot_request,
+)
 from edgebox.tracking.settings import TrackingDefaults
 from edgebox.vision.detections import Detections
 from tests.runtime.staged import FAMILIES, PIPELINE, STREET, answer, kind
@@ -59,3 +67,50 @@ def test_events_of_objects_that_no_classifier_answered_for_have_no_attributes() 
     for frame, foot_px in enumerate((40, 42, 48)):
         happened(tracking, frame, foot_px)
     assert "attributes" not in happened(tracking, 3, 54)[NotificationType.LINE_CROSSED]
+
+
+def told(tracking: FrameTracking) -> list[Notification]:
+    """Return the list in which events are noted from now on."""
+    found: list[Notification] = []
+    tracking.on_events = lambda camera, events: found.extend(events)
+    return found
+
+
+def test_stays_end_when_the_camera_leaves() -> None:
+    tracking = FrameTracking(TrackingDefaults(zones=(("*", LOWER_HALF),)), {})
+    events = told(tracking)
+    for frame in range(4):
+        happened(tracking, frame, 60, kind(0, 1, 0.8))
+    tracking.departed(ONE_SHOT_CAMERA)
+    begun, ended = events
+    assert (begun.kind, ended.kind) == (NotificationType.ZONE_DWELL, NotificationType.ZONE_LEFT)
+    assert ended.details["attributes"] == {"kind": {"label": "van", "score": 0.8}}
+    assert ended.details["dwell_s"] == 0.2
+    assert tracking.zone_counts(ONE_SHOT_CAMERA) == {"yard": {}}
+    tracking.departed(ONE_SHOT_CAMERA)
+    assert len(events) == 2
+
+
+def test_stays_end_when_tracking_is_turned_off_and_crossings_outlive_other_changes() -> None:
+    overrides: dict[CameraId, Overrides] = {}
+    tracking = FrameTracking(
+        TrackingDefaults(zones=(("*", LOWER_HALF),), lines=(("*", MIDDLE),)), overrides
+    )
+    events = told(tracking)
+    for frame, foot_px in enumerate((40, 42, 48, 54, 56)):
+        happened(tracking, frame, foot_px)
+    crossed = tracking.crossings(ONE_SHOT_CAMERA)
+    assert sum(sum(of.values()) for of in crossed["entry"].values()) == 1
+    overrides[ONE_SHOT_CAMERA] = replace(NOTHING_SET, zones=())
+    tracking.changed(ONE_SHOT_CAMERA)
+    assert [event.kind for event in events][-1] == NotificationType.ZONE_LEFT
+    assert tracking.crossings(ONE_SHOT_CAMERA) == crossed, "the line is as it was"
+    overrides[ONE_SHOT_CAMERA] = NOTHING_SET
+    tracking.changed(ONE_SHOT_CAMERA)
+    happened(tracking, 5, 58)
+    happened(tracking, 6, 60)
+    overrides[ONE_SHOT_CAMERA] = replace(NOTHING_SET, tracking=False)
+    tracking.changed(ONE_SHOT_CAMERA)
+    kinds = [event.kind for event in events]
+    assert kinds.count(NotificationType.ZONE_LEFT) == kinds.count(NotificationType.ZONE_DWELL) == 2
+    assert tracking.crossings(ONE_SHOT_CAMERA) == {}

@@ -119,3 +119,42 @@ def test_a_line_is_crossed_once_in_the_direction_of_its_right_side() -> None:
 def test_a_way_beside_a_line_does_not_cross_it() -> None:
     watch = ZoneWatch([], [Line("door", ((0.2, 0.5), (0.8, 0.5)))])
     assert _play(watch, [(0.1, 0.3), (0.1, 0.7)]) == []
+
+
+def test_what_is_as_it_was_goes_on_when_others_change() -> None:
+    yard, road = Zone("yard", _SQUARE), Zone("road", _SQUARE)
+    first, second = (
+        Line("first", ((0.5, 0.0), (0.5, 1.0))),
+        Line("second", ((0.6, 1.0), (0.6, 0.0))),
+    )
+    watch = ZoneWatch((yard, road), (first, second))
+    alive = frozenset({7})
+    for second_of, x in enumerate((0.3, 0.7, 0.7)):
+        seen = [Sighting(7, "car", (x, 0.5), 0.01)]
+        watch.update(seen, alive, (1 + second_of) * _SECOND_NS)
+    crossed = watch.crossings()
+    assert [sum(sum(of.values()) for of in crossed[line].values()) for line in crossed] == [1, 1]
+    moved = Zone("road", _SQUARE, ("car",))
+    other = Line("second", ((0.6, 0.9), (0.6, 0.0)))
+    (ended,) = watch.change((moved, yard), (other, first))
+    assert isinstance(ended, StayEnded) and ended.zone == "road"
+    assert ended.dwell_ns == 2 * _SECOND_NS
+    assert watch.counts() == {"road": {}, "yard": {"car": 1}}
+    assert watch.crossings()["first"] == crossed["first"]
+    assert watch.crossings()["second"] == {"in": {}, "out": {}}
+    assert watch.change((moved, yard), (other, first)) == []
+
+
+def test_all_stays_end_with_the_camera() -> None:
+    short, long = Zone("short", _SQUARE), Zone("long", _SQUARE, (), 60 * _SECOND_NS)
+    watch = ZoneWatch((short, long), (Line("line", ((0.5, 0.0), (0.5, 1.0))),))
+    for second, x in enumerate((0.3, 0.7)):
+        seen = [Sighting(7, "car", (x, 0.5), 0.01)]
+        watch.update(seen, frozenset({7}), (1 + second) * _SECOND_NS)
+    assert sum(sum(of.values()) for of in watch.crossings()["line"].values()) == 1
+    (ended,) = watch.end()
+    assert isinstance(ended, StayEnded)
+    assert ended.zone == "short", "the other stay was never reported"
+    assert watch.counts() == {"short": {}, "long": {}}
+    assert watch.crossings() == {"line": {"in": {}, "out": {}}}
+    assert watch.end() == []

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from edgebox.domain.model_family import ExecutorId, VariantName
+from edgebox.domain.pipelines import Pipeline
 from edgebox.domain.plans import Group
 from edgebox.domain.requests import CameraId, SiteId
 from edgebox.inference.sessions import CPU
@@ -19,7 +20,7 @@ from edgebox.link.zone_messages import written_zones
 from edgebox.runtime.batch_latency import SHOWN
 from edgebox.runtime.box import Box
 from edgebox.runtime.camera_record import HISTORY_S, CameraRecord
-from edgebox.runtime.frame_metrics import WINDOW_S, Counts
+from edgebox.runtime.frame_metrics import WINDOW_S, CameraMetrics, Counts, CropCounts
 from edgebox.runtime.looplag import LoopLag
 from edgebox.runtime.stage_documents import (
     best_rows,
@@ -335,9 +336,7 @@ def camera_state(box: Box, record: CameraRecord) -> dict[str, Any]:
         "id": camera.id,
         "app": camera.app,
         "family": camera.family,
-        "pipeline": None
-        if camera.pipeline is None
-        else {"name": camera.pipeline.name, "stages": stages_json(camera.pipeline)},
+        "pipeline": None if camera.pipeline is None else _pipeline(camera.pipeline, metrics),
         "connected": record.connected,
         "left": None if record.left_ns is None else _left(record, record.left_ns, now_ns),
         "first_frame_s": _first_frame_s(record),
@@ -367,6 +366,25 @@ def camera_state(box: Box, record: CameraRecord) -> dict[str, Any]:
         "tracking": tracking_document(box, camera.id),
         "variant_history": [
             [round((at_ns - now_ns) / 1e9, 1), width] for at_ns, width in record.width_history
+        ],
+    }
+
+
+def _pipeline(pipeline: Pipeline, metrics: CameraMetrics) -> dict[str, Any]:
+    """Return a pipeline and what came of the crops for its later stages."""
+    nothing = CropCounts()
+    counts = [metrics.crops.get(stage.name, nothing) for stage in pipeline.stages]
+    return {
+        "name": pipeline.name,
+        "partial": metrics.partial,
+        "stages": [
+            {
+                **stage,
+                "answered": of.answered,
+                "remembered": of.remembered,
+                "dropped": dict(of.dropped),
+            }
+            for stage, of in zip(stages_json(pipeline), counts, strict=True)
         ],
     }
 

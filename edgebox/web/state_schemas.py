@@ -10,6 +10,7 @@ from edgebox.web.schemas import (
     Schema,
     array,
     constant,
+    described,
     mapping,
     nullable,
     one_of,
@@ -58,8 +59,19 @@ CAMERA_STATE = Schema(
         pipeline=nullable(
             record(
                 name=TEXT,
+                partial=described(COUNT, "Answers without some stage for some object"),
                 stages=array(
-                    Schema("CameraStage", record(name=TEXT, family=TEXT, after=array(TEXT)))
+                    Schema(
+                        "CameraStage",
+                        record(
+                            name=TEXT,
+                            family=TEXT,
+                            after=array(TEXT),
+                            answered=described(COUNT, "Crops; 0 of the first stage"),
+                            remembered=described(COUNT, "Objects whose track was known"),
+                            dropped=described(mapping(COUNT), "Crops, by reason"),
+                        ),
+                    )
                 ),
             )
         ),

@@ -18,7 +18,7 @@ from edgebox.media.sources import PictureSource
 from edgebox.scene.street_camera import Scene
 from edgebox.tracking.watch import contains
 from tests.conftest import PATIENCE_S, settings
-from tests.end_to_end.running import get_json, streaming, until
+from tests.end_to_end.running import get_json, gone, streaming, until
 from tests.notifications.receiver import receiving
 
 SIZE_PX = (640, 360)
@@ -148,7 +148,12 @@ async def test_what_was_said_of_a_tracked_object_is_in_later_results(
                             said[each["track"]] = vehicle["attributes"]
                     if remembered >= 30:
                         break
+        await gone(app, "gate")
         crops = app.box.metrics.of(CameraId("gate")).crops[StageName("vehicle")]
+        _, state = await get_json(app, "/v1/cameras/gate")
+        first, vehicle = state["state"]["pipeline"]["stages"]
+        assert (first["answered"], first["remembered"], first["dropped"]) == (0, 0, {})
+        assert (vehicle["answered"], vehicle["remembered"]) == (crops.answered, crops.remembered)
         assert (await _metrics(app))["edgebox_objects_remembered"] == {("gate", "vehicle")}
     finally:
         await app.stop()

@@ -6,6 +6,7 @@ import { useState } from 'preact/hooks'
 import { afterEach, expect, test, vi } from 'vitest'
 
 import type { Camera as CameraDocument } from '../src/api/api-types'
+import { PipelineStages } from '../src/camera/PipelineStages'
 import { Settings } from '../src/camera/Settings'
 import { ConnectionBar } from '../src/ui/ConnectionStatus'
 import { ErrorBoundary } from '../src/ui/ErrorBoundary'
@@ -127,4 +128,18 @@ test('a lost connection counts down, and can be tried at once', () => {
   expect(screen.getByText(/What you see is 3 s old/).textContent).toContain('Trying again in 2 s.')
   fireEvent.click(screen.getByRole('button', { name: 'Try now' }))
   expect(onRetry).toHaveBeenCalled()
+})
+
+test('a pipeline says what came of the objects that its later stages were given', () => {
+  const none = { answered: 0, remembered: 0, dropped: {} }
+  const stages = [
+    { name: 'street', family: 'street', after: [], ...none },
+    { name: 'vehicle', family: 'vehicles', after: ['street'], answered: 12, remembered: 1234, dropped: { queue: 2, departed: 1 } },
+  ]
+  const { rerender } = render(<PipelineStages name="traffic" partial={1} stages={stages} />)
+  const rows = screen.getAllByRole('row').map((row) => row.textContent)
+  expect(rows).toEqual(['Objectsansweredknowndropped', 'vehicle121,2343'])
+  expect(screen.getByText('1 answer lacked a stage for some object.')).toBeTruthy()
+  rerender(<PipelineStages name="alone" partial={0} stages={stages.slice(0, 1)} />)
+  expect(screen.queryByRole('table')).toBeNull()
 })

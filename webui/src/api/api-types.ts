@@ -170,6 +170,12 @@ export type CameraStage = {
   name: string
   family: string
   after: ReadonlyArray<string>
+  /** Crops; 0 of the first stage */
+  answered: number
+  /** Objects whose track was known */
+  remembered: number
+  /** Crops, by reason */
+  dropped: Readonly<Record<string, number>>
 }
 
 export type CameraState = {
@@ -178,6 +184,8 @@ export type CameraState = {
   family: string
   pipeline: {
     name: string
+    /** Answers without some stage for some object */
+    partial: number
     stages: ReadonlyArray<CameraStage>
   } | null
   connected: boolean

@@ -8,6 +8,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { Explanation } from './Explanation'
 import { Forget } from './Forget'
 import { Live } from './Live'
+import { PipelineStages } from './PipelineStages'
 import { Results } from './Results'
 import { Settings } from './Settings'
 import { Timelines } from './Timelines'
@@ -23,7 +24,6 @@ import { HealthIcon } from '../ui/icons'
 import { LatencyBars } from '../figures/LatencyBars'
 import { bitrate, isKnown, milliseconds, percent } from '../ui/format'
 import type { FrameDispatcher } from '../live/frameDispatcher'
-import { stageText, type Stage } from '../live/stages'
 import { cameraHealth, HEALTH_WORD } from '../figures/health'
 import type { ShownFrame } from '../api/messages'
 import { usePolled } from '../api/polling'
@@ -114,24 +114,16 @@ function Figures({ camera, window_s }: { camera: CameraState; window_s: number }
     <section class={`card health-${cameraHealth(camera)} ${styles.figures}`} aria-label="Now">
       <Headline camera={camera} window_s={window_s} />
       <Decision camera={camera} reason="large" />
-      {camera.pipeline && <Pipeline name={camera.pipeline.name} stages={camera.pipeline.stages} />}
+      {camera.pipeline && <PipelineStages {...camera.pipeline} />}
       <LatencyBars camera={camera} window_s={window_s} />
       <dl class={styles.linkFigures}>
         <div><dt>Uplink, estimated</dt><dd data-testid="uplink">{bitrate(link?.bandwidth_bps)}</dd></div>
-        <div><dt>In bad seconds</dt><dd data-testid="throughput_stability">{percent(link?.throughput_stability, 0)}</dd></div>
+        <div title="Share of the estimated bandwidth that frames get in bad seconds"><dt>Of it in bad seconds</dt><dd data-testid="throughput_stability">{percent(link?.throughput_stability, 0)}</dd></div>
         <div><dt>Round trip</dt><dd>{milliseconds(link?.rtt_ms)}</dd></div>
         <div><dt>Clock known within</dt><dd>{milliseconds(link?.clock_error_ms)}</dd></div>
       </dl>
       <FrameCounts camera={camera} window_s={window_s} />
     </section>
-  )
-}
-
-function Pipeline({ name, stages }: { name: string; stages: readonly Stage[] }) {
-  return (
-    <p data-testid="pipeline">
-      <span class="muted">Pipeline</span> {name} <span class="muted">({stages.map(stageText).join('; ')})</span>
-    </p>
   )
 }
 

@@ -113,7 +113,10 @@ class _Routes:
         length = request.headers.get(HEADER_LENGTH)
         inference_request = read_request(body, length, frame_bytes_max, model.outputs)
         answers = await self._answers(model, inference_request)
-        outputs = model.tensors(answers, inference_request.boxes, inference_request.score_min)
+        # Of many pictures and stages this can take a second, so not on the event loop.
+        outputs = await asyncio.to_thread(
+            model.tensors, answers, inference_request.boxes, inference_request.score_min
+        )
         return _response(model, inference_request, outputs)
 
     def _admit(self, request: web.Request) -> None:

@@ -31,7 +31,6 @@ name = "people"
 [[pipelines.stages]]
 name = "street"
 family = "street"
-variant = "street-608"
 
 [[pipelines.stages]]
 name = "who"

@@ -79,6 +79,11 @@ def _of_models(
             f'family: "{family.name}" finds no objects (its task is {family.task}), but the first '
             "stage must; use a detector here, and this family in a stage after it"
         )
+    if family is not None and stage.once_per_track and family.task == "detect":
+        yield (
+            f'once_per_track: "{family.name}" finds objects, which move; leave it out, or use a '
+            "classifier or an embedding model here"
+        )
     if family is not None and stage.variant is not None:
         offered = [variant.name for variant in family.offered]
         if stage.variant not in offered:

@@ -74,6 +74,11 @@ class StageParameters:
     variant: str = key(
         "", "The largest variant it runs on; empty: the largest of its family", may_be_empty=True
     )
+    once_per_track: bool = key(
+        _STAGE.once_per_track,
+        "Whether an object of a tracked camera is given to it once, and again when its crop "
+        "is better, until the answer is certain; results have what it said before",
+    )
 
     def stage(self) -> PipelineStage:
         """Return the stage that this declares."""
@@ -90,6 +95,7 @@ class StageParameters:
             crops_max=self.crops_max,
             order=CropOrder(self.order),
             variant=VariantName(self.variant) if self.variant else None,
+            once_per_track=self.once_per_track,
         )
 
 
@@ -150,6 +156,12 @@ def _of_stages(path: str, stages: Sequence[StageParameters]) -> Iterator[str]:
                 yield f'{where}.after: there is no stage "{earlier}"{nearest(earlier, known)}'
         for twice in sorted({each for each in stage.after if stage.after.count(each) > 1}):
             yield f'{where}.after: "{twice}" is there twice'
+        first = [each.name for each in stages if not each.after]
+        if stage.once_per_track and list(stage.after) != first:
+            yield (
+                f"{where}.once_per_track: only objects of the first stage are tracked; leave it "
+                "out, or let the stage come after that one alone"
+            )
         if stage.region and not _is_region(stage.region):
             yield (
                 f"{where}.region: must be left, top, right and bottom with left below right and "

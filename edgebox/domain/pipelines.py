@@ -53,6 +53,8 @@ class PipelineStage:
     """Which objects are taken where there are more."""
     variant: VariantName | None = None
     """The largest variant it runs on; None: the largest of its family."""
+    once_per_track: bool = False
+    """Whether a tracked object is taken once, and again when its crop is better."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -408,8 +408,7 @@ class Box:
         metrics.captured(1 + update.skipped, update.skipped, now_ns)
         metrics.received(arrived.size_bytes, transit.carried)
         self._note_sites()
-        link = record.link.take_updates(now_ns)
-        if link is not None:
+        if (link := record.link.take_updates(now_ns)) is not None:
             driver.feed(LinkMeasured(record.camera.id, link))
         request = record.request(driver.next_request_id(), arrived, update, now_ns)
 
@@ -427,6 +426,7 @@ class Box:
         frame = PendingFrame(
             request, jpeg, header.width_px, header.height_px, transit.return_ns, ended,
             header.frame, record.camera.family, pipeline=record.camera.pipeline,
+            tracker=self.tracking.tracker(record.camera.id, record.camera.family),
         )  # fmt: skip
         if arrived.invalid_because:
             frame.ended = True

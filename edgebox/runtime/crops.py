@@ -41,6 +41,8 @@ class CropCutter:
             now_ns: when.
         """
         root = frame.root
+        if frame.tracker is not None:
+            found = frame.found = frame.tracker.detected(frame, found)
         if root.picture is None or not len(found):
             return []
         boxes = _as_sent(root, found)
@@ -51,8 +53,11 @@ class CropCutter:
             before = root.pipeline.stage(of_stage) or root.pipeline.first
             labels = self._labels.get(before.family, ())
             left = stage.crops_max - root.crops_of_stages[stage.name]
-            rows = taken(stage, found, boxes, labels, root.picture.shape)[:left]
+            wanted = None if frame.tracker is None else frame.tracker.wanted(frame, stage, found)
+            rows = taken(stage, found, boxes, labels, root.picture.shape, wanted=wanted)[:left]
             root.crops_of_stages[stage.name] += len(rows)
+            if frame.tracker is not None:
+                frame.tracker.taken(frame, stage, found, rows.tolist())
             out += (self._crop(frame, stage, boxes[row], int(row), now_ns) for row in rows)
         frame.crops += out
         return out

@@ -95,10 +95,12 @@ class CropCounts:
     answered: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
     """By reason."""
+    remembered: int = 0
+    """Objects of which the answer has what was said of them before."""
 
     def copy(self) -> "CropCounts":
         """Return a copy that does not change."""
-        return CropCounts(self.answered, self.dropped.copy())
+        return CropCounts(self.answered, self.dropped.copy(), self.remembered)
 
 
 class CameraMetrics:
@@ -166,18 +168,24 @@ class CameraMetrics:
                 counts.utility_late += ending.utility
         if isinstance(ending, Answer):
             self.partial += bool(ending.missing)
+            for each in ending.stages:
+                if each.remembered:
+                    self._crops_of(each.stage).remembered += 1
             self._update.variants[str(ending.variant)] += 1
             self._sample(ending.timing, now_ns)
 
     def crops_ended(self, frame: PendingFrame) -> None:
         """Count the crops of a frame that has ended; one whose batch still runs is too late."""
         for crop in frame.crops:
-            counts = self.crops.setdefault(crop.request.stage or StageName(""), CropCounts())
+            counts = self._crops_of(crop.request.stage or StageName(""))
             if crop.collected is not None:
                 counts.answered += 1
             else:
                 counts.dropped[(crop.refused or DropReason.QUEUE).value] += 1
             self.crops_ended(crop)
+
+    def _crops_of(self, stage: StageName) -> CropCounts:
+        return self.crops.setdefault(stage, CropCounts())
 
     def _sample(self, timing: Timing, now_ns: int) -> None:
         parts_ns = (

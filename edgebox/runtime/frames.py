@@ -1,8 +1,9 @@
 """Frames in the runtime, from arrival to result. The core knows them by number only."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,6 +103,8 @@ class StageAnswer:
     detections: Detections
     stages: tuple["StageAnswer", ...] = ()
     """What the stages after it say about its own objects."""
+    remembered: bool = False
+    """Whether it was said of the same object in an earlier picture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +151,26 @@ class Refusal:
 FrameResult = Answer | Refusal
 
 
+class ObjectTracker(Protocol):
+    """Follows the objects of one camera from picture to picture."""
+
+    def detected(self, frame: "PendingFrame", found: Detections) -> Detections:
+        """Return what the first stage found, with ids; called before crops are cut."""
+        ...
+
+    def wanted(
+        self, frame: "PendingFrame", stage: PipelineStage, found: Detections
+    ) -> NDArray[np.bool_] | None:
+        """Return (n,) whether a stage is to be given each object; None: all."""
+        ...
+
+    def taken(
+        self, frame: "PendingFrame", stage: PipelineStage, found: Detections, rows: Sequence[int]
+    ) -> None:
+        """Note the objects, by row, that a stage is given."""
+        ...
+
+
 @dataclass(slots=True)
 class PendingFrame:
     """A frame, or a crop of one, from its arrival to its result. Lives on the event loop.
@@ -178,6 +201,8 @@ class PendingFrame:
     ended: bool = False
     pipeline: Pipeline | None = None
     """The pipeline of its camera; None: it has none."""
+    tracker: ObjectTracker | None = None
+    """Of its camera; None: it is not tracked."""
     picture: NDArray[np.uint8] | None = None  #: (h, w, 3), as sent; only with a pipeline
     parent: "PendingFrame | None" = None
     """The frame or crop that this crop was cut from; None: it is a frame."""

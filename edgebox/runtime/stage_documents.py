@@ -44,7 +44,8 @@ def staged_objects(
 
     A classifier's document has `label` and `score`, or `attributes` with a label and a score each;
     a detector's has `detections`, best first, which may have `stages` themselves; an embedding
-    model's has `embedding`. Each names the `variant` it ran on.
+    model's has `embedding`. Each names the `variant` it ran on. It is `remembered` if it was
+    said of the same object in an earlier picture.
 
     Args:
         answer: of a frame.
@@ -112,6 +113,8 @@ class _Writer:
     def _document(self, answer: StageAnswer) -> dict[str, Any]:
         family, found = self._families[answer.stage], answer.detections
         document: dict[str, Any] = {"variant": answer.variant}
+        if answer.remembered:
+            document["remembered"] = True
         if found.embeddings is not None:
             if self._embeddings and len(found):
                 values = found.embeddings[0].astype(np.float64)

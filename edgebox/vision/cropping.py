@@ -15,6 +15,8 @@ def taken(
     boxes: NDArray[np.float32],
     labels: Sequence[str],
     shape: tuple[int, ...],
+    *,
+    wanted: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.intp]:
     """Return the rows of the objects that a stage takes, the preferred ones first.
 
@@ -24,12 +26,15 @@ def taken(
         boxes: (n, 4) xyxy, px of the picture as sent.
         labels: names of the classes.
         shape: (height, width, ...) of the picture as sent.
+        wanted: (n,) whether an object may be taken; None: all.
     """
     sides = boxes[:, 2:] - boxes[:, :2]
     keep = (found.scores >= stage.score_min) & (sides.min(axis=1) >= stage.side_min_px)
     if stage.labels:
-        wanted = [at for at, label in enumerate(labels) if label in stage.labels]
-        keep &= np.isin(found.labels, wanted)
+        numbers = [at for at, label in enumerate(labels) if label in stage.labels]
+        keep &= np.isin(found.labels, numbers)
+    if wanted is not None:
+        keep &= wanted
     if stage.region is not None:
         left, top, right, bottom = stage.region
         centre = (boxes[:, :2] + boxes[:, 2:]) / 2 / np.array((shape[1], shape[0]), np.float32)

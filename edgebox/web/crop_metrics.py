@@ -38,10 +38,17 @@ def crop_families(cameras: Sequence[CropNumbers]) -> Iterator[Metric]:
         "Answers without some stage of the pipeline for some object.",
         labels=["camera"],
     )
+    remembered = CounterMetricFamily(
+        "edgebox_objects_remembered",
+        "Objects that a stage was not asked about again, because it knew their track.",
+        labels=["camera", "stage"],
+    )
     for of in cameras:
         partial.add_metric([of.camera], of.partial)
         for stage, counts in of.stages.items():
             crops.add_metric([of.camera, stage, "answered", ""], counts.answered)
             for reason, count in sorted(counts.dropped.items()):
                 crops.add_metric([of.camera, stage, "dropped", reason], count)
-    yield from (crops, partial)
+            if counts.remembered:
+                remembered.add_metric([of.camera, stage], counts.remembered)
+    yield from (crops, partial, remembered)

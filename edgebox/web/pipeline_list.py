@@ -8,6 +8,7 @@ from edgebox.domain.pipelines import CROPS_MAX, CropOrder, Pipeline, PipelineSta
 from edgebox.runtime.box import Box
 from edgebox.web.routes import Answer, Route, json_response
 from edgebox.web.schemas import (
+    BOOLEAN,
     COUNT,
     NUMBER,
     SHARE,
@@ -52,6 +53,7 @@ def _stage(box: Box, stage: PipelineStage) -> dict[str, Any]:
         "crops_max": stage.crops_max,
         "order": stage.order,
         "variant": stage.variant,
+        "once_per_track": stage.once_per_track,
     }
 
 
@@ -73,6 +75,9 @@ _STAGE = Schema(
         crops_max=described(COUNT, f"At most {CROPS_MAX}"),
         order=one_of(*CropOrder),
         variant=described(nullable(TEXT), "The largest variant it runs on; null: any"),
+        once_per_track=described(
+            BOOLEAN, "Whether a tracked object is given to it once, and again if its crop is better"
+        ),
     ),
 )
 _PIPELINE = Schema(

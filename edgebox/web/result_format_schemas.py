@@ -1,6 +1,7 @@
 """Schemas of the answers to one picture, one for each result format."""
 
 from edgebox.web.schemas import (
+    BOOLEAN,
     COUNT,
     NUMBER,
     SHARE,
@@ -48,6 +49,7 @@ _STAGES = described(
                     "What a detector finds on the object; they may have `stages`, too",
                 ),
                 embedding=array(NUMBER),
+                remembered=described(BOOLEAN, "It was said with an earlier picture of the object"),
             ),
         )
     ),

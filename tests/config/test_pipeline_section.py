@@ -158,6 +158,22 @@ FIRST = '[[pipelines]]\nname = "p"\n'
             FIRST + stage("a") + stage("a", 'after = ["a"]'),
             'pipelines[0].stages[1].name: another stage of this pipeline is called "a", too',
         ),
+        *(
+            (
+                FIRST + stage("a") + stage("b", 'after = ["a"]') + wrong,
+                f"pipelines[0].stages[{at}].once_per_track: only objects of the first stage are "
+                "tracked; leave it out, or let the stage come after that one alone",
+            )
+            for at, wrong in (
+                (2, stage("c", 'after = ["b"]', "once_per_track = true")),
+                (2, stage("c", 'after = ["a", "b"]', "once_per_track = true")),
+            )
+        ),
+        (
+            FIRST + stage("a", "once_per_track = true"),
+            "pipelines[0].stages[0].once_per_track: only objects of the first stage are tracked; "
+            "leave it out, or let the stage come after that one alone",
+        ),
         (
             FIRST + stage("a") + stage("a.b", 'after = ["a"]'),
             "pipelines[0].stages[1].name: must not begin with the name of another stage and a dot, "
@@ -226,6 +242,11 @@ def test_what_contradicts_itself(tmp_path: Path, text: str, wanted: str) -> None
         (
             FIRST + stage("a") + stage("b", 'after = ["a"]', 'labels = ["cars"]', family="kinds"),
             'stages[1].labels: "street" finds no "cars"; did you mean car?',
+        ),
+        (
+            FIRST + stage("a") + stage("b", 'after = ["a"]', "once_per_track = true"),
+            'stages[1].once_per_track: "street" finds objects, which move; leave it out, or use a '
+            "classifier or an embedding model here",
         ),
         (
             FIRST + stage("a", 'labels = ["car"]'),

@@ -12,6 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from edgebox.app.composition import App
 from edgebox.config.config_file import load
+from edgebox.domain.pipelines import StageName
+from edgebox.domain.requests import CameraId
 from edgebox.media.sources import PictureSource
 from edgebox.scene.street_camera import Scene
 from edgebox.tracking.watch import contains
@@ -97,6 +99,61 @@ async def test_objects_are_followed_counted_and_told_of(database: Path, tmp_path
     assert tracking["tracks"] > 0
     assert metrics["edgebox_tracks"] == {("gate",)}
     assert metrics["edgebox_zone_objects"] == {("gate", "yard")}
+
+
+_ONCE = """
+[tracking]
+cameras = ["gate"]
+[inference]
+pipeline = "traffic"
+[[pipelines]]
+name = "traffic"
+[[pipelines.stages]]
+name = "street"
+family = "street"
+[[pipelines.stages]]
+name = "vehicle"
+family = "vehicles"
+after = ["street"]
+labels = ["car", "bus", "truck"]
+once_per_track = true
+"""
+
+
+async def test_what_was_said_of_a_tracked_object_is_in_later_results(
+    database: Path, tmp_path: Path
+) -> None:
+    scene, file = Scene(3, *SIZE_PX), tmp_path / "edgebox.toml"
+    file.write_text(_ONCE, encoding="utf-8")
+    app = App(load(file, settings(database)))
+    await app.start()
+    said: dict[int, dict[str, Any]] = {}
+    remembered = objects = 0
+    try:
+        source = PictureSource(SIZE_PX, RATE_HZ, lambda n: scene.render(n / RATE_HZ).rgb)
+        async with streaming(app, "gate", source=source, rate_hz=RATE_HZ):
+            async with asyncio.timeout(PATIENCE_S):
+                async for result in _results(app):
+                    for each in result["detections"]:
+                        vehicle = each.get("stages", {}).get("vehicle")
+                        if vehicle is None:
+                            continue
+                        objects += 1
+                        if vehicle.get("remembered"):
+                            remembered += 1
+                            # What was said before, of the same object.
+                            before = said.setdefault(each["track"], vehicle["attributes"])
+                            assert vehicle["attributes"] == before
+                        elif each["track"] is not None:
+                            said[each["track"]] = vehicle["attributes"]
+                    if remembered >= 30:
+                        break
+        crops = app.box.metrics.of(CameraId("gate")).crops[StageName("vehicle")]
+        assert (await _metrics(app))["edgebox_objects_remembered"] == {("gate", "vehicle")}
+    finally:
+        await app.stop()
+    assert crops.remembered >= remembered
+    assert crops.answered < objects, "most objects were not classified again"
 
 
 def _check_ids(results: list[dict[str, Any]]) -> None:

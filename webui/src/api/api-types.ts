@@ -555,6 +555,8 @@ export type PipelineStage = {
   order: 'score' | 'area'
   /** The largest variant it runs on; null: any */
   variant: string | null
+  /** Whether a tracked object is given to it once, and again if its crop is better */
+  once_per_track: boolean
 }
 
 export type Plan = {
@@ -636,6 +638,8 @@ export type StageFindings = {
     box: readonly [number, number, number, number]
   }>
   embedding?: ReadonlyArray<number>
+  /** It was said with an earlier picture of the object */
+  remembered?: boolean
 }
 
 export type State = {

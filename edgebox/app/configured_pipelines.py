@@ -22,7 +22,8 @@ def make_pipelines(
         source: the configuration file, for messages.
 
     Raises:
-        ConfigError: every stage that no model of this box can be.
+        ConfigError: every stage that no model of this box can be, and every pipeline with the
+            name of a family or a variant.
     """
     known = {family.name: family for family in families}
     made: dict[PipelineName, Pipeline] = {}
@@ -30,6 +31,7 @@ def make_pipelines(
     for number, table in enumerate(tables):
         pipeline = Pipeline(PipelineName(table.name), tuple(s.stage() for s in table.stages))
         made[pipeline.name] = pipeline
+        problems += (f"pipelines[{number}].{each}" for each in _of_name(table.name, known.values()))
         places = {StageName(s.name): place for place, s in enumerate(table.stages)}
         for stage in pipeline.stages:
             where = f"pipelines[{number}].stages[{places[stage.name]}]"
@@ -37,6 +39,21 @@ def make_pipelines(
     if problems:
         raise ConfigError("\n".join([f"{source}:", *(f"  {problem}" for problem in problems)]))
     return made
+
+
+def _of_name(name: str, families: Iterable[Family]) -> Iterator[str]:
+    """Yield why a pipeline cannot have this name: /v2 serves it beside families and variants."""
+    for family in families:
+        if name == family.name:
+            of = "a model family"
+        elif name in {variant.name for variant in family.variants}:
+            of = f'a variant of the model family "{family.name}"'
+        else:
+            continue
+        yield (
+            f'name: {of} is called "{name}", too, and /v2 serves both as models by their names; '
+            "give the pipeline another name"
+        )
 
 
 def _of_models(

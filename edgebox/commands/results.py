@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -14,7 +14,7 @@ from edgebox.client import subscribe
 from edgebox.commands.console import clear_errors
 
 _COLOURS = {"on_time": "green", "late": "yellow", "dropped": "red"}
-_SCORES_SHOWN = 5
+_OBJECTS_SHOWN = 5
 
 
 @click.command()
@@ -95,16 +95,49 @@ def line_of(message: Mapping[str, Any]) -> str:
     if message["type"] == "drop":
         return f"{head} {outcome}: {message['message']}"
     total_ms = message["timing_ms"]["total"]
-    return f"{head} {outcome} {total_ms:.0f} ms {message['variant']}: {_seen(message)}"
+    seen = _seen(message["detections"]) or "nothing"
+    parts = [seen, *_zones(message.get("zones", {})), *_missing(message.get("missing", ()))]
+    return f"{head} {outcome} {total_ms:.0f} ms {message['variant']}: {'; '.join(parts)}"
 
 
-def _seen(message: Mapping[str, Any]) -> str:
-    scores: dict[str, list[float]] = {}
-    for found in message["detections"]:
-        scores.setdefault(found["label"], []).append(found["score"])
-    kinds = []
-    for label, of_label in scores.items():
-        best = ", ".join(f"{score:.2f}" for score in of_label[:_SCORES_SHOWN])
-        more = ", ..." if len(of_label) > _SCORES_SHOWN else ""
-        kinds.append(f"{len(of_label)} {label} ({best}{more})")
-    return ", ".join(kinds) or "nothing"
+def _seen(detections: Sequence[Mapping[str, Any]]) -> str:
+    """Return how many objects of each class there are, with what is known of the best of them."""
+    kinds: dict[str, list[str]] = {}
+    for found in detections:
+        kinds.setdefault(found["label"], []).append(_object(found))
+    texts = []
+    for label, objects in kinds.items():
+        more = ", ..." if len(objects) > _OBJECTS_SHOWN else ""
+        texts.append(f"{len(objects)} {label} ({', '.join(objects[:_OBJECTS_SHOWN])}{more})")
+    return ", ".join(texts)
+
+
+def _object(found: Mapping[str, Any]) -> str:
+    """Return an object's score, what later stages say about it, and its track: "0.91 red #7"."""
+    stages: Sequence[Mapping[str, Any]] = [*found.get("stages", {}).values()]
+    said = [
+        answer["label"]
+        for stage in stages
+        for answer in (stage, *stage.get("attributes", {}).values())
+        if "label" in answer
+    ]
+    own = {found["label"]}  # nothing is said twice
+    words = [f"{found['score']:.2f}", *(text for text in dict.fromkeys(said) if text not in own)]
+    if found.get("track") is not None:
+        words.append(f"#{found['track']}")
+    within = [one for stage in stages for one in stage.get("detections", ())]
+    return " ".join([*words, *(["with", _seen(within)] if within else [])])
+
+
+def _zones(zones: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    """Yield what is in each zone that is not empty."""
+    for name, counts in zones.items():
+        inside = ", ".join(f"{count} {label}" for label, count in counts.items() if count)
+        if inside:
+            yield f"zone {name}: {inside}"
+
+
+def _missing(stages: Sequence[str]) -> Iterator[str]:
+    """Yield what a partial answer lacks."""
+    if stages:
+        yield click.style(f"without {', '.join(stages)}", "yellow")

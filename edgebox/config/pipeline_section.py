@@ -145,6 +145,12 @@ def _of_stages(path: str, stages: Sequence[StageParameters]) -> Iterator[str]:
         if stage.name and stage.name in names:
             yield f'{where}.name: another stage of this pipeline is called "{stage.name}", too'
         names.add(stage.name)
+        for other in known:
+            if other and stage.name.startswith(f"{other}."):
+                yield (
+                    f"{where}.name: must not begin with the name of another stage and a dot, "
+                    f'"{other}.": /v2 names outputs in this way'
+                )
         for earlier in stage.after:
             if earlier not in known:
                 yield f'{where}.after: there is no stage "{earlier}"{nearest(earlier, known)}'

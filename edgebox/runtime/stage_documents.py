@@ -130,12 +130,14 @@ class _Writer:
 
     def _detections(self, answer: StageAnswer, family: Family) -> list[dict[str, Any]]:
         found, later = answer.detections, self.by_object(answer.stages)
+        rows = best_rows(found, self._score_min)
+        boxes = np.round(found.boxes[rows].astype(np.float64), 1).tolist()
         out = []
-        for row in best_rows(found, self._score_min).tolist():
+        for row, box in zip(rows.tolist(), boxes, strict=True):
             one: dict[str, Any] = {
                 "label": family.labels[int(found.labels[row])],
                 "score": _score(found, row),
-                "box": np.round(found.boxes[row].astype(np.float64), 1).tolist(),
+                "box": box,
             }
             if row in later:
                 one["stages"] = later[row]

@@ -1,6 +1,7 @@
 """`edgebox results` and `subscribe`: against a real box, which goes and comes back."""
 
 import asyncio
+import re
 import signal
 from datetime import datetime
 from pathlib import Path
@@ -12,9 +13,12 @@ import pytest
 from edgebox.client import SubscriptionRefusedError, subscribe
 from edgebox.commands.results import line_of
 from edgebox.domain.errors import InvalidInputError
+from edgebox.media.sources import PictureSource
+from edgebox.scene.street_camera import Scene
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.program import edgebox, finish, said, start
 from tests.end_to_end.running import running, streaming
+from tests.end_to_end.test_pipelines import PIPELINE
 
 AT_MS = 1_790_000_000_250.4
 RESULT: dict[str, Any] = {
@@ -25,6 +29,13 @@ RESULT: dict[str, Any] = {
         {"label": "car", "score": 0.5},
     ],
 }  # fmt: skip
+
+ZONE = """
+[[zones]]
+camera = "gate"
+name = "yard"
+points = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]
+"""
 
 
 def plain(line: str) -> str:
@@ -49,6 +60,65 @@ def test_lines_are_for_people() -> None:
     assert plain(line_of({"type": "skipped", "count": 3})) == (
         "3 results were left out: too slow here"
     )
+
+
+def seen(**fields: Any) -> str:
+    """Return the end of a line, after the variant."""
+    return plain(line_of({**RESULT, **fields})).split("street-256: ")[1]
+
+
+def test_lines_say_what_later_stages_and_tracking_know() -> None:
+    vehicle = {
+        "variant": "vehicles-64",
+        "attributes": {
+            "type": {"label": "car", "score": 0.98},
+            "colour": {"label": "red", "score": 0.87},
+        },
+    }
+    text = {"label": "GX12", "score": 0.9, "variant": "texts-96"}
+    plate = {"label": "plate", "score": 0.8, "box": [0, 0, 9, 3], "stages": {"text": text}}
+    stages = {
+        "vehicle": vehicle,
+        "who": {"variant": "reid-128", "embedding": [0.6, 0.8]},
+        "plate": {"variant": "plates-96", "detections": [plate]},
+    }
+    cars = [
+        {"label": "car", "score": 0.912, "track": 7, "stages": stages},
+        {"label": "car", "score": 0.5, "track": None, "stages": {"plate": {"detections": []}}},
+    ]
+    person = {"label": "person", "score": 0.8, "track": 12}
+    assert seen(detections=[*cars, person]) == (
+        "2 car (0.91 red #7 with 1 plate (0.80 GX12), 0.50), 1 person (0.80 #12)"
+    )
+
+
+def test_lines_say_what_is_in_zones_and_what_is_missing() -> None:
+    zones = {"yard": {"car": 2, "person": 1}, "gate": {}, "door": {"bus": 0}}
+    assert seen(zones=zones, missing=["vehicle", "plate"], detections=[]) == (
+        "nothing; zone yard: 2 car, 1 person; without vehicle, plate"
+    )
+    assert seen(zones={}, missing=[]) == "2 car (0.91, 0.50), 1 person (0.80)"
+
+
+async def test_the_command_prints_what_a_pipeline_and_tracking_say(
+    tmp_path: Path, database: Path
+) -> None:
+    file = tmp_path / "edgebox.toml"
+    file.write_text(PIPELINE + ZONE)
+    scene = Scene(11, 1280, 720)
+    source = PictureSource((1280, 720), 4.0, lambda number: scene.render(number / 4).rgb)
+    async with (
+        running(database, file=file) as app,
+        streaming(app, "gate", pipeline="traffic", rate_hz=4.0, source=source),
+    ):
+        process = await start(tmp_path, "results", "--server", app.url)
+        assert process.stdout is not None
+        line = ""
+        async with asyncio.timeout(PATIENCE_S):
+            while not re.search(r"\(0\.\d\d( [a-z]+)+ #\d+.*\); zone yard: \d", line):
+                line = (await process.stdout.readline()).decode()
+        process.send_signal(signal.SIGINT)
+        assert (await finish(process)).code == 0
 
 
 async def test_a_program_gets_results_again_when_the_box_is_back(database: Path) -> None:

@@ -175,6 +175,11 @@ FIRST = '[[pipelines]]\nname = "p"\n'
             "leave it out, or let the stage come after that one alone",
         ),
         (
+            FIRST + stage("a") + stage("a.b", 'after = ["a"]'),
+            "pipelines[0].stages[1].name: must not begin with the name of another stage and a dot, "
+            '"a.": /v2 names outputs in this way',
+        ),
+        (
             FIRST + stage("street") + stage("b", 'after = ["stret"]'),
             'pipelines[0].stages[1].after: there is no stage "stret"; did you mean street?',
         ),
@@ -262,6 +267,23 @@ def test_what_no_model_of_the_box_can_do(
     with pytest.raises(ConfigError) as caught:
         make_pipelines(config.pipelines, families, config.source)
     assert str(caught.value).splitlines() == [f"{config.source}:", f"  pipelines[0].{wanted}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "of"),
+    [("street", "a model family"), ("street-608", 'a variant of the model family "street"')],
+)
+def test_a_pipeline_has_no_name_of_a_model(
+    tmp_path: Path, families: list[Family], name: str, of: str
+) -> None:
+    config = loaded(tmp_path, f'[[pipelines]]\nname = "{name}"\n' + stage("a"))
+    with pytest.raises(ConfigError) as caught:
+        make_pipelines(config.pipelines, families, config.source)
+    assert str(caught.value).splitlines() == [
+        f"{config.source}:",
+        f'  pipelines[0].name: {of} is called "{name}", too, and /v2 serves both as models by '
+        "their names; give the pipeline another name",
+    ]
 
 
 def test_a_detector_may_come_after_another(tmp_path: Path, families: list[Family]) -> None:

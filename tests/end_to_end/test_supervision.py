@@ -15,6 +15,8 @@ from edgebox.app.composition import App
 from edgebox.commands.root import _STOP_S
 from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.model_family import ExecutorId
+from edgebox.media.jpeg import encode
+from edgebox.scene.street_camera import Scene
 from edgebox.scheduling.supervision import ExecutorState, Supervised
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.program import configured, finish, serving
@@ -29,6 +31,8 @@ from tests.end_to_end.running import (
     unharmed_bystander,
     until,
 )
+from tests.end_to_end.test_open_inference import client_of, images
+from tests.end_to_end.test_pipelines import PIPELINE
 from tests.inference.unruly_model import (
     FAMILY,
     LOOPING,
@@ -264,6 +268,44 @@ async def test_a_family_whose_only_executor_is_wedged_is_told_once(
         assert "cpu/0 is wedged" in problem["detail"]
         assert app.failure is None
         go_on.set()
+
+
+async def test_an_ensemble_is_ready_while_every_stage_can_run(
+    tmp_path: Path, database: Path, family: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "edgebox.toml"
+    file.write_text(PIPELINE)
+    tables = [
+        {"device": "cpu", "threads": 1, "families": families}
+        for families in (["vehicles", FAMILY], ["street"])
+    ]
+    opens = threading.Event()
+
+    def waiting(executor: ExecutorId) -> Any:
+        opens.wait()
+        raise EdgeboxError("the test is over")
+
+    jpeg = encode(Scene(11, 1280, 720).render(2.0).rgb, 90)
+    async with (
+        running(database, file=file, inference__families=[str(family)], executors=tables) as app,
+        client_of(app) as client,
+    ):
+        assert await client.is_model_ready("traffic")
+        monkeypatch.setattr(app.box.driver.supervisor, "_opener", waiting)
+        assert (await post(app, LOOPING, QUERY))[1]["code"] == "failed"
+        status, document = await get_json(app, "/v2/models/traffic/ready")
+        assert (status, document["ready"]) == (503, False)
+        assert document["error"] == (
+            "stage vehicle: no executor that runs this model is up: cpu/0 is opening"
+        )
+        assert await client.is_model_ready("street")
+        # Asked nevertheless, it answers without the stage.
+        asked = {"deadline_ms": 8_000}
+        result = await client.infer("traffic", [images(jpeg)], parameters=asked)
+        assert result.as_numpy("counts")[0] > 0
+        assert result.as_numpy("missing").tolist() == [b"vehicle"]
+        assert set(result.as_numpy("vehicle.variant")[0].tolist()) == {b""}
+        opens.set()
 
 
 async def test_a_file_that_was_changed_is_not_served_when_it_is_opened_anew(

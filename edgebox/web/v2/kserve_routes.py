@@ -19,7 +19,7 @@ from edgebox.web.camera_pictures import FRAME_BYTES_SETTING, answered, largest_i
 from edgebox.web.routes import json_response, refuse_foreign_pages, refuse_unready
 from edgebox.web.v2.inference_request import InferenceRequest, Picture, read_request
 from edgebox.web.v2.model_metadata import VERSION, Model, model_named, models_of
-from edgebox.web.v2.tensor_codec import Tensor, outputs_for, outputs_of
+from edgebox.web.v2.tensor_codec import Tensor
 from edgebox.web.web_context import WebContext
 
 _log = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ class _Routes:
                     "reason": because,
                 }
                 for model in models_of(self._box)
-                for because in [self._box.unserved_because(model.variants)]
+                for because in [model.unserved_because(self._box)]
             ]
         )
 
@@ -102,7 +102,7 @@ class _Routes:
 
     async def model_ready(self, request: web.Request) -> web.Response:
         model = self._model(request)
-        if because := self._box.unserved_because(model.variants):
+        if because := model.unserved_because(self._box):
             return json_response({"name": model.name, "ready": False, "error": because}, 503)
         return json_response({"name": model.name, "ready": True})
 
@@ -111,13 +111,11 @@ class _Routes:
         frame_bytes_max = self._site.config.limits.frame_bytes_max
         body = await read_body(request, _BODY_PICTURES * frame_bytes_max, setting=_BODY_SETTING)
         length = request.headers.get(HEADER_LENGTH)
-        offered = outputs_for(model.family)
-        inference_request = read_request(body, length, frame_bytes_max, offered)
-        outputs = outputs_of(
-            await self._answers(model, inference_request),
-            model.family,
-            inference_request.boxes,
-            inference_request.score_min,
+        inference_request = read_request(body, length, frame_bytes_max, model.outputs)
+        answers = await self._answers(model, inference_request)
+        # Of many pictures and stages this can take a second, so not on the event loop.
+        outputs = await asyncio.to_thread(
+            model.tensors, answers, inference_request.boxes, inference_request.score_min
         )
         return _response(model, inference_request, outputs)
 
@@ -160,7 +158,13 @@ class _Routes:
             )
         try:
             return await answered(
-                self._box, picture, size_px, variant, deadline_ms, app=inference_request.app
+                self._box,
+                picture,
+                size_px,
+                variant,
+                deadline_ms,
+                app=inference_request.app,
+                pipeline=model.pipeline,
             )
         except EdgeboxError as error:
             if at is not None:

@@ -1,23 +1,29 @@
-"""The protocol's models: every family, and every variant by its name.
+"""The protocol's models: every family, every variant by its name, and every pipeline.
 
-With a family the box chooses the variant by the deadline. Each model has one version, the loaded
-one.
+With a family the box chooses the variant by the deadline; a pipeline is an ensemble. Each model has
+one version, the loaded one.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
 from edgebox.domain.errors import UnknownNameError
 from edgebox.domain.model_family import FamilyName, Variant
+from edgebox.domain.pipelines import Pipeline
 from edgebox.inference.family import Family
 from edgebox.runtime.box import Box
-from edgebox.web.v2.tensor_codec import INPUTS, TensorSpec, outputs_for
+from edgebox.runtime.frames import Answer
+from edgebox.runtime.stage_documents import stages_json
+from edgebox.web.detection_documents import BoxForm
+from edgebox.web.v2.stage_tensors import ensemble_outputs, ensemble_tensors
+from edgebox.web.v2.tensor_codec import INPUTS, Tensor, TensorSpec, outputs_for, outputs_of
 
 VERSION = "1"
 PLATFORM = "onnxruntime_onnx"
+ENSEMBLE_PLATFORM = "ensemble"
 _CONFIG_TYPES = {
     "BYTES": "TYPE_STRING", "UINT8": "TYPE_UINT8", "FP32": "TYPE_FP32", "INT64": "TYPE_INT64",
 }  # fmt: skip
@@ -29,53 +35,92 @@ class Model:
 
     name: str
     family: Family
+    """Of the first stage, if it is a pipeline."""
     variant: Variant | None
     """The variant; None: the largest that can meet the deadline."""
+    pipeline: Pipeline | None = None
+    """None: it is a family or a variant."""
+    families: Mapping[FamilyName, Family] = field(default_factory=dict)
+    """Of the pipeline's stages, at least."""
 
     @property
-    def variants(self) -> tuple[Variant, ...]:
-        """The variants that may run."""
-        return self.family.offered if self.variant is None else (self.variant,)
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """The outputs that it offers."""
+        if self.pipeline is not None:
+            return ensemble_outputs(self.pipeline, self.families)
+        return outputs_for(self.family)
+
+    def tensors(
+        self, answers: Sequence[Answer], form: BoxForm, score_min: float
+    ) -> dict[str, Tensor]:
+        """Return every output of the answers to some pictures, by name."""
+        if self.pipeline is not None:
+            return ensemble_tensors(answers, self.pipeline, self.families, form, score_min)
+        return outputs_of(answers, self.family, form, score_min)
+
+    def unserved_because(self, box: Box) -> str:
+        """Return why it cannot be asked now; empty: it can be.
+
+        A pipeline needs an executor for each of its stages. Asked nevertheless, it answers without
+        a later stage that has none.
+        """
+        if self.pipeline is None:
+            return box.unserved_because([self.variant] if self.variant else self.family.offered)
+        for stage in self.pipeline.stages:
+            if because := box.unserved_because(self.families[stage.family].offered):
+                return f"stage {stage.name}: {because}"
+        return ""
 
     def metadata(self) -> dict[str, Any]:
         """Return the protocol's model metadata."""
         return {
             "name": self.name,
             "versions": [VERSION],
-            "platform": PLATFORM,
+            "platform": PLATFORM if self.pipeline is None else ENSEMBLE_PLATFORM,
             "inputs": [_described(spec) for spec in INPUTS],
-            "outputs": [_described(spec) for spec in outputs_for(self.family)],
+            "outputs": [_described(spec) for spec in self.outputs],
         }
 
     def config(self) -> dict[str, Any]:
         """Return Triton's model configuration, as far as it applies."""
+        return {
+            "name": self.name,
+            **(_run_by_onnxruntime() if self.pipeline is None else _run_as_steps(self.pipeline)),
+            # Batches are formed across requests and cameras; clients need not batch.
+            "max_batch_size": 0,
+            "input": [{**_configured(spec), "optional": True} for spec in INPUTS],
+            "output": [_configured(spec) for spec in self.outputs],
+            "parameters": {key: {"string_value": text} for key, text in self._texts().items()},
+        }
+
+    def _texts(self) -> dict[str, str]:
+        """Return the parameters of its configuration."""
         texts = {
             "labels": orjson.dumps(self.family.labels).decode(),
             "family": self.family.name,
-            "licence": self.family.licence,
         }
+        if self.pipeline is not None:
+            return texts | {"stages": orjson.dumps(stages_json(self.pipeline)).decode()}
+        texts["licence"] = self.family.licence
         if self.variant is not None:
             texts["width_px"], texts["height_px"] = map(
                 str, (self.variant.width_px, self.variant.height_px)
             )
-        return {
-            "name": self.name,
-            "platform": PLATFORM,
-            "backend": "onnxruntime",
-            # Batches are formed across requests and cameras; clients need not batch.
-            "max_batch_size": 0,
-            "input": [{**_configured(spec), "optional": True} for spec in INPUTS],
-            "output": [_configured(spec) for spec in outputs_for(self.family)],
-            "parameters": {key: {"string_value": text} for key, text in texts.items()},
-        }
+        return texts
 
 
 def models_of(box: Box) -> Iterator[Model]:
-    """Return all models, each family before its variants."""
+    """Return all models, each family before its variants, and pipelines last.
+
+    No pipeline has the name of a family or a variant: `app.configured_pipelines` refuses it.
+    """
     for family in box.families.values():
         yield Model(family.name, family, None)
         for variant in family.offered:
             yield Model(variant.name, family, variant)
+    for pipeline in box.models.pipelines.values():
+        first = box.families[pipeline.first.family]
+        yield Model(pipeline.name, first, None, pipeline, box.families)
 
 
 def model_named(box: Box, name: str, version: str | None) -> Model:
@@ -94,6 +139,16 @@ def model_named(box: Box, name: str, version: str | None) -> Model:
     if version not in (None, VERSION):
         raise UnknownNameError(f"model {name} has no version {version!r}; it has {VERSION}")
     return found
+
+
+def _run_by_onnxruntime() -> dict[str, Any]:
+    return {"platform": PLATFORM, "backend": "onnxruntime"}
+
+
+def _run_as_steps(pipeline: Pipeline) -> dict[str, Any]:
+    """Return the steps of an ensemble; what one hands to another are crops, which have no name."""
+    steps = [{"model_name": stage.family, "model_version": -1} for stage in pipeline.stages]
+    return {"platform": ENSEMBLE_PLATFORM, "ensemble_scheduling": {"step": steps}}
 
 
 def _described(spec: TensorSpec) -> dict[str, Any]:

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from edgebox.domain.errors import InvalidInputError
 from edgebox.inference.family import Family
 from edgebox.runtime.frames import Answer
-from edgebox.web.detection_documents import BoxForm, best_first
+from edgebox.runtime.stage_documents import best_rows
+from edgebox.web.detection_documents import BoxForm
 
 Datatype = Literal["BYTES", "UINT8", "FP32", "INT64"]
 
 NO_LABEL = -1
-"""Label in rows beyond a picture's last detection."""
+"""Number in rows beyond a picture's last detection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,9 @@ def outputs_of(
     embeddings with 0, labels with `NO_LABEL`, names and attributes with "".
     """
     labels, attributes = family.labels, family.attribute_names
-    found = [best_first(answer.detections.above(score_min)) for answer in answers]
+    found = [
+        answer.detections.select(best_rows(answer.detections, score_min)) for answer in answers
+    ]
     n, k = len(found), max(map(len, found), default=0)
     boxes = np.zeros((n, k, 4), np.float32)
     scores = np.zeros((n, k), np.float32)

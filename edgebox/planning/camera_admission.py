@@ -63,7 +63,10 @@ def refusal(
     refused = newcomer.id not in after.served()
     if refused and any(by_itself.served() for by_itself in with_cameras(of_newcomer, coming)):
         return f"it could not be served beside the others ({after.why(newcomer.id)})"
-    return _overbooked(after, of_residents + of_newcomer if coming.later else 0.0, parameters)
+    # Of a box of several parts the share does not say in which of them the later stages run.
+    whole = len(after.executors) == len(snapshot.profiles)
+    later_share = of_residents + of_newcomer if coming.later and whole else 0.0
+    return _overbooked(after, later_share, parameters)
 
 
 def _with_later_stages(
@@ -94,8 +97,8 @@ def _overbooked(
 
     Args:
         part: with the newcomer.
-        later_share: what the later stages take if the newcomer has any, else 0: a plan leaves the
-            first stages some time whatever they take, which is no reason to bring more.
+        later_share: what the later stages take of the part if the newcomer has any, else 0: a plan
+            leaves the first stages some time whatever they take, no reason to bring more.
         parameters: the planner's.
     """
     needed = part.allocation.utilisation

@@ -111,7 +111,7 @@ def priced(snapshot: PlanningSnapshot, parameters: PlanningParameters) -> list[P
     if not choosable:
         return [parameters.beside(snapshot.later_share)]
     prices: list[float | None] = [0.0, *_prices(snapshot, choosable)]
-    present = sum(c.later_rate_hz * _present(c).share_per_hz for c in choosable)
+    present = sum(later_share_of_camera(c) for c in choosable)
     found = []
     for price in [*prices, None]:
         taken = sum(
@@ -137,6 +137,14 @@ def later_share(
             more = choice.share_per_hz - _present(camera).share_per_hz
             share += camera.later_rate_hz * more
     return max(0.0, share)
+
+
+def later_share_of_camera(camera: CameraSnapshot) -> float:
+    """Return the share of the executors' time that a camera's known later stages take at present.
+
+    That is a part of the snapshot's `later_share`.
+    """
+    return camera.later_rate_hz * _present(camera).share_per_hz
 
 
 def _present(camera: CameraSnapshot) -> LaterChoice:

@@ -415,7 +415,7 @@ class Box:
         def ended(frame: PendingFrame, ending: FrameResult) -> None:
             ending = self.tracking.ended(frame, ending, self.families, record.camera.family)
             metrics.ended(ending, driver.clock_ns())
-            metrics.crops_ended(frame)
+            metrics.crops_ended(frame, ending)
             if isinstance(ending, Answer) and self.viewers:
                 self._frames_shown += 1
                 self.shown[record.camera.id] = ShownFrame(self._frames_shown, frame, ending)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from edgebox.domain.latency_histogram import METRIC_BUCKETS, PARTS, Histogram
 from edgebox.domain.pipelines import StageName
 from edgebox.domain.requests import CameraId, DropReason, Outcome
-from edgebox.runtime.frames import Answer, FrameResult, PendingFrame, Timing
+from edgebox.runtime.frames import Answer, FrameResult, PendingFrame, Refusal, Timing
 from edgebox.storage.periods import Period, latency_counts
 
 WINDOW_S = 60
@@ -174,15 +174,20 @@ class CameraMetrics:
             self._update.variants[str(ending.variant)] += 1
             self._sample(ending.timing, now_ns)
 
-    def crops_ended(self, frame: PendingFrame) -> None:
-        """Count the crops of a frame that has ended; one whose batch still runs is too late."""
+    def crops_ended(self, frame: PendingFrame, ending: FrameResult) -> None:
+        """Count the crops of a frame that has ended.
+
+        Those that have not ended yet are too late, or end for the reason of a frame that is dropped
+        (their camera left).
+        """
+        unended = ending.reason if isinstance(ending, Refusal) else DropReason.QUEUE
         for crop in frame.crops:
             counts = self._crops_of(crop.request.stage or StageName(""))
             if crop.collected is not None:
                 counts.answered += 1
             else:
-                counts.dropped[(crop.refused or DropReason.QUEUE).value] += 1
-            self.crops_ended(crop)
+                counts.dropped[(crop.refused or unended).value] += 1
+            self.crops_ended(crop, ending)
 
     def _crops_of(self, stage: StageName) -> CropCounts:
         return self.crops.setdefault(stage, CropCounts())

@@ -7,7 +7,7 @@ Every request ends with one action: a frame with `Finish` or `Drop`, a crop of a
 from collections.abc import Iterable, Mapping
 
 from edgebox.domain.pipelines import Pipeline, StageName
-from edgebox.domain.requests import BatchId, CameraId, DropReason, Request, RequestId
+from edgebox.domain.requests import BatchId, CameraId, DropReason, FrameId, Request, RequestId
 from edgebox.scheduling.adaptation import Adaptation
 from edgebox.scheduling.calibration import RecentValues
 from edgebox.scheduling.dispatch import Dispatch
@@ -115,6 +115,18 @@ class Endings:
             if isinstance(ending, Finish):
                 self._observe_crops(live.request, live.pipeline, {})
         return out
+
+    @staticmethod
+    def departed(members: Iterable[LiveRequest]) -> set[FrameId]:
+        """Return the frames, among those of a batch that ended, whose camera left while it ran.
+
+        Crops that the batch spawned for them end for the same reason.
+        """
+        return {
+            FrameId(live.request.id) if live.request.frame is None else live.request.frame
+            for live in members
+            if live.reason is DropReason.DEPARTED
+        }
 
     def detected(
         self,

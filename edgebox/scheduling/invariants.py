@@ -81,6 +81,12 @@ def _check_joins(scheduler: Scheduler) -> None:
         _require(frame.id == number, f"frame {number} is stored under another number")
         _require(frame.request.id not in ledger.live, f"frame {number} waits and is joined")
         _require(bool(frame.pending), f"frame {number} is kept, but all its crops have ended")
+    _require(not ledger.joins.complete(), "a frame is listed as complete, but waits for crops")
+    deadlines_ns = [frame.request.last_deadline_ns for frame in ledger.joins.frames.values()]
+    _require(
+        ledger.joins.due_ns() == min(deadlines_ns, default=None),
+        "the earliest deadline of the frames with crops is another one",
+    )
 
 
 def _check_running(scheduler: Scheduler) -> None:

@@ -17,12 +17,12 @@ can move a request from stage to stage is one table (`request_stages`).
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.plans import Advice, Assignment, Group, PlanningSnapshot
-from edgebox.domain.requests import BatchId, CameraId, DropReason, Request, RequestId
+from edgebox.domain.requests import BatchId, CameraId, DropReason, FrameId, Request, RequestId
 from edgebox.scheduling import events
 from edgebox.scheduling.adaptation import Adaptation
 from edgebox.scheduling.affinity import ExecutorAffinity
@@ -249,8 +249,8 @@ class Scheduler:
         for crop in event.spawned if refused is None else ():
             self._crop_arrived(crop)
 
-    def _crop_arrived(self, crop: Request) -> None:
-        variant = self._admit(crop)
+    def _crop_arrived(self, crop: Request, departed: Container[FrameId | None] = ()) -> None:
+        variant = DropReason.DEPARTED if crop.frame in departed else self._admit(crop)
         if isinstance(variant, DropReason):
             self._out.append(self._endings.unwanted(crop, variant))
         else:
@@ -325,8 +325,9 @@ class Scheduler:
             self._out += self._sampling.ran(batch.infer, members, event.took_ns, self._now_ns)
         self._out += self._endings.members(members, event.batch, self._now_ns)
         self._adaptation.finished(batch, members, self._now_ns)
+        departed = self._endings.departed(members)
         for crop in event.spawned:
-            self._crop_arrived(crop)
+            self._crop_arrived(crop, departed)
         if event.spawned:
             self._dispatch.spawned(event.took_ns, self._now_ns)
 
@@ -388,8 +389,7 @@ class Scheduler:
         # The camera of one-shot requests never connects, but its client can disconnect.
         dropped, cancelled = self._endings.depart(camera)
         self._out += dropped
-        connected = camera in self._adaptation.cameras
-        if connected:
+        if connected := camera in self._adaptation.cameras:
             self._adaptation.close(camera)
             self._sampling.cameras_changed(self._adaptation.tightest_slo_ns)
         return connected or cancelled

@@ -2,16 +2,19 @@
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from edgebox.domain.plans import CameraSnapshot, Plan, PlanningSnapshot
+from edgebox.domain.pipelines import Pipeline, PipelineName
+from edgebox.domain.plans import CameraSnapshot, LaterStage, LaterVariant, Plan, PlanningSnapshot
 from edgebox.domain.requests import Camera, LinkState
 from edgebox.planning.camera_admission import refusal
 from edgebox.planning.planner import plan
-from edgebox.planning.planner_parameters import PlanningParameters
+from edgebox.planning.planner_parameters import LEFT_MIN, PlanningParameters
 from tests.planning.scene import link, seen, snapshot
+from tests.planning.test_later_stages import READ, read
 from tests.planning.test_plans_by_brute_force import boxes, cameras
+from tests.scheduling.pipelines import CHAIN
 from tests.scheduling.scene import camera
 
 P = PlanningParameters()
@@ -104,3 +107,78 @@ def test_a_camera_that_connects_anew_takes_its_own_place() -> None:
     full = snapshot(seen(camera(f"gate-{at}", rate_hz=30, min_rate_hz=25)) for at in range(12))
     assert refusal(full, camera("gate-3", rate_hz=30, min_rate_hz=25), P) is None
     assert refusal(full, camera("gate-3", rate_hz=60, min_rate_hz=60), P) is not None
+
+
+READER = read(32, 0.4, 0.8, 0.85)
+
+
+def with_crops(of: Camera, share_per_hz: float) -> CameraSnapshot:
+    """Return a camera with a pipeline whose crops are known to take so much time."""
+    variant = LaterVariant(READER, share_per_hz)
+    later = LaterStage(READ, 2.0, (0.1,), (variant,), READER.name)
+    return replace(
+        seen(replace(of, pipeline=CHAIN)), later=(later,), later_rate_hz=of.rate_hz, later_ns=1000
+    )
+
+
+def box_with_crops(*of: CameraSnapshot, slowdown: float = 1.0) -> PlanningSnapshot:
+    share = sum(c.later_rate_hz * s.variants[0].share_per_hz for c in of for s in c.later)
+    return replace(snapshot(of, slowdown=slowdown), later_share=share)
+
+
+@given(
+    st.lists(st.sampled_from([2, 5, 10]), min_size=1, max_size=4),
+    st.sampled_from([0.001, 0.004, 0.007, 0.009]),
+    st.sampled_from([5, 20, 40, 60, 80]),
+    st.booleans(),
+)
+@example([10, 10], 0.009, 40, True).via("too much with its crops")
+@example([10, 10], 0.009, 40, False).via("fits without crops")
+def test_crops_of_a_newcomer_count_as_those_of_cameras_with_its_pipeline(
+    residents: list[int], share_per_hz: float, least_hz: int, piped: bool
+) -> None:
+    of = box_with_crops(
+        *(
+            with_crops(camera(f"gate-{at}", 1000, rate, min_rate_hz=rate), share_per_hz)
+            for at, rate in enumerate(residents)
+        ),
+        slowdown=2.0,
+    )
+    newcomer = camera("new", 1000, 100, min_rate_hz=least_hz)
+    newcomer = replace(newcomer, pipeline=CHAIN if piped else None)
+    of_crops = (sum(residents) + least_hz * piped) * share_per_hz
+    of_frames = (sum(residents) + least_hz) * 0.006
+    assume(of_crops <= P.utilisation_upgrade - LEFT_MIN or of_crops > P.utilisation_slow)
+    assume(sum(residents) * (0.006 + share_per_hz) <= P.utilisation_slow)
+    # What an empty box could not serve either takes nobody's service: it is best effort.
+    assume(least_hz * (0.006 + share_per_hz) <= P.utilisation_slow)
+    fits = of_frames + of_crops <= P.utilisation_slow + 1e-9
+    assert (refusal(of, newcomer, P) is None) == fits
+
+
+def test_crops_of_others_take_nothing_from_a_newcomer_that_is_judged_by_itself() -> None:
+    of = box_with_crops(with_crops(camera("gate-0", 1000, 5, min_rate_hz=5), 0.12))
+    by_itself_served = camera("new", 1000, 170, min_rate_hz=170)
+    assert refusal(replace(of, later_share=0.0), by_itself_served, P) is None
+    assert refusal(of, by_itself_served, P) is not None
+
+
+def test_a_camera_that_connects_anew_brings_its_own_crops_once() -> None:
+    own = with_crops(camera("gate-0", 1000, 60, min_rate_hz=60), 0.007)
+    other = with_crops(camera("gate-1", 1000, 20, min_rate_hz=20), 0.007)
+    full = box_with_crops(own, other)
+    assert refusal(full, own.camera, P) is None
+    assert refusal(full, replace(own.camera, rate_hz=200, min_rate_hz=200), P) is not None
+    # Of its past only the crops are left, and what they took is its own again.
+    assert refusal(full, replace(own.camera, id=camera("new").id), P) is not None
+
+
+def test_pipelines_of_which_nothing_is_known_bring_no_crops() -> None:
+    of = box_with_crops(with_crops(camera("gate-0", 1000, 10, min_rate_hz=10), 0.02))
+    other = Pipeline(PipelineName("other"), CHAIN.stages)
+    newcomer = camera("new", 1000, 60, min_rate_hz=60)
+    assert refusal(of, replace(newcomer, pipeline=other), P) is None
+    assert refusal(of, replace(newcomer, pipeline=CHAIN), P) == (
+        "2 cameras would need 161% of the time of cpu/0 at their smallest sizes and least rates, "
+        "the later stages of their pipelines included"
+    )

@@ -220,6 +220,13 @@ async def test_a_camera_that_leaves_takes_its_frame_and_crops_along(stage: int) 
     ending = street.bench.ending(frame)
     assert isinstance(ending, Refusal)
     assert ending.reason is DropReason.DEPARTED
+    _, drops = street.driver.decisions.timeline.drops.after(0)
+    # Only the frame's own batch still finds crops: of a frame that has ended none are cut.
+    expected = [(READ, DropReason.DEPARTED)] if stage == 0 else []
+    assert [(each.request.stage, each.reason) for each in drops] == expected
+    for each in drops:
+        told = "\n".join(street.story(each.request.id))
+        assert "dropped (departed): its camera left before the answer" in told
     spare = {id(canvas) for canvas in street.bench.canvases._spare[batch.variant]}
     assert spare >= {id(canvas) for canvas in batch.canvases}
     await street.end(frame)

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from edgebox.domain.requests import CameraId, DropReason, Outcome
 from edgebox.runtime.frame_metrics import WINDOW_S, CameraMetrics, Counts, Metrics
-from edgebox.runtime.frames import Answer, FrameResult
+from edgebox.runtime.frames import Answer, FrameResult, PendingFrame, note_refusal
 from tests.runtime.endings import MS, SECOND, answer, refusal
+from tests.scheduling.pipelines import CHECK, READ, crops
+from tests.scheduling.scene import request
 
 ENDINGS: list[FrameResult] = [
     answer(Outcome.ON_TIME),
@@ -238,3 +240,28 @@ def test_minus_is_what_came_since(steps: list[Step], at: int) -> None:
     since.add(frozen)
     assert since == later
     assert frozen == earlier
+
+
+@pytest.mark.parametrize(
+    ("ending", "reason"),
+    [
+        (refusal(DropReason.DEPARTED), "departed"),
+        (answer(Outcome.ON_TIME), "queue"),
+    ],
+)
+def test_a_crop_that_outlives_its_frame_counts_with_the_frames_reason(
+    ending: FrameResult, reason: str
+) -> None:
+    """Its camera left, or its frame was answered without it."""
+    of = request(1, 300)
+    frame, refused, runs, nested = (
+        PendingFrame(each, b"", 64, 64, 0, note_refusal)
+        for each in (of, *crops(of, READ, [2, 3], 50), *crops(of, CHECK, [4], 60))
+    )
+    frame.crops += [refused, runs]
+    runs.crops.append(nested)
+    note_refusal(refused, refusal(DropReason.INFEASIBLE))
+    metrics = CameraMetrics()
+    metrics.crops_ended(frame, ending)
+    assert metrics.crops[READ].dropped == {"infeasible": 1, reason: 1}
+    assert metrics.crops[CHECK].dropped == {reason: 1}

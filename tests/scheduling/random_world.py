@@ -305,8 +305,12 @@ class World:
                 pass
 
     def _note_crops(self, event: BatchCompleted, members: Collection[RequestId]) -> None:
+        gone = self.cancelled.intersection(members)
+        departed = {self.alive[member].frame or member for member in gone}
         for crop in event.spawned:
             self.alive[crop.id] = crop
+            if crop.frame in departed:
+                self.cancelled.add(crop.id)
             assert crop.frame is not None
             assert crop.stage is not None
             root = RequestId(crop.frame)
@@ -451,6 +455,8 @@ class World:
             self.ended.add(drop.request)
             return
         of = self.alive[drop.request]
+        if drop.request in self.cancelled:
+            assert drop.reason is DropReason.DEPARTED
         if drop.reason is DropReason.OVERLOAD:
             assert of.frame is None, "a crop took a frame's room"
             of_camera = self.frames_waiting(of.camera) >= PARAMETERS.camera_pending_max

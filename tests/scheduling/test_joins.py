@@ -169,3 +169,33 @@ def test_a_join_knows_what_it_waits_for() -> None:
     assert joins.depart(CameraId("gate-2")) == []
     assert joins.depart(FRAME.camera) == [frame]
     assert joins.due_ns() is None
+
+
+def test_crops_that_a_departed_cameras_batch_spawns_depart_too() -> None:
+    bench = Bench([profile(px, gain=0.9) for px in MEDIAN_MS])
+    bench(CameraConnected(camera_with(CHAIN)), 0)
+    bench(RequestArrived(FRAME), 0)
+    bench(RequestPrepared(FRAME.id, MS), 1)
+    bench(CameraDisconnected(FRAME.camera), 10)
+    # The camera is back under its name before the first stage has ended.
+    bench(CameraConnected(camera_with(CHAIN)), 20)
+    spawned = crops(FRAME, READ, [2, 3], 50)
+    out = bench(BatchCompleted(CPU, running(bench).batch, 40 * MS, spawned), 50)
+    assert endings(out) == [Drop(RequestId(n), DropReason.DEPARTED) for n in (1, 2, 3)]
+
+
+def test_crops_of_crops_of_a_departed_camera_depart_too() -> None:
+    bench, infer = cut(1)
+    bench(CameraDisconnected(FRAME.camera), 60)
+    nested = crops(FRAME, CHECK, [7], 100)
+    out = bench(BatchCompleted(CPU, infer.batch, 40 * MS, nested), 100)
+    assert endings(out) == [Drop(RequestId(n), DropReason.DEPARTED) for n in (2, 7)]
+
+
+def test_crops_of_a_frame_that_ended_before_its_camera_left_came_too_late() -> None:
+    bench, infer = cut(1)
+    bench(None, 300 - PARTIAL_EARLY_MS)
+    bench(CameraDisconnected(FRAME.camera), 305)
+    nested = crops(FRAME, CHECK, [7], 310)
+    out = bench(BatchCompleted(CPU, infer.batch, 250 * MS, nested), 310)
+    assert endings(out) == [Drop(RequestId(n), DropReason.QUEUE) for n in (2, 7)]

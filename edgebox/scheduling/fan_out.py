@@ -33,6 +33,8 @@ class FanOut:
         self._ladders = ladders
         self._times = times
         self._crops: dict[CameraId, dict[StageName, RecentValues]] = {}
+        self._proven: dict[CameraId, dict[StageName, RecentValues]] = {}
+        """The same, from none on."""
         self._planned: dict[CameraId, Mapping[StageName, VariantName]] = {}
 
     def observe(self, camera: Camera, crops: Mapping[StageName, int]) -> None:
@@ -40,16 +42,20 @@ class FanOut:
         if camera.pipeline is None:
             return
         of = self._crops.setdefault(camera.id, {})
+        proven = self._proven.setdefault(camera.id, {})
         for stage in camera.pipeline.stages[1:]:
             recent = of.get(stage.name)
             if recent is None:
                 # What its first frame showed is the best guess: none would be one too small.
                 recent = of[stage.name] = RecentValues(FAN_OUT_WINDOW, crops.get(stage.name, 0))
+                proven[stage.name] = RecentValues(FAN_OUT_WINDOW, 0)
             recent.add(crops.get(stage.name, 0))
+            proven[stage.name].add(crops.get(stage.name, 0))
 
     def forget(self, camera: CameraId) -> None:
         """Forget a camera."""
         self._crops.pop(camera, None)
+        self._proven.pop(camera, None)
         self._planned.pop(camera, None)
 
     def planned(self, camera: CameraId, variants: Mapping[StageName, VariantName]) -> None:
@@ -60,6 +66,15 @@ class FanOut:
         """Return the high quantile of the crops of a frame for a stage."""
         recent = self._crops.get(camera, {}).get(stage)
         return 0.0 if recent is None else recent.quantile(FAN_OUT_QUANTILE)
+
+    def proven_crops(self, camera: CameraId, stage: StageName) -> float:
+        """Return the mean number of crops of the last frames; those that never came had none.
+
+        So a camera with few answered frames has fewer crops than it shows. Where cameras compete
+        for an overloaded box, it does not displace others until it has shown objects for a while.
+        """
+        recent = self._proven.get(camera, {}).get(stage)
+        return 0.0 if recent is None else recent.mean
 
     def mean_crops(self, camera: CameraId, stage: StageName) -> float:
         """Return the mean number of crops of a frame for a stage."""

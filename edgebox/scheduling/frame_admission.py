@@ -105,7 +105,7 @@ class FrameAdmission:
         for stage in pipeline.stages[1:]:
             variant = self._fan_out.variant_of(camera, stage)
             if variant is not None:
-                crops = self._fan_out.mean_crops(camera.id, stage.name)
+                crops = self._fan_out.proven_crops(camera.id, stage.name)
                 out[variant] = out.get(variant, 0.0) + crops
         self._crops[camera.id] = out
         return out

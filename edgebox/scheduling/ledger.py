@@ -176,7 +176,7 @@ class Ledger:
 
     def end_frame(self, frame: JoinedFrame, now_ns: int) -> Finish:
         """End a frame none of whose crops waits any more; those that run are unneeded."""
-        for crop in frame.pending:
+        for crop in sorted(frame.pending):  # a restored set has another order
             frame.missing[self.live[crop].request.stage or StageName("")] = None
             self.live[crop].move(Cause.FRAME_ENDED)
         self.joins.close(frame.id)

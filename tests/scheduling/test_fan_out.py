@@ -197,6 +197,19 @@ def test_the_first_frame_of_a_camera_fills_the_window() -> None:
     assert fan_out.mean_crops(camera.id, READ) == 3
 
 
+def test_crops_are_proven_by_a_window_of_frames() -> None:
+    bench, camera = Bench(), camera_with(CHAIN)
+    fan_out = fan_out_of(bench)
+    assert fan_out.proven_crops(camera.id, READ) == 0
+    for seen in range(1, FAN_OUT_WINDOW + 1):
+        fan_out.observe(camera, {READ: 4})
+        assert fan_out.proven_crops(camera.id, READ) == 4 * seen / FAN_OUT_WINDOW
+    fan_out.observe(camera, {READ: 4})
+    assert fan_out.proven_crops(camera.id, READ) == 4
+    fan_out.forget(camera.id)
+    assert fan_out.proven_crops(camera.id, READ) == 0
+
+
 def test_another_pipeline_of_a_camera_begins_without_what_the_old_one_taught() -> None:
     other = pipeline(stage("find"), stage("read", "find"))
     bench, camera = Bench(), camera_with(CHAIN)

@@ -262,3 +262,15 @@ def quantiles_of(samples_ns: Sequence[int]) -> tuple[int, ...]:
         share = q * last - left
         out.append(round(ordered[left] + share * (ordered[right] - ordered[left])))
     return tuple(out)
+
+
+def up_to(variants: Sequence[Variant], largest: Variant | None) -> Sequence[Variant]:
+    """Return the variants that are no larger than one; the smallest if all are.
+
+    Args:
+        variants: of a family, smallest first.
+        largest: the limit; None: there is none.
+    """
+    if largest is None:
+        return variants
+    return [each for each in variants if each.pixels <= largest.pixels] or variants[:1]

@@ -84,6 +84,11 @@ class Camera:
     pipeline: Pipeline | None = None
     """The pipeline that its frames run through; None: they run on its family only."""
 
+    @property
+    def variant_max(self) -> VariantName | None:
+        """The largest variant that its frames may run on; None: the largest of its family."""
+        return None if self.pipeline is None else self.pipeline.first.variant
+
     def steps_after(self, deadline_ns: int) -> tuple[UtilityStep, ...]:
         """Return the later deadlines of a frame whose first is at this instant."""
         if not self.steps:

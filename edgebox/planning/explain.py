@@ -20,6 +20,7 @@ from edgebox.planning.options import (
     CameraOptions,
     Option,
     camera_options,
+    largest_of,
     option_of,
 )
 from edgebox.planning.planner_parameters import PlanningParameters
@@ -34,11 +35,13 @@ Verdict = Literal[
     "inaccurate",
     "no_gain",
     "exceeds_source",
+    "exceeds_stage",
 ]
 """Why a size is (not) what a camera gets: it is the choice; it would do, but there is better; the
 other cameras leave no time; not even with the box to itself; its link is not measured yet, or it
 was lowered so lately that it must wait; below the accuracy asked for; no more
-accurate than a smaller one; a smaller one takes the camera's whole picture already."""
+accurate than a smaller one; a smaller one takes the camera's whole picture already; larger than
+its pipeline's first stage may run on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +107,8 @@ def explanation(
     idle = on_an_idle_box(dedicated=dedicated)
     enough = len(part.numbers) <= len(pool.executors)
     hoped = on_an_idle_box(dedicated=True) if enough else idle
-    weighed = _Weighed(idle, hoped, allocation, at, by_app, part.reasons)
+    largest = largest_of(of.camera, snapshot.variants)
+    weighed = _Weighed(idle, hoped, allocation, at, by_app, part.reasons, largest)
     sizes = sorted(
         (v for v in snapshot.variants if v.family == of.camera.family and v.name in timing),
         key=lambda v: (v.pixels, v.name),
@@ -131,6 +135,8 @@ class _Weighed:
     at: int
     by_app: ByApplication
     reasons: Reasons
+    largest: Variant | None
+    """The largest that the camera's pipeline allows; None: any."""
 
     def explained(self, option: Option, family: Sequence[Variant]) -> OptionExplanation:
         """Weigh one size."""
@@ -192,6 +198,9 @@ class _Weighed:
         as_good = next((v for v in below if v.accuracy >= variant.accuracy), None)
         if as_good is not None:
             return "no_gain", Reason(f"no more accurate than {self.by_app.name(as_good.name)}")
+        if self.largest is not None and variant.pixels > self.largest.pixels:
+            limit = f"larger than {self.by_app.name(self.largest.name)}, the largest of its stage"
+            return "exceeds_stage", Reason(limit)
         own = f"{camera.width_px}x{camera.height_px} px"
         return "exceeds_source", Reason(f"a smaller size covers the camera's own picture of {own}")
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from edgebox.domain.model_family import FamilyName, Variant, VariantName
+from edgebox.domain.model_family import FamilyName, Variant, VariantName, up_to
 from edgebox.domain.plans import CameraSnapshot, PlanningSnapshot
 from edgebox.domain.requests import Camera
 from edgebox.planning.budgets import Budget, CameraBudgets, picture_pixels, transmission_ns
@@ -139,16 +139,17 @@ def all_options(
     dedicated: bool = False,
 ) -> list[CameraOptions]:
     """Find what each camera could be given; those without a loaded variant are left out."""
-    rising: dict[FamilyName, list[Variant]] = {}
-    ladders: dict[tuple[FamilyName, int, int, float], _Ladder] = {}
+    rising: dict[tuple[FamilyName, VariantName | None], list[Variant]] = {}
+    ladders: dict[tuple[FamilyName, VariantName | None, int, int, float], _Ladder] = {}
     out = []
     for seen in snapshot.cameras:
         camera = seen.camera
-        if camera.family not in rising:
-            rising[camera.family] = rising_family(camera.family, snapshot.variants, timing)
-        if not (family := rising[camera.family]):
+        limited = camera.family, camera.variant_max
+        if limited not in rising:
+            rising[limited] = rising_family(camera, snapshot.variants, timing)
+        if not (family := rising[limited]):
             continue
-        kind = camera.family, camera.width_px, camera.height_px, camera.min_accuracy
+        kind = *limited, camera.width_px, camera.height_px, camera.min_accuracy
         if kind not in ladders:
             ladders[kind] = _ladder(seen, family, timing)
         out.append(_options_of(seen, ladders[kind], snapshot, parameters, dedicated=dedicated))
@@ -181,7 +182,7 @@ def camera_options(
     dedicated: bool = False,
 ) -> CameraOptions | None:
     """Find what a camera could be given; None: no variant of its family is loaded."""
-    family = rising_family(camera.camera.family, snapshot.variants, timing)
+    family = rising_family(camera.camera, snapshot.variants, timing)
     if not family:
         return None
     ladder = _ladder(camera, family, timing)
@@ -258,16 +259,23 @@ def is_held(camera: CameraSnapshot, taken_ns: int, parameters: PlanningParameter
 
 
 def rising_family(
-    family: FamilyName, variants: Sequence[Variant], timing: Mapping[VariantName, BatchTimes]
+    camera: Camera, variants: Sequence[Variant], timing: Mapping[VariantName, BatchTimes]
 ) -> list[Variant]:
-    """Return the loaded variants of a family, without those that are larger but no better."""
+    """Return the loaded variants a camera may have, without those that are larger but no better."""
     rising: list[Variant] = []
-    for variant in sorted(variants, key=lambda v: (v.pixels, v.name)):
-        if variant.family != family or variant.name not in timing:
-            continue
+    of_family = sorted(
+        (v for v in variants if v.family == camera.family and v.name in timing),
+        key=lambda v: (v.pixels, v.name),
+    )
+    for variant in up_to(of_family, largest_of(camera, variants)):
         if not rising or variant.accuracy > rising[-1].accuracy:
             rising.append(variant)
     return rising
+
+
+def largest_of(camera: Camera, variants: Iterable[Variant]) -> Variant | None:
+    """Return the largest of some variants that a camera's pipeline allows; None: any."""
+    return next((v for v in variants if v.name == camera.variant_max), None)
 
 
 def sensible_variants(camera: CameraSnapshot, family: Sequence[Variant]) -> list[Variant]:

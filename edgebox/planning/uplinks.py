@@ -114,7 +114,7 @@ def _member(
     *,
     dedicated: bool,
 ) -> _Member | None:
-    family = rising_family(camera.camera.family, snapshot.variants, timing)
+    family = rising_family(camera.camera, snapshot.variants, timing)
     if not family:
         return None
     sensible: Sequence[Variant] = sensible_variants(camera, family) or family[:1]

@@ -4,14 +4,16 @@ Each picture is a request among the cameras' frames; its deadline counts from it
 """
 
 import asyncio
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
-from edgebox.domain.model_family import Variant, VariantName
+from edgebox.domain.model_family import Variant, VariantName, up_to
 from edgebox.domain.pipelines import Pipeline
 from edgebox.domain.requests import DropReason
+from edgebox.inference.family import Family
 from edgebox.runtime.box import Box
 from edgebox.runtime.frames import ONE_SHOT_APP, Answer, FrameResult, PendingFrame
 
@@ -76,9 +78,15 @@ async def answered(
     raise NotServedError(ending.reason, ending.message)
 
 
+def offered_to(family: Family, pipeline: Pipeline | None) -> Sequence[Variant]:
+    """Return the variants on which a picture may run first, smallest first."""
+    limit = None if pipeline is None else pipeline.first.variant
+    return up_to(family.offered, None if limit is None else family.variant(limit))
+
+
 def largest_in_time(
     box: Box,
-    variants: tuple[Variant, ...],
+    variants: Sequence[Variant],
     picture_px: tuple[int, int],
     deadline_ms: float,
     pictures: int = 1,

@@ -24,6 +24,7 @@ from edgebox.web.camera_pictures import (
     NotServedError,
     answered,
     largest_in_time,
+    offered_to,
 )
 from edgebox.web.detection_documents import SCORE_MIN, BoxForm, answer_detections, timing_ms
 from edgebox.web.problems import ProblemKind
@@ -83,7 +84,9 @@ async def _infer(context: WebContext, request: web.Request) -> web.Response:
     if not jpeg:
         raise InvalidInputError("the body is empty; send a JPEG as it is, without a form")
     picture_px = probe(jpeg)
-    variant = _variant(box, family, request, picture_px, deadline_ms, app=app)
+    variant = _variant(
+        box, family, pipeline, request, picture_px=picture_px, deadline_ms=deadline_ms, app=app
+    )
     found = await answered(box, jpeg, picture_px, variant, deadline_ms, app=app, pipeline=pipeline)
     about: dict[str, object] = {
         "variant": found.variant,
@@ -159,10 +162,11 @@ def _models(box: Box, request: web.Request) -> tuple[Family, Pipeline | None]:
 def _variant(
     box: Box,
     family: Family,
+    pipeline: Pipeline | None,
     request: web.Request,
+    *,
     picture_px: tuple[int, int],
     deadline_ms: float,
-    *,
     app: str,
 ) -> VariantName:
     name = _VARIANT.read(request)
@@ -172,7 +176,7 @@ def _variant(
                 return variant.name
         names = ", ".join(variant.name for variant in family.offered)
         raise UnknownNameError(f"family {family.name} has no variant {name!r}; it has {names}")
-    return largest_in_time(box, family.offered, picture_px, deadline_ms, app=app)
+    return largest_in_time(box, offered_to(family, pipeline), picture_px, deadline_ms, app=app)
 
 
 def _sentence(reason: DropReason) -> str:

@@ -134,3 +134,28 @@ async def test_a_pipeline_that_is_not_there_is_named_with_those_that_are(app: Ap
     with pytest.raises(BoxRefusedError, match="traffic"):
         async with streaming(app, "gate", pipeline="trafic"):
             pass
+
+
+async def test_the_first_stage_runs_on_no_larger_variant_than_its_own(
+    tmp_path: Path, database: Path
+) -> None:
+    file = tmp_path / "edgebox.toml"
+    file.write_text(
+        PIPELINE.replace('family = "street"\n', 'family = "street"\nvariant = "street-160"\n')
+    )
+    jpeg = encode(Scene(11, *SIZE_PX).render(2.0).rgb, 90)
+    async with running(database, file=file) as app:
+        seen = watched(app)
+        url = f"{app.url}/v1/infer"
+        async with aiohttp.ClientSession() as client:
+            for by, limited in (({"pipeline": "traffic"}, True), ({"family": "street"}, False)):
+                params = {**by, "deadline_ms": "30000"}
+                async with client.post(url, params=params, data=jpeg) as response:
+                    variant = (await response.json())["variant"]
+                assert (variant == "street-160") == limited
+        async with streaming(
+            app, "gate", pipeline="traffic", slo_ms=30_000, rate_hz=4.0, source=street(4.0)
+        ):
+            await until(lambda: len(seen) >= 8, "eight frames")
+    variants = {ending.variant for _, ending, _ in seen if isinstance(ending, Answer)}
+    assert variants and variants <= {"street-128", "street-160"}

@@ -5,6 +5,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from edgebox.domain.pipelines import Pipeline, PipelineName, PipelineStage, StageName
 from edgebox.domain.plans import PlanningSnapshot
 from edgebox.planning.explain import Explanation, explanation
 from edgebox.planning.planner import plan
@@ -93,6 +94,20 @@ def test_a_size_beyond_the_cameras_own_picture_is_covered() -> None:
     of = weighed(snapshot([seen(small)]))
     assert of.options[-1].verdict == "exceeds_source"
     assert "200x120 px" in of.options[-1].why
+
+
+def test_a_size_beyond_the_one_of_the_pipelines_first_stage_is_not_allowed() -> None:
+    limit = FAMILY[2].name
+    stage = PipelineStage(StageName("find"), FAMILY[0].family, variant=limit)
+    limited = replace(camera("gate-2"), pipeline=Pipeline(PipelineName("p"), (stage,)))
+    both = snapshot([seen(camera()), seen(limited)])
+    assert "exceeds_stage" not in verdicts(weighed(both)).values()
+    of = weighed(both, 1)
+    found = verdicts(of)
+    assert found[limit] in {"chosen", "smaller", "contended"}
+    for larger in FAMILY[3:]:
+        assert found[larger.name] == "exceeds_stage"
+    assert of.options[-1].why == f"larger than {limit}, the largest of its stage"
 
 
 def test_a_size_that_is_no_better_says_than_which() -> None:

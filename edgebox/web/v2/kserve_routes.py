@@ -15,7 +15,7 @@ from aiohttp import web
 from edgebox.domain.errors import EdgeboxError
 from edgebox.runtime.frames import Answer
 from edgebox.web.bodies import read_body
-from edgebox.web.camera_pictures import FRAME_BYTES_SETTING, answered, largest_in_time
+from edgebox.web.camera_pictures import FRAME_BYTES_SETTING, answered, largest_in_time, offered_to
 from edgebox.web.routes import json_response, refuse_foreign_pages, refuse_unready
 from edgebox.web.v2.inference_request import InferenceRequest, Picture, read_request
 from edgebox.web.v2.model_metadata import VERSION, Model, model_named, models_of
@@ -152,7 +152,7 @@ class _Routes:
             variant = model.variant.name
         else:
             together = len(inference_request.pictures)
-            variants = model.family.offered
+            variants = offered_to(model.family, model.pipeline)
             variant = largest_in_time(
                 self._box, variants, size_px, deadline_ms, together, app=inference_request.app
             )

@@ -339,7 +339,7 @@ export type ExplainedOption = {
   needed_bps: number | null
   needed_ms: number
   left_ms: number
-  verdict: 'chosen' | 'smaller' | 'contended' | 'infeasible' | 'not_yet' | 'inaccurate' | 'no_gain' | 'exceeds_source'
+  verdict: 'chosen' | 'smaller' | 'contended' | 'infeasible' | 'not_yet' | 'inaccurate' | 'no_gain' | 'exceeds_source' | 'exceeds_stage'
   why: string
   limit: Limit | null
 }

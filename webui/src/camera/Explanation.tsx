@@ -24,6 +24,7 @@ const WORD: Readonly<Record<Verdict, string>> = {
   inaccurate: 'not wanted',
   no_gain: 'no gain',
   exceeds_source: 'not needed',
+  exceeds_stage: 'not allowed',
 }
 
 export function Explanation({ camera, connected }: { camera: string; connected: boolean }) {

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from edgebox.domain.model_family import ExecutorId, LatencyProfile, Variant, VariantName
+from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile, Variant, VariantName
 from edgebox.domain.pipelines import StageName
 from edgebox.domain.requests import Camera, CameraId, LinkState
 
@@ -139,8 +139,8 @@ class LaterVariant:
     """A variant that crops of a camera may run on."""
 
     variant: Variant
-    share_per_hz: float
-    """The share of all executors' time that the crops of one frame a second take."""
+    executor_s: float
+    """The time of executors that the crops of one frame take, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +198,9 @@ class PlanningSnapshot:
     fixed_ns: int
     groups: tuple[Group, ...] = ()
     """The groups of the plan in force."""
-    later_share: float = 0.0
-    """The share of the executors' time that the later stages of pipelines take."""
+    later_loads: Mapping[FamilyName, float] = field(default_factory=dict)
+    """By family: the load of the later stages of pipelines that run it, in executor-seconds a
+    second."""
     others: float = 0.0
     """Mean number of other executors that run beside each of these; they slow it by its profiles'
     interference."""
@@ -210,6 +211,16 @@ class PlanningSnapshot:
         default_factory=dict
     )
     """By application: the learned times of its batches, where they differ from `profiles`."""
+
+    @property
+    def batches_at_once(self) -> float:
+        """How many batches run at once on average when all of these executors are busy."""
+        return sum(self.executor_shares.get(executor, 1.0) for executor in self.profiles)
+
+    @property
+    def later_share(self) -> float:
+        """The share of these executors' time that the later stages of pipelines take."""
+        return sum(self.later_loads.values()) / max(1.0, self.batches_at_once)
 
     def fixed_of(self, camera: CameraSnapshot) -> int:
         """Return what a camera's frame costs outside its link and the batch of its first stage."""

@@ -13,9 +13,9 @@ them, and they count as nothing.
 from dataclasses import replace
 
 from edgebox.domain.plans import CameraSnapshot, PlanningSnapshot
-from edgebox.domain.requests import Camera, LinkState
-from edgebox.planning.later_stages import later_share_of_camera
-from edgebox.planning.optimised_part import OptimisedPart, optimised_parts
+from edgebox.domain.requests import Camera, CameraId, LinkState
+from edgebox.planning.later_stages import Loads, later_loads_of, total, without
+from edgebox.planning.optimised_part import OptimisedPart, Parts, optimised_parts
 from edgebox.planning.planner_parameters import PlanningParameters
 
 
@@ -36,37 +36,43 @@ def refusal(
     residents = tuple(each for each in snapshot.cameras if each.camera.id != newcomer.id)
     coming = _with_later_stages(newcomer, snapshot, parameters)
     past = [each for each in snapshot.cameras if each.camera.id == newcomer.id]
-    of_residents = max(0.0, snapshot.later_share - sum(map(later_share_of_camera, past)))
-    of_newcomer = later_share_of_camera(coming)
+    of_residents = without(snapshot.later_loads, map(later_loads_of, past))
+    of_newcomer = later_loads_of(coming)
+    loads = total(of_residents, of_newcomer)
 
-    # A newcomer takes something from its own part of the box, or from the uplink of its site.
-    family = newcomer.family if newcomer.site is None else None
+    # A newcomer takes something from its own part of the box, from those of its later stages, or
+    # from the uplink of its site.
+    family = newcomer.family if newcomer.site is None and not of_newcomer else None
 
-    def with_cameras(later_share: float, *cameras: CameraSnapshot) -> list[OptimisedPart]:
+    def with_cameras(later_loads: Loads, *cameras: CameraSnapshot) -> Parts:
         """Return what the newcomer may take anything from."""
-        of = replace(snapshot, cameras=cameras, later_share=later_share)
-        found = optimised_parts(of, iterations_max, parameters, family)
-        return [part for _, part in found if part is not None]
+        of = replace(snapshot, cameras=cameras, later_loads=later_loads)
+        return optimised_parts(of, iterations_max, parameters, family)
 
-    before = with_cameras(of_residents, *residents)
-    served = {camera for each in before for camera in each.served()}
+    served = _served(with_cameras(of_residents, *residents))
     if not served:
         return None
-    all_parts = with_cameras(of_residents + of_newcomer, *residents, coming)
-    after = next((each for each in all_parts if newcomer.id in each.numbers), None)
+    all_parts = with_cameras(loads, *residents, coming)
+    after = next((of for _, of in all_parts if of and newcomer.id in of.numbers), None)
     if after is None:
         return None  # none of its variants is loaded
-    for each in all_parts:
+    for each in (of for _, of in all_parts if of is not None):
         for camera in each.numbers:
             if camera in served and camera not in each.served():
                 return f"{camera} would no longer be served ({each.why(camera)})"
     refused = newcomer.id not in after.served()
-    if refused and any(by_itself.served() for by_itself in with_cameras(of_newcomer, coming)):
+    if refused and _served(with_cameras(of_newcomer, coming)):
         return f"it could not be served beside the others ({after.why(newcomer.id)})"
-    # Of a box of several parts the share does not say in which of them the later stages run.
-    whole = len(after.executors) == len(snapshot.profiles)
-    later_share = of_residents + of_newcomer if coming.later and whole else 0.0
-    return _overbooked(after, later_share, parameters)
+    for part, found in all_parts:
+        if found is after or not of_newcomer.keys().isdisjoint(part.later_loads):
+            exceeds = _overbooked(part, found, loads if coming.later else {}, parameters)
+            if exceeds is not None:
+                return exceeds
+    return None
+
+
+def _served(of: Parts) -> set[CameraId]:
+    return {camera for _, part in of if part is not None for camera in part.served()}
 
 
 def _with_later_stages(
@@ -81,9 +87,11 @@ def _with_later_stages(
     ]
     if not alike:
         return coming
-    alike.sort(
-        key=lambda each: (later_share_of_camera(replace(each, later_rate_hz=1.0)), each.camera.id)
-    )
+
+    def load(each: CameraSnapshot) -> tuple[float, CameraId]:
+        return sum(later_loads_of(replace(each, later_rate_hz=1.0)).values()), each.camera.id
+
+    alike.sort(key=load)
     own = (each for each in alike if each.camera.id == newcomer.id)
     known = next(own, alike[(len(alike) - 1) // 2])
     rate_hz = min(newcomer.rate_hz, max(newcomer.min_rate_hz, parameters.rate_min_hz))
@@ -91,24 +99,35 @@ def _with_later_stages(
 
 
 def _overbooked(
-    part: OptimisedPart, later_share: float, parameters: PlanningParameters
+    part: PlanningSnapshot,
+    found: OptimisedPart | None,
+    loads: Loads,
+    parameters: PlanningParameters,
 ) -> str | None:
     """Say how far a part exceeds its time; None: it does not.
 
     Args:
         part: with the newcomer.
-        later_share: what the later stages take of the part if the newcomer has any, else 0: a plan
-            leaves the first stages some time whatever they take, no reason to bring more.
+        found: what its cameras are given; None: no camera has its first stage there.
+        loads: of the later stages of the box if the newcomer has any, else none: a plan leaves the
+            first stages some time whatever they take, no reason to bring more.
         parameters: the planner's.
     """
-    needed = part.allocation.utilisation
+    here = {family: loads[family] for family in part.later_loads if family in loads}
+    later_share = replace(part, later_loads=here).later_share
+    needed = 0.0 if found is None else found.allocation.utilisation
+    cameras = 0 if found is None else len(found.numbers)
+    left = parameters.utilisation_slow if found is None else found.parameters.utilisation_slow
     if needed + later_share > parameters.utilisation_slow + 1e-9 and later_share > 0:
         needed, included = needed + later_share, ", the later stages of their pipelines included"
-    elif needed > part.parameters.utilisation_slow + 1e-9:
+    elif needed > left + 1e-9:
         included = ""
     else:
         return None
+    executors = ", ".join(part.profiles)
+    if not cameras:
+        return f"the later stages of pipelines would need {needed:.0%} of the time of {executors}"
     return (
-        f"{len(part.numbers)} cameras would need {needed:.0%} of the time of "
-        f"{', '.join(part.executors)} at their smallest sizes and least rates{included}"
+        f"{cameras} cameras would need {needed:.0%} of the time of {executors} at their smallest "
+        f"sizes and least rates{included}"
     )

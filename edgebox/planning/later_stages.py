@@ -6,15 +6,16 @@ of its later stages on the objects that this camera usually has, at the size of 
 (product of independent stages). For each option, each later stage gets the variant that is worth
 most at a price on the executors' time (a Lagrangian relaxation, as in `price_search`). Which price
 is decided once for the whole box (`priced`): the prices at which some choice changes are tried, as
-many as `PRICES_MAX`, and `optimised_part` keeps the one with which all are worth most.
+many as `PRICES_MAX`, and `optimised_part` keeps the one with which all are worth most. What later
+stages take is counted by family, so that it burdens the part of the box that runs that family.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import sqrt
 
-from edgebox.domain.model_family import Variant, VariantName
+from edgebox.domain.model_family import FamilyName, Variant, VariantName
 from edgebox.domain.pipelines import StageName
 from edgebox.domain.plans import CameraSnapshot, LaterStage, LaterVariant, PlanningSnapshot
 from edgebox.planning.budgets import picture_pixels
@@ -26,6 +27,10 @@ STAY_BONUS = 1.01
 """How much more a later variant counts that is in force, so that noise does not change it."""
 
 
+Loads = dict[FamilyName, float]
+"""By family: executor-seconds a second."""
+
+
 @dataclass(frozen=True, slots=True)
 class LaterChoice:
     """What the later stages of a camera run on, for one size of its pictures."""
@@ -33,8 +38,8 @@ class LaterChoice:
     variants: tuple[tuple[StageName, VariantName], ...] = ()
     accuracy: float = 1.0
     """The mean over all crops; 1 for those of families whose accuracy by side is not known."""
-    share_per_hz: float = 0.0
-    """The share of the executors' time that they take for one frame a second."""
+    executor_s: tuple[tuple[FamilyName, float], ...] = ()
+    """The time of executors that each takes for one frame, in seconds."""
 
 
 NO_LATER = LaterChoice()
@@ -49,13 +54,13 @@ def later_choice(
         stages: what is known of them.
         picture_px: the pixels of the option's picture.
         accuracy: of the option's first stage.
-        price: accuracy times rate that all of the executors' time costs; None: what is in force
+        price: accuracy times rate that an executor-second a second costs; None: what is in force
             stays.
     """
     if not stages:
         return NO_LATER
     crops = sum(stage.crops for stage in stages)
-    variants, right, share_per_hz = [], 0.0, 0.0
+    variants, right, executor_s = [], 0.0, []
     for stage in stages:
         known, weight = _accuracies(stage, picture_px), accuracy * stage.crops / crops
         worth = _worth(stage, picture_px, weight)
@@ -63,8 +68,8 @@ def later_choice(
         chosen = stage.variants[at]
         variants.append((stage.name, chosen.variant.name))
         right += stage.crops / crops * known[at]
-        share_per_hz += chosen.share_per_hz
-    return LaterChoice(tuple(variants), right, share_per_hz)
+        executor_s.append((chosen.variant.family, chosen.executor_s))
+    return LaterChoice(tuple(variants), right, tuple(executor_s))
 
 
 def _worth(stage: LaterStage, picture_px: int, weight: float) -> list[float]:
@@ -77,7 +82,7 @@ def _worth(stage: LaterStage, picture_px: int, weight: float) -> list[float]:
 
 def _best(stage: LaterStage, worth: Sequence[float], price: float) -> int:
     def net(at: int) -> tuple[float, float]:
-        cost = stage.variants[at].share_per_hz
+        cost = stage.variants[at].executor_s
         return worth[at] - price * cost, -cost
 
     return max(range(len(worth)), key=net)
@@ -101,50 +106,77 @@ def _accuracies(stage: LaterStage, picture_px: int) -> tuple[float, ...]:
     )
 
 
-def priced(snapshot: PlanningSnapshot, parameters: PlanningParameters) -> list[PlanningParameters]:
-    """Return the parameters to plan with: one for each price of the later stages' time.
+def priced(
+    snapshot: PlanningSnapshot, parameters: PlanningParameters
+) -> list[tuple[PlanningSnapshot, PlanningParameters]]:
+    """Return what to plan with: one candidate for each price of the later stages' time.
 
-    The first has no price. The limits of each are lower by what the later stages take at most,
-    whichever options are chosen. What is in force comes last, if there is something to choose.
+    The first has no price. The loads of each are what the later stages take at most, whichever
+    options are chosen. What is in force comes last, if there is something to choose.
     """
     choosable = [c for c in snapshot.cameras if any(len(stage.variants) > 1 for stage in c.later)]
     if not choosable:
-        return [parameters.beside(snapshot.later_share)]
+        return [(snapshot, parameters)]
     prices: list[float | None] = [0.0, *_prices(snapshot, choosable)]
-    present = sum(later_share_of_camera(c) for c in choosable)
-    found = []
-    for price in [*prices, None]:
-        taken = sum(
-            c.later_rate_hz
-            * max(
-                later_choice(c.later, px, first.accuracy, price).share_per_hz
-                for px, first in _pictures(c, snapshot.variants)
-            )
-            for c in choosable
+    fixed = without(snapshot.later_loads, (later_loads_of(c) for c in choosable))
+    return [
+        (
+            replace(
+                snapshot,
+                later_loads=total(fixed, *(_most(c, snapshot.variants, price) for c in choosable)),
+            ),
+            replace(parameters, later_price=price),
         )
-        later_share = max(0.0, snapshot.later_share - present) + taken
-        found.append(replace(parameters.beside(later_share), later_price=price))
+        for price in [*prices, None]
+    ]
+
+
+def _most(camera: CameraSnapshot, variants: Sequence[Variant], price: float | None) -> Loads:
+    """Return the most that a camera's later stages take of each family with any of its options."""
+    found: Loads = {}
+    for px, first in _pictures(camera, variants):
+        choice = later_choice(camera.later, px, first.accuracy, price)
+        for family, load in _loads(camera, choice).items():
+            found[family] = max(load, found.get(family, 0.0))
     return found
 
 
-def later_share(
+def loads_with(
     snapshot: PlanningSnapshot, chosen: Iterable[tuple[CameraSnapshot, LaterChoice]]
-) -> float:
-    """Return the share of the executors' time that the later stages take with some choices."""
-    share = snapshot.later_share
-    for camera, choice in chosen:
-        if camera.later:
-            more = choice.share_per_hz - _present(camera).share_per_hz
-            share += camera.later_rate_hz * more
-    return max(0.0, share)
+) -> Loads:
+    """Return the loads of the later stages with some choices."""
+    chosen = list(chosen)
+    others = without(snapshot.later_loads, (later_loads_of(camera) for camera, _ in chosen))
+    return total(others, *(_loads(camera, choice) for camera, choice in chosen))
 
 
-def later_share_of_camera(camera: CameraSnapshot) -> float:
-    """Return the share of the executors' time that a camera's known later stages take at present.
+def later_loads_of(camera: CameraSnapshot) -> Loads:
+    """Return the loads of a camera's known later stages at present.
 
-    That is a part of the snapshot's `later_share`.
+    They are a part of the snapshot's `later_loads`.
     """
-    return camera.later_rate_hz * _present(camera).share_per_hz
+    return _loads(camera, _present(camera))
+
+
+def total(*loads: Mapping[FamilyName, float]) -> Loads:
+    """Return the sum of loads, by family."""
+    found: Loads = {}
+    for each in loads:
+        for family, load in each.items():
+            found[family] = found.get(family, 0.0) + load
+    return found
+
+
+def without(
+    loads: Mapping[FamilyName, float], parts: Iterable[Mapping[FamilyName, float]]
+) -> Loads:
+    """Return loads less some that are a part of them, at least 0 each."""
+    left = total(*parts)
+    return {family: max(0.0, load - left.get(family, 0.0)) for family, load in loads.items()}
+
+
+def _loads(camera: CameraSnapshot, choice: LaterChoice) -> Loads:
+    return total(*({of: camera.later_rate_hz * time_s} for of, time_s in choice.executor_s))
 
 
 def _present(camera: CameraSnapshot) -> LaterChoice:
@@ -176,12 +208,12 @@ def _prices(snapshot: PlanningSnapshot, cameras: Iterable[CameraSnapshot]) -> li
 def _breakpoints(variants: Sequence[LaterVariant], worth: Sequence[float]) -> list[float]:
     """Return the slopes of the concave hull of value over cost, from the most valuable down."""
     out: list[float] = []
-    at = max(range(len(variants)), key=lambda n: (worth[n], -variants[n].share_per_hz))
+    at = max(range(len(variants)), key=lambda n: (worth[n], -variants[n].executor_s))
     while True:
         cheaper = [
-            ((worth[at] - worth[n]) / (variants[at].share_per_hz - each.share_per_hz), n)
+            ((worth[at] - worth[n]) / (variants[at].executor_s - each.executor_s), n)
             for n, each in enumerate(variants)
-            if each.share_per_hz < variants[at].share_per_hz
+            if each.executor_s < variants[at].executor_s
         ]
         if not cheaper:
             return out

@@ -17,7 +17,7 @@ from edgebox.domain.requests import CameraId
 from edgebox.planning.allocation import Allocation
 from edgebox.planning.by_application import ByApplication, by_application
 from edgebox.planning.disjoint import part_of, parts
-from edgebox.planning.later_stages import later_share, priced
+from edgebox.planning.later_stages import loads_with, priced
 from edgebox.planning.on_time import Expected, expected, lower_quantiles, slowest_profiles
 from edgebox.planning.optimisation import optimise
 from edgebox.planning.planner_parameters import PlanningParameters
@@ -86,7 +86,7 @@ def optimised_parts(
         parameters: the tunables.
         family: only the part that runs it is wanted; None: all are.
     """
-    parameters = _at_best_price(snapshot, iterations_max, parameters)
+    snapshot, parameters = _at_best_price(snapshot, iterations_max, parameters)
     found = _at_one_quantile(snapshot, iterations_max, parameters, family)
     for lower in lower_quantiles(snapshot, parameters):
         others = _at_one_quantile(snapshot, iterations_max, lower, family)
@@ -100,21 +100,30 @@ def optimised_parts(
     return found
 
 
-def later_share_of(snapshot: PlanningSnapshot, of: Parts) -> float:
-    """Return the share of the executors' time that the later stages take in some parts."""
+def utilisations(snapshot: PlanningSnapshot, of: Parts) -> list[float]:
+    """Return the share of each part's time that is used, that of the later stages included.
+
+    Args:
+        snapshot: the whole box at present.
+        of: its parts, all of them.
+    """
     chosen = (
         (camera.snapshot, option.later)
         for _, part in of
         if part is not None
         for camera, option in zip(part.allocation.cameras, part.allocation.chosen, strict=True)
     )
-    return later_share(snapshot, chosen)
+    present = replace(snapshot, later_loads=loads_with(snapshot, chosen))
+    return [
+        (0.0 if found is None else found.allocation.utilisation) + part.later_share
+        for (_, found), part in zip(of, parts(present), strict=True)
+    ]
 
 
 def _at_best_price(
     snapshot: PlanningSnapshot, iterations_max: int, parameters: PlanningParameters
-) -> PlanningParameters:
-    """Return the parameters with the price of the later stages' time that is worth most.
+) -> tuple[PlanningSnapshot, PlanningParameters]:
+    """Return what to plan with at the price of the later stages' time that is worth most.
 
     What is in force stays unless another price serves more frames, or is worth more by
     `hysteresis_ratio`.
@@ -123,15 +132,15 @@ def _at_best_price(
     if len(candidates) == 1:
         return candidates[0]
 
-    def worth(candidate: PlanningParameters) -> Expected:
-        found = _at_one_quantile(snapshot, iterations_max, candidate, None)
+    def worth(candidate: tuple[PlanningSnapshot, PlanningParameters]) -> Expected:
+        priced_snapshot, at_price = candidate
+        found = _at_one_quantile(priced_snapshot, iterations_max, at_price, None)
         if candidate is candidates[0] and _has_all(found):
             return Expected(math.inf, math.inf, math.inf)
-        used = max((part.allocation.utilisation for _, part in found if part), default=0.0)
-        taken = later_share_of(snapshot, found) + used
+        taken = max(utilisations(snapshot, found))
         # Frames that find no time are refused.
         share = min(1.0, parameters.utilisation_slow / max(taken, 1e-9))
-        return _expected(found, candidate).scaled(share)
+        return _expected(found, at_price).scaled(share)
 
     best, *others, kept = candidates
     best_worth = worth(best)
@@ -168,7 +177,10 @@ def _at_one_quantile(
 ) -> Parts:
     whole = with_uplink_shares(snapshot, parameters)
     wanted = parts(whole) if family is None else [part_of(whole, family)]
-    return [(part, _optimised(part, iterations_max, parameters)) for part in wanted]
+    return [
+        (part, _optimised(part, iterations_max, parameters.beside(part.later_share)))
+        for part in wanted
+    ]
 
 
 def _shares_uplinks(of: Parts) -> bool:

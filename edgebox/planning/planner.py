@@ -9,7 +9,7 @@ from typing import Protocol
 
 from edgebox.domain.plans import Assignment, Plan, PlanningSnapshot
 from edgebox.planning.disjoint import together
-from edgebox.planning.optimised_part import OptimisedPart, later_share_of, optimised_parts
+from edgebox.planning.optimised_part import OptimisedPart, optimised_parts, utilisations
 from edgebox.planning.planner_parameters import PlanningParameters
 
 DEFAULTS = PlanningParameters()
@@ -39,12 +39,15 @@ def plan(
         An assignment for each camera whose family has a loaded variant.
     """
     parts = optimised_parts(snapshot, iterations_max, parameters)
+    used = utilisations(snapshot, parts)
     planned = [
-        (part, Plan(snapshot.taken_ns) if found is None else _plan_of(found))
-        for part, found in parts
+        (
+            part,
+            replace(Plan(snapshot.taken_ns) if found is None else _plan_of(found), utilisation=u),
+        )
+        for (part, found), u in zip(parts, used, strict=True)
     ]
-    found = planned[0][1] if len(planned) == 1 else together(snapshot, planned)
-    return replace(found, utilisation=found.utilisation + later_share_of(snapshot, parts))
+    return planned[0][1] if len(planned) == 1 else together(snapshot, planned)
 
 
 def _plan_of(part: OptimisedPart) -> Plan:

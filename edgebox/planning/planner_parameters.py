@@ -50,7 +50,7 @@ class PlanningParameters:
     quality: int = 85
     """JPEG quality that every camera is told to use."""
     later_price: float | None = 0.0
-    """Accuracy times rate that all of the executors' time costs the later stages of pipelines;
+    """Accuracy times rate that an executor-second a second costs the later stages of pipelines;
     None: they keep their variants. Planning sets it (`later_stages.priced`)."""
 
     def beside(self, later_share: float) -> "PlanningParameters":

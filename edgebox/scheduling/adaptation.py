@@ -324,7 +324,7 @@ class Adaptation:
                 )
                 for c in self.cameras.values()
             ),
-            later_share=sum(map(self._later_share, self.cameras.values())),
+            later_loads=self._fan_out.loads((c.camera, _rate_hz(c)) for c in self.cameras.values()),
             variants=self._ladders.offered,
             profiles=self._latencies.all_known,
             slowdown=self._latencies.slowdowns,
@@ -341,9 +341,6 @@ class Adaptation:
                 (c.camera.app for c in self.cameras.values()), self._latencies.all_known
             ),
         )
-
-    def _later_share(self, connected: ConnectedCamera) -> float:
-        return self._fan_out.share(connected.camera, _rate_hz(connected))
 
     def _first_advice(self, connected: ConnectedCamera, now_ns: int) -> list[Advise]:
         camera = connected.camera

@@ -8,11 +8,12 @@ no longer be answered is dropped before its first stage runs, not after it (as i
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from math import ceil
 
-from edgebox.domain.model_family import VariantName
+from edgebox.domain.model_family import FamilyName, VariantName
 from edgebox.domain.pipelines import PipelineStage, StageName
 from edgebox.domain.requests import Camera, CameraId, Request, UtilityStep
 from edgebox.scheduling.calibration import RecentValues
@@ -125,22 +126,25 @@ class FanOut:
             default=0,
         )
 
-    def share(self, camera: Camera, rate_hz: float) -> float:
-        """Return the share of all executors' time that a camera's later stages take on average.
+    def loads(self, rates_hz: Iterable[tuple[Camera, float]]) -> dict[FamilyName, float]:
+        """Return the mean load of cameras' later stages, by family, in executor-seconds a second.
 
         Each stage's crops of a frame are counted as one run of batches.
-        """
-        if camera.pipeline is None:
-            return 0.0
-        return rate_hz * sum(
-            self.share_per_hz(camera, stage, self.variant_of(camera, stage))
-            for stage in camera.pipeline.stages[1:]
-        )
 
-    def share_per_hz(
+        Args:
+            rates_hz: the cameras and the rates of their frames.
+        """
+        found: dict[FamilyName, float] = defaultdict(float)
+        for camera, rate_hz in rates_hz:
+            for stage in camera.pipeline.stages[1:] if camera.pipeline is not None else ():
+                taken_s = self.executor_s(camera, stage, self.variant_of(camera, stage))
+                found[stage.family] += rate_hz * taken_s
+        return dict(found)
+
+    def executor_s(
         self, camera: Camera, stage: PipelineStage, variant: VariantName | None
     ) -> float:
-        """Return the share of all executors' time that a stage takes for one frame a second.
+        """Return the time of executors that a stage takes for one frame, in seconds.
 
         Args:
             camera: whose frames they are.
@@ -151,8 +155,7 @@ class FanOut:
         if row is None or crops <= 0:
             return 0.0
         at = bisect_left(row.sizes, min(ceil(crops), row.sizes[-1]))
-        used_ns = crops * row.median_ns[at] / min(crops, row.sizes[at])
-        return used_ns / 1e9 / self._times.latencies.batches_at_once
+        return crops * row.median_ns[at] / min(crops, row.sizes[at]) / 1e9
 
     def _row(self, variant: VariantName | None) -> Row | None:
         return None if variant is None else self._times.latencies.best(variant)

@@ -37,6 +37,6 @@ def _stage(
     if not all(variant.accuracy_by_side for variant in allowed):
         allowed = allowed[-1:]
     variants = tuple(
-        LaterVariant(each, fan_out.share_per_hz(camera, stage, each.name)) for each in allowed
+        LaterVariant(each, fan_out.executor_s(camera, stage, each.name)) for each in allowed
     )
     return LaterStage(stage.name, crops, known, variants, current)

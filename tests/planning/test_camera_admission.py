@@ -9,6 +9,7 @@ from edgebox.domain.pipelines import Pipeline, PipelineName
 from edgebox.domain.plans import CameraSnapshot, LaterStage, LaterVariant, Plan, PlanningSnapshot
 from edgebox.domain.requests import Camera, LinkState
 from edgebox.planning.camera_admission import refusal
+from edgebox.planning.later_stages import later_loads_of, total
 from edgebox.planning.planner import plan
 from edgebox.planning.planner_parameters import LEFT_MIN, PlanningParameters
 from tests.planning.scene import link, seen, snapshot
@@ -122,8 +123,8 @@ def with_crops(of: Camera, share_per_hz: float) -> CameraSnapshot:
 
 
 def box_with_crops(*of: CameraSnapshot, slowdown: float = 1.0) -> PlanningSnapshot:
-    share = sum(c.later_rate_hz * s.variants[0].share_per_hz for c in of for s in c.later)
-    return replace(snapshot(of, slowdown=slowdown), later_share=share)
+    loads = total(*map(later_loads_of, of))
+    return replace(snapshot(of, slowdown=slowdown), later_loads=loads)
 
 
 @given(
@@ -159,7 +160,7 @@ def test_crops_of_a_newcomer_count_as_those_of_cameras_with_its_pipeline(
 def test_crops_of_others_take_nothing_from_a_newcomer_that_is_judged_by_itself() -> None:
     of = box_with_crops(with_crops(camera("gate-0", 1000, 5, min_rate_hz=5), 0.12))
     by_itself_served = camera("new", 1000, 170, min_rate_hz=170)
-    assert refusal(replace(of, later_share=0.0), by_itself_served, P) is None
+    assert refusal(replace(of, later_loads={}), by_itself_served, P) is None
     assert refusal(of, by_itself_served, P) is not None
 
 

@@ -3,19 +3,23 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgebox.domain.model_family import ExecutorId, FamilyName, Variant, VariantName
-from edgebox.domain.plans import CameraSnapshot, PlanningSnapshot
+from edgebox.domain.plans import CameraSnapshot, LaterStage, LaterVariant, Plan, PlanningSnapshot
 from edgebox.planning.by_application import by_application
 from edgebox.planning.camera_admission import refusal
 from edgebox.planning.disjoint import part_of, parts
 from edgebox.planning.explain import explanation
+from edgebox.planning.later_stages import later_loads_of, total
 from edgebox.planning.optimisation import optimise
 from edgebox.planning.planner import plan
 from edgebox.planning.planner_parameters import PlanningParameters
 from tests.planning.scene import FIXED_NS, link, seen
+from tests.planning.test_later_stages import READ
+from tests.scheduling.pipelines import CHAIN
 from tests.scheduling.scene import ACCURACY, MEDIAN_MS, camera, profile
 
 PARAMETERS = PlanningParameters()
@@ -125,3 +129,58 @@ def test_newcomers_and_questions_are_weighed_in_their_part() -> None:
     asked = explanation(whole, yard[0].camera.id, PARAMETERS, 1000)
     assert asked == explanation(only, yard[0].camera.id, PARAMETERS, 1000)
     assert part_of(whole, FamilyName("nobody's")) is whole
+
+
+def with_later(of: CameraSnapshot, executor_s: float) -> CameraSnapshot:
+    """Return a camera whose frames have crops for the smallest variant of `read`."""
+    variant = variants("read")[0]
+    later = LaterStage(READ, 2.0, (0.1,), (LaterVariant(variant, executor_s),), variant.name)
+    rate_hz = of.camera.rate_hz
+    piped = replace(of.camera, pipeline=CHAIN)
+    return replace(of, camera=piped, later=(later,), later_rate_hz=rate_hz)
+
+
+def with_loads(of: PlanningSnapshot) -> PlanningSnapshot:
+    return replace(of, later_loads=total(*map(later_loads_of, of.cameras)))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.sampled_from([0.0, 0.01, 0.03, 0.08]), min_size=1, max_size=4))
+def test_crops_burden_only_the_part_that_runs_them(executor_s: list[float]) -> None:
+    gate = cameras_of("gate", len(executor_s))
+    piped = [with_later(each, taken) for each, taken in zip(gate, executor_s, strict=True)]
+    of_gate = plan(box([["gate"]], gate), 1000)
+    readers = [["read"], ["read"], ["yard"]]
+    whole = plan(with_loads(box([["gate"], *readers], piped)), 1000)
+    variants_of = {c: a.variant for c, a in of_gate.assignments.items()}
+    assert {c: a.variant for c, a in whole.assignments.items()} == variants_of
+    # One executor with frames, two with crops, one idle.
+    busy = of_gate.utilisation + 10 * sum(executor_s)
+    assert whole.utilisation == pytest.approx(busy / 4)
+
+
+def test_crops_burden_frames_of_their_own_part() -> None:
+    yard = cameras_of("yard", 6)
+    gate = [with_later(each, 0.03) for each in cameras_of("gate", 3)]
+    held = [["gate"], ["yard", "read"]]
+    without_crops, with_crops = (
+        plan(of, 1000) for of in (box(held, [*gate, *yard]), with_loads(box(held, [*gate, *yard])))
+    )
+    px = {variant.name: variant.pixels for variant in variants("yard")}
+
+    def pixels_of(of: Plan) -> int:
+        return sum(px[a.variant] for c, a in of.assignments.items() if c.startswith("yard"))
+
+    assert pixels_of(with_crops) < pixels_of(without_crops)
+
+
+def test_a_newcomer_whose_crops_fill_another_part_is_refused() -> None:
+    held = [["gate"], ["read"]]
+    newcomer = replace(cameras_of("gate", 4)[3].camera, pipeline=CHAIN, min_rate_hz=10.0)
+    half_full = with_loads(box(held, [with_later(c, 0.03) for c in cameras_of("gate", 2)]))
+    assert refusal(half_full, newcomer, PARAMETERS) is None
+    full = with_loads(box(held, [with_later(c, 0.03) for c in cameras_of("gate", 3)]))
+    said = refusal(full, newcomer, PARAMETERS)
+    assert said == "the later stages of pipelines would need 120% of the time of cpu/1"
+    # One without that pipeline takes nothing of it.
+    assert refusal(full, replace(newcomer, pipeline=None), PARAMETERS) is None

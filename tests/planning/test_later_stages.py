@@ -16,7 +16,7 @@ from edgebox.domain.plans import CameraSnapshot, LaterStage, LaterVariant, Plan,
 from edgebox.domain.requests import CameraId
 from edgebox.planning.allocation import SharedAllocation
 from edgebox.planning.capacity import ExecutorPool
-from edgebox.planning.later_stages import later_choice, priced
+from edgebox.planning.later_stages import later_choice, later_loads_of, priced, total
 from edgebox.planning.options import Option, all_options
 from edgebox.planning.planner import plan
 from edgebox.planning.planner_parameters import PlanningParameters
@@ -56,12 +56,7 @@ def with_stage(
 
 def box(*cameras: CameraSnapshot) -> PlanningSnapshot:
     """Return a box on which the later stages take what is in force."""
-    current = sum(
-        c.later_rate_hz * next(v.share_per_hz for v in s.variants if v.variant.name == s.current)
-        for c in cameras
-        for s in c.later
-    )
-    return replace(snapshot(cameras), later_share=current)
+    return replace(snapshot(cameras), later_loads=total(*map(later_loads_of, cameras)))
 
 
 def accuracy_of(c: CameraSnapshot, first: Variant, later: Variant) -> float:
@@ -89,9 +84,7 @@ def best_value(of: PlanningSnapshot) -> float:
     options = all_options(of, timing, P)
     best = 0.0
     for laters in product(*(c.later[0].variants for c in of.cameras)):
-        taken = sum(
-            c.later_rate_hz * v.share_per_hz for c, v in zip(of.cameras, laters, strict=True)
-        )
+        taken = sum(c.later_rate_hz * v.executor_s for c, v in zip(of.cameras, laters, strict=True))
         for at in product(*(range(len(each.options)) for each in options)):
             found = SharedAllocation(options, at, timing)
             fits = found.longest_ns <= found.slack_ns
@@ -158,7 +151,7 @@ def test_a_later_variant_is_the_best_at_its_price(
         sides = [s * sqrt(picture_px) for s in of.sides]
         right = sum(each.variant.accuracy_at(s) for s in sides) / len(sides)
         stays = 1.01 if each.variant.name == of.current else 1.0
-        return accuracy * right * stays - price * each.share_per_hz
+        return accuracy * right * stays - price * each.executor_s
 
     chosen = dict(later_choice((of,), picture_px, accuracy, price).variants)[READ]
     by_name = {each.variant.name: each for each in of.variants}
@@ -184,7 +177,7 @@ def test_without_a_table_later_stages_change_nothing() -> None:
     only_largest = replace(of, variants=of.variants[-1:])
     found = plan(box(with_stage(only_largest)), 10_000)
     none = replace(with_stage(only_largest), later=())
-    expected = plan(replace(snapshot([none]), later_share=0.02), 10_000)
+    expected = plan(replace(snapshot([none]), later_loads={FamilyName("read"): 0.02}), 10_000)
     given_, without = (p.assignments[CameraId("gate-0")] for p in (found, expected))
     assert replace(given_, later=()) == without
     assert given_.later == ((READ, LARGE.name),)
@@ -204,9 +197,9 @@ def test_an_idle_box_runs_the_most_accurate_and_an_overloaded_one_cheap_later_va
 def test_the_limits_are_lower_by_what_later_stages_take_at_each_price() -> None:
     of = box(with_stage(stage((0.001, 0.02), (0.1,))))
     found = priced(of, P)
-    assert found[0].later_price == 0
-    assert found[-1].later_price is None
-    left = [P.utilisation_max - each.utilisation_max for each in found]
+    assert found[0][1].later_price == 0
+    assert found[-1][1].later_price is None
+    left = [at.later_share for at, _ in found]
     assert left[0] == left[-1] == pytest.approx(0.2)
     assert left[:-1] == sorted(left[:-1], reverse=True)
     assert left[-2] == pytest.approx(0.01)  # at the highest price all run the cheapest

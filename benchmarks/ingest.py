@@ -55,6 +55,7 @@ from edgebox.runtime.driver import Driver
 from edgebox.runtime.garbage import collect_on_request_only
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.looplag import LoopLag
+from edgebox.runtime.machine_measurements import MachineMeasurements
 from edgebox.runtime.model_choice import served
 from edgebox.runtime.preparation import CanvasPool
 from edgebox.scene.street_camera import Scene
@@ -161,17 +162,17 @@ async def bare_box(policy: str) -> AsyncIterator[tuple[Box, int]]:
         callbacks=Callbacks(on_advice=box.advised, on_plan=box.planned),
         journal=journal,
     )
-    lag = LoopLag()
+    machine = MachineMeasurements()
     storage = await Storage.open(IN_MEMORY)
     model_jobs = ModelJobs(config, box, storage)
-    states, feed = StateCache(box, lag), Feed(box)
-    server = Server(WebContext(box, config, storage, lag, journal, states, feed, model_jobs))
+    states, feed = StateCache(box, machine), Feed(box)
+    server = Server(WebContext(box, config, storage, machine, journal, states, feed, model_jobs))
     driver.start()
     driver.feed(VariantsAvailable(tuple(variants.values())))
     driver.feed(ExecutorStarted(executor.id, tuple(profiles.values())))
     box.attach(driver, {executor.id: profiles})
     await server.start("127.0.0.1", 0)
-    lag.start()
+    machine.start()
     try:
         yield box, server.port
     finally:
@@ -179,7 +180,7 @@ async def bare_box(policy: str) -> AsyncIterator[tuple[Box, int]]:
         await server.stop()
         await storage.close()
         executor.close()
-        lag.stop()
+        machine.stop()
 
 
 @contextlib.asynccontextmanager

@@ -8,7 +8,6 @@ cameras may connect.
 import asyncio
 import functools
 import gc
-import os
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -47,14 +46,14 @@ from edgebox.planning.planner import plan
 from edgebox.runtime.box import Admission, Box
 from edgebox.runtime.callbacks import Callbacks
 from edgebox.runtime.camera_record import CameraRecord
-from edgebox.runtime.decode_queue import THREADS_MIN
+from edgebox.runtime.decode_queue import decode_threads
 from edgebox.runtime.drift_messages import drift_text
 from edgebox.runtime.driver import Driver
 from edgebox.runtime.garbage import collect_on_request_only
 from edgebox.runtime.history_recorder import HistoryRecorder
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.learned_times_recorder import LearnedTimesRecorder
-from edgebox.runtime.looplag import LoopLag
+from edgebox.runtime.machine_measurements import MachineMeasurements
 from edgebox.runtime.model_choice import served
 from edgebox.runtime.peers import NAMES_PER_CAMERA
 from edgebox.runtime.preparation import CanvasPool
@@ -98,7 +97,7 @@ class App:
             ConfigError: a secret for a destination of events cannot be read.
         """
         self.config = config
-        self.lag = LoopLag(self._stalled)
+        self.machine = MachineMeasurements(self._stalled)
         self.journal = journal or Journal()
         self.ready_s: float | None = None
         """How long the start took."""
@@ -164,7 +163,7 @@ class App:
             # Its threads would keep the process alive.
             await storage.close()
             raise
-        self.lag.start()
+        self.machine.start()
 
     def _stalled(self, start_ns: int, end_ns: int) -> None:
         self.box.sites.stalled(start_ns, end_ns)
@@ -190,13 +189,11 @@ class App:
                     "warning", f"the stored settings of {known.camera} are damaged: {error}"
                 )
         self._report_storage_error()
-        states = StateCache(self._box, self.lag)
-        self._model_jobs = ModelJobs(config, self._box, storage)
+        states = StateCache(self._box, self.machine)
+        jobs = self._model_jobs = ModelJobs(config, self._box, storage)
         feed = Feed(self._box)
         self._server = Server(
-            WebContext(
-                self._box, config, storage, self.lag, self.journal, states, feed, self._model_jobs
-            )
+            WebContext(self._box, config, storage, self.machine, self.journal, states, feed, jobs)
         )
         await self._server.start(config.server.host, config.server.port)
 
@@ -293,7 +290,7 @@ class App:
             variants={v.name: v for family in found.families for v in family.offered},
             canvases=CanvasPool({family.name: family.input for family in found.families}),
             labels={family.name: family.labels for family in found.families},
-            decode_threads=_decode_threads(self.config.inference.decode_threads),
+            decode_threads=decode_threads(self.config.inference.decode_threads),
             planner=functools.partial(plan, parameters=self.config.planning_parameters()),
             callbacks=Callbacks(
                 on_advice=self.box.advised,
@@ -486,7 +483,7 @@ class App:
         closing = (asyncio.to_thread(executor.close) for executor in self._opened.executors)
         await asyncio.gather(*closing, return_exceptions=True)
         self._opened = Opened()
-        self.lag.stop()
+        self.machine.stop()
         if self._storage is not None:
             await self._storage.close()
             self._storage = None
@@ -494,7 +491,3 @@ class App:
 
 def _wall_clock_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-def _decode_threads(configured: int) -> int:
-    return max(THREADS_MIN, configured or min(4, (os.cpu_count() or 1) // 2))

@@ -145,7 +145,7 @@ class Demo:
                     if process.returncode is None:
                         process.kill()
                 raise EdgeboxError("a camera did not stop; it was killed") from None
-            self._box = (await state_document(app.box, app.lag))["box"]
+            self._box = (await state_document(app.box, app.machine))["box"]
         self._summaries = [
             self._read_summary(camera, process.returncode, *output)
             for camera, process, output in zip(CAMERAS, cameras, outputs, strict=True)
@@ -193,11 +193,11 @@ class Demo:
         if not err.is_terminal:
             while True:
                 await asyncio.sleep(_PLAIN_PERIOD_S)
-                for row in _rows(await state_document(app.box, app.lag)):
+                for row in _rows(await state_document(app.box, app.machine)):
                     err.print(" | ".join(row), markup=False, soft_wrap=True)
         with Live(console=err, transient=True, auto_refresh=False) as live:
             while True:
-                live.update(_live_table(await state_document(app.box, app.lag)), refresh=True)
+                live.update(_live_table(await state_document(app.box, app.machine)), refresh=True)
                 await asyncio.sleep(_REFRESH_S)
 
     # -- the end ----------------------------------------------------------------------------

@@ -6,6 +6,7 @@ sender counts as slow; otherwise a sender that changes its name could occupy all
 process ends without waiting for the threads.
 """
 
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Hashable
@@ -24,6 +25,11 @@ _GUESS_NS = 5_000_000
 """Time charged for a sender's first picture: that of 1280 x 720 px."""
 _SENDERS_KEPT = 1_024
 """Idle senders that are kept."""
+
+
+def decode_threads(configured: int) -> int:
+    """Return how many threads to decode with; `configured` is 0 if that is left to the box."""
+    return max(THREADS_MIN, configured or min(4, (os.cpu_count() or 1) // 2))
 
 
 @dataclass(slots=True)

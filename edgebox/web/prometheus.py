@@ -29,10 +29,11 @@ from edgebox.runtime.box import Box
 from edgebox.runtime.camera_record import CameraRecord
 from edgebox.runtime.destinations import Destination
 from edgebox.runtime.frame_metrics import Counts
-from edgebox.runtime.looplag import LoopLag
+from edgebox.runtime.machine_measurements import Energy, MachineMeasurements
 from edgebox.scheduling.events import LossCause
 from edgebox.scheduling.supervision import ExecutorState
 from edgebox.web.crop_metrics import CropNumbers, crop_families
+from edgebox.web.energy_metrics import energy_family
 from edgebox.web.routes import Answer, Route
 from edgebox.web.tracking_metrics import TrackingNumbers, tracking_families
 from edgebox.web.web_context import WebContext
@@ -107,6 +108,7 @@ class _BoxNumbers:
     plans: int
     plan_ns: int
     loop_lag_ms: Mapping[str, float]
+    energy: Sequence[Energy]
     executors: Sequence[_ExecutorNumbers]
     destinations: Sequence[Destination]
     memories: Sequence[_MemoryNumbers]
@@ -118,18 +120,18 @@ class _BoxNumbers:
 
 
 async def _metrics(context: WebContext, request: web.Request) -> web.Response:
-    text = await metrics_text(context.box, context.lag)
+    text = await metrics_text(context.box, context.machine)
     return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE})
 
 
-async def metrics_text(box: Box, lag: LoopLag) -> bytes:
+async def metrics_text(box: Box, machine: MachineMeasurements) -> bytes:
     """Return the exposition of everything, in Prometheus's text format."""
     cameras = []
     for number, record in enumerate(list(box.cameras.values())):
         if number % _CAMERAS_PER_SLICE == _CAMERAS_PER_SLICE - 1:
             await asyncio.sleep(0)
         cameras.append(_camera(box, record))
-    return await asyncio.to_thread(_written, _box(box, lag), cameras)
+    return await asyncio.to_thread(_written, _box(box, machine), cameras)
 
 
 def _camera(box: Box, record: CameraRecord) -> _CameraNumbers:
@@ -150,7 +152,7 @@ def _camera(box: Box, record: CameraRecord) -> _CameraNumbers:
     )
 
 
-def _box(box: Box, lag: LoopLag) -> _BoxNumbers:
+def _box(box: Box, machine: MachineMeasurements) -> _BoxNumbers:
     executors, memories = [], []
     factors: dict[tuple[str, str], float] = {}
     loaded = _Durations((), 0)
@@ -200,7 +202,8 @@ def _box(box: Box, lag: LoopLag) -> _BoxNumbers:
         box.driver.scheduler.queue_length if box.ready else 0,
         box.plans,
         box.plan_ns,
-        lag.quantiles_ms() or {},
+        machine.lag.quantiles_ms() or {},
+        machine.energy,
         executors,
         [copy.deepcopy(destination) for destination in box.destinations],
         memories,
@@ -271,6 +274,7 @@ def _box_families(box: _BoxNumbers) -> Iterator[Metric]:
     for name, ms in box.loop_lag_ms.items():
         lag.add_metric([name], ms / 1e3)
     yield lag
+    yield energy_family(box.energy)
     frames = CounterMetricFamily(
         "edgebox_box_frames",
         "Results of all cameras' frames, including cameras that left.",

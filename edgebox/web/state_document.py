@@ -21,7 +21,7 @@ from edgebox.runtime.batch_latency import SHOWN
 from edgebox.runtime.box import Box
 from edgebox.runtime.camera_record import HISTORY_S, CameraRecord
 from edgebox.runtime.frame_metrics import WINDOW_S, CameraMetrics, Counts, CropCounts
-from edgebox.runtime.looplag import LoopLag
+from edgebox.runtime.machine_measurements import Energy, MachineMeasurements
 from edgebox.runtime.stage_documents import (
     best_rows,
     missing_json,
@@ -42,10 +42,10 @@ _QUANTILES = {"p50": 0.5, "p99": 0.99}
 class StateCache:
     """A cached state document for all viewers."""
 
-    def __init__(self, box: Box, lag: LoopLag) -> None:
+    def __init__(self, box: Box, machine: MachineMeasurements) -> None:
         """Build documents of `box`."""
         self._box = box
-        self._lag = lag
+        self._machine = machine
         self._built_s = 0.0
         self._document = b""
         self._building = asyncio.Lock()
@@ -56,13 +56,14 @@ class StateCache:
         async with self._building:
             if not self._document or now_s - self._built_s > STATE_PERIOD_S / 2:
                 self._document = orjson.dumps(
-                    await state_document(self._box, self._lag), option=orjson.OPT_SERIALIZE_NUMPY
+                    await state_document(self._box, self._machine),
+                    option=orjson.OPT_SERIALIZE_NUMPY,
                 )
                 self._built_s = now_s
         return self._document
 
 
-async def state_document(box: Box, lag: LoopLag) -> dict[str, Any]:
+async def state_document(box: Box, machine: MachineMeasurements) -> dict[str, Any]:
     """Build the document, yielding to the loop after every few cameras."""
     cameras = []
     for number, record in enumerate(list(box.cameras.values())):
@@ -72,12 +73,12 @@ async def state_document(box: Box, lag: LoopLag) -> dict[str, Any]:
     return {
         "type": "state",
         "now_ms": round(time.time() * 1e3),
-        "box": _box(box, lag),
+        "box": _box(box, machine),
         "cameras": cameras,
     }
 
 
-def _box(box: Box, lag: LoopLag) -> dict[str, Any]:
+def _box(box: Box, machine: MachineMeasurements) -> dict[str, Any]:
     family = box.families.get(box.models.default_family)
     document: dict[str, Any] = {
         "name": box.name,
@@ -95,7 +96,8 @@ def _box(box: Box, lag: LoopLag) -> dict[str, Any]:
         "queue_length": 0,
         "planner": {"last_ms": None, "age_s": None, "runs": box.plans, "groups": []},
         "decision_us": None,
-        "loop_lag_ms": _rounded(lag.quantiles_ms()),
+        "loop_lag_ms": _rounded(machine.lag.quantiles_ms()),
+        "energy": [_energy(each) for each in machine.energy],
         "window_s": WINDOW_S,
         "counts": box.metrics.total().to_json(),
         "refused": dict(box.refusals.counts),
@@ -436,6 +438,11 @@ def _history(record: CameraRecord, now_ns: int) -> list[list[float]]:
 def _on_time_share(window: Counts) -> float | None:
     ended = window.on_time + window.late + sum(window.dropped.values())
     return round(window.on_time / ended, 4) if ended else None
+
+
+def _energy(of: Energy) -> dict[str, Any]:
+    power_w = None if of.power_w is None else round(of.power_w, 2)
+    return {"source": of.source, "total_j": round(of.total_j, 1), "power_w": power_w}
 
 
 def _rounded(values: dict[str, float] | None) -> dict[str, float] | None:

@@ -204,6 +204,7 @@ _BOX = Schema(
         ),
         decision_us=nullable(_QUANTILES_MS),
         loop_lag_ms=nullable(record(p50=NUMBER, p99=NUMBER, p999=NUMBER, max=NUMBER)),
+        energy=array(record(source=TEXT, total_j=NUMBER, power_w=nullable(NUMBER))),
         window_s=NUMBER,
         counts=COUNTS,
         refused=mapping(COUNT),

@@ -10,7 +10,7 @@ from edgebox.inference.family import Family
 from edgebox.runtime.box import Box
 from edgebox.runtime.job_runner import Job, Jobs
 from edgebox.runtime.journal import Journal
-from edgebox.runtime.looplag import LoopLag
+from edgebox.runtime.machine_measurements import MachineMeasurements
 from edgebox.storage.database import Storage
 from edgebox.web.feed import Feed
 from edgebox.web.state_document import StateCache
@@ -105,7 +105,7 @@ class WebContext:
     box: Box
     config: Config
     storage: Storage
-    lag: LoopLag
+    machine: MachineMeasurements
     journal: Journal
     states: StateCache
     feed: Feed

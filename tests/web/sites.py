@@ -5,7 +5,7 @@ from edgebox.config.config_file import Config
 from edgebox.link.bandwidth import EstimatorKind
 from edgebox.runtime.box import Box
 from edgebox.runtime.journal import Journal
-from edgebox.runtime.looplag import LoopLag
+from edgebox.runtime.machine_measurements import MachineMeasurements
 from edgebox.storage.database import Storage
 from edgebox.web.feed import Feed
 from edgebox.web.state_document import StateCache
@@ -21,9 +21,9 @@ def site_of(storage: Storage) -> WebContext:
         on_event=lambda event: None,
         on_camera=lambda record: None,
     )
-    lag = LoopLag()
+    machine = MachineMeasurements()
     config = Config()
     model_jobs = ModelJobs(config, box, storage)
     return WebContext(
-        box, config, storage, lag, Journal(), StateCache(box, lag), Feed(box), model_jobs
+        box, config, storage, machine, Journal(), StateCache(box, machine), Feed(box), model_jobs
     )

@@ -144,6 +144,13 @@ test('with several executors each application says which', () => {
   expect(text(page({ ...state, box: { ...state.box, applications } }), 'applications')).toContain('street-256 on cuda:0/0')
 })
 
+test('power is shown where the machine measures it', () => {
+  const state = documentedState()
+  expect(page(state)).toContain('package-0')
+  expect(page(state)).toContain('16 W')
+  expect(page({ ...state, box: { ...state.box, energy: [] } })).not.toContain('Power')
+})
+
 test('a box of which nothing is known yet says why it is not ready', () => {
   const state = documentedState()
   const html = page({

@@ -142,6 +142,11 @@ export type BoxState = {
     p999: number
     max: number
   } | null
+  energy: ReadonlyArray<{
+    source: string
+    total_j: number
+    power_w: number | null
+  }>
   window_s: number
   counts: Counts
   refused: Readonly<Record<string, number>>

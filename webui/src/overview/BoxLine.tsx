@@ -5,7 +5,7 @@ import styles from './BoxLine.module.css'
 import type { ComponentChildren } from 'preact'
 
 import { lost, working } from '../settings/destinations'
-import { count, duration, isKnown, microseconds, milliseconds, percent } from '../ui/format'
+import { count, duration, isKnown, microseconds, milliseconds, percent, watts } from '../ui/format'
 import { HEALTH_WORD, healthSummary } from '../figures/health'
 import { bytes } from '../settings/configuration'
 import type { BoxState, Destination, Executor, Memory } from '../api/types'
@@ -66,6 +66,8 @@ export function BoxLine({ state }: { state: BoxState }) {
           note={`p99, max ${milliseconds(box.loop_lag_ms?.max)}`}
           title={`How late the event loop gets to what is due, over the last ${box.window_s} s`}
         />
+        {box.energy.length > 0 && <EnergyStat energy={box.energy} />}
+        {box.energy.length > 0 && <EnergyStat energy={box.energy} />}
         {box.destinations.length > 0 && <EventsOutStat destinations={box.destinations} />}
       </div>
       <div class={styles.totals}>
@@ -93,6 +95,18 @@ function Stat({ name, value, note, title, children }: StatProps) {
       </p>
       {children}
     </div>
+  )
+}
+
+/** What the machine's counters and sensors of energy say; a board has one for each supply. */
+function EnergyStat({ energy }: { energy: BoxState['box']['energy'] }) {
+  return (
+    <Stat
+      name="Power"
+      value={energy.map(({ power_w }) => watts(power_w)).join(', ')}
+      note={energy.map(({ source }) => source).join(', ')}
+      title="Electric power that the machine's own counters or sensors measured, mean of the last minute"
+    />
   )
 }
 

@@ -33,6 +33,10 @@ export function milliseconds(value: number | null | undefined): string {
   return isKnown(value) ? `${significant(value)}${GAP}ms` : UNKNOWN
 }
 
+export function watts(value: number | null | undefined): string {
+  return isKnown(value) ? `${significant(value)}${GAP}W` : UNKNOWN
+}
+
 export function microseconds(value: number | null | undefined): string {
   if (!isKnown(value)) return UNKNOWN
   return value >= 1000 ? milliseconds(value / 1000) : `${integers.format(value)}${GAP}µs`

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebox.inference.energy import EnergyMeter, _Counter
+from edgebox.runtime.energy_meter import EnergyMeter, _Counter
 
 SECOND_NS = 1_000_000_000
 

@@ -57,6 +57,6 @@ def minute(pool: Sequence[Period], rng: np.random.Generator, cameras: int) -> Pe
     found: dict[CameraId, Period] = {BOX: Period(covered_ms=60_000)}
     for number, at in enumerate(drawn.tolist()):
         found[CameraId(f"gate-{number}")] = pool[at]
-        found[BOX].add(pool[at], links=False)
+        found[BOX].add(pool[at], same_camera=False)
     found[BOX].covered_ms = 60_000
     return found

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from edgebox.domain.latency_histogram import METRIC_BUCKETS, PARTS, Histogram
 from edgebox.domain.pipelines import StageName
 from edgebox.domain.requests import CameraId, DropReason, Outcome
-from edgebox.runtime.frames import Answer, FrameResult, PendingFrame, Refusal, Timing
-from edgebox.storage.periods import Period, latency_counts
+from edgebox.runtime.frames import Answer, FrameAnalysis, FrameResult, PendingFrame, Refusal, Timing
+from edgebox.storage.periods import Period, TrackedCount, latency_counts, tracked_key
 
 WINDOW_S = 60
 _RING = 4_096
@@ -172,7 +172,18 @@ class CameraMetrics:
                 if each.remembered:
                     self._crops_of(each.stage).remembered += 1
             self._update.variants[str(ending.variant)] += 1
+            if ending.analysis is not None:
+                self._track(ending.analysis)
             self._sample(ending.timing, now_ns)
+
+    def _track(self, analysis: FrameAnalysis) -> None:
+        tracked = self._update.tracked
+        for zone, objects in analysis.zones.items():
+            tracked[tracked_key(TrackedCount.ZONE_FRAMES, zone)] += 1
+            tracked[tracked_key(TrackedCount.ZONE_OBJECTS, zone)] += sum(objects.values())
+        for line in analysis.lines:
+            for way in (TrackedCount.CROSSED_IN, TrackedCount.CROSSED_OUT):
+                tracked[tracked_key(way, line)] += analysis.crossed.get((line, way.value), 0)
 
     def crops_ended(self, frame: PendingFrame, ending: FrameResult) -> None:
         """Count the crops of a frame that has ended.

@@ -7,6 +7,7 @@ busy machine. A thread would hold the interpreter's lock for most of that time a
 results could overtake each other.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -202,7 +203,10 @@ class FrameTracking:
                 )
         notifications = self._tell(camera, tracked, events, {**before, **tracked.attributes})
         counts, crossings = tracked.watch.counts(), tracked.watch.crossings()
-        analysis = FrameAnalysis(counts, crossings, notifications)
+        crossed = Counter[tuple[str, str]](
+            (e.line, e.direction) for e in events if isinstance(e, Crossing)
+        )
+        analysis = FrameAnalysis(counts, crossings, crossed, notifications)
         return replace(answer, analysis=analysis)
 
     def _tell(

@@ -115,6 +115,8 @@ class FrameAnalysis:
     """Objects in each zone, by class."""
     lines: Mapping[str, Mapping[str, Mapping[str, int]]]
     """Crossings of each line since the camera connected, by direction and class."""
+    crossed: Mapping[tuple[str, str], int]
+    """Crossings with this frame, by line and direction (`in`, `out`); none where not listed."""
     events: tuple[Notification, ...]
 
 

@@ -109,7 +109,7 @@ class Rollup:
                 period.width_px_sum = sum(
                     self._widths_px.get(name, 0) * count for name, count in period.variants.items()
                 )
-                found[second][BOX].add(period, links=False)
+                found[second][BOX].add(period, same_camera=False)
                 if admitted:
                     period.covered_ms = covered_ms[second]
                     found[second][camera] = period

@@ -8,7 +8,7 @@ another level, as a segment with its own step.
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +16,9 @@ import numpy as np
 import orjson
 
 from edgebox.domain.latency_histogram import HISTORY_BUCKETS, PARTS, buckets_at
-from edgebox.storage.levels import COLUMNS, DROPPED, HOUR, MINUTE, SECOND, Level
+from edgebox.storage.levels import COUNTS, DROPPED, HOUR, MINUTE, NUMBERS, SECOND, Level
 from edgebox.storage.packing import Ints, unpacked
-from edgebox.storage.periods import CODES
+from edgebox.storage.periods import CODES, TrackedCount, tracked_key
 
 POINTS_MIN, POINTS_MAX = 10, 2_000
 SPAN_MAX_MS = 3_660 * 86_400_000
@@ -129,8 +129,9 @@ class ChartColumns:
     at_ms: Ints
     """Beginning of each step, (points,)."""
     sums: dict[str, list[int | None]]
-    """Sums of `levels.COLUMNS`; None where there are no rows."""
-    variants: list[Counter[str]]
+    """Sums of `levels.NUMBERS`; None where there are no rows."""
+    counts: dict[str, list[Counter[str]]]
+    """Sums of `levels.COUNTS`."""
     latencies: Ints
     """(points, CODES)."""
 
@@ -141,27 +142,27 @@ def drawn(
     """Return the steps of a segment from the rows of `levels.summing` and `levels.counting`."""
     points, first = segment.points, segment.rows[0]
     per_step = segment.step_ms // segment.level.step_ms
-    columns = COLUMNS[:-2]
-    sums: dict[str, list[int | None]] = {column: [None] * points for column in columns}
+    sums: dict[str, list[int | None]] = {column: [None] * points for column in NUMBERS}
     for step, *row in summed:
-        for column, value in zip(columns, row, strict=True):
+        for column, value in zip(NUMBERS, row, strict=True):
             sums[column][step] = value
-    steps = np.array([(at - first) // per_step for at, _, _ in counted], np.int64)
-    variants: list[Counter[str]] = [Counter() for _ in range(points)]
-    for step, (_, counts, _) in zip(steps.tolist(), counted, strict=True):
-        if counts != "{}":
-            variants[step].update(orjson.loads(counts))
-    latencies = unpacked([row[2] for row in counted], steps, (points, CODES))
+    steps = np.array([(row[0] - first) // per_step for row in counted], np.int64)
+    counts = {column: [Counter[str]() for _ in range(points)] for column in COUNTS}
+    for step, (_, *objects, _) in zip(steps.tolist(), counted, strict=True):
+        for column, of in zip(COUNTS, objects, strict=True):
+            if of != "{}":
+                counts[column][step].update(orjson.loads(of))
+    latencies = unpacked([row[-1] for row in counted], steps, (points, CODES))
     at_ms = segment.begin_ms + segment.step_ms * np.arange(points)
-    return ChartColumns(at_ms, sums, variants, latencies)
+    return ChartColumns(at_ms, sums, counts, latencies)
 
 
 def columns(parts: Sequence[ChartColumns]) -> dict[str, Any]:
     """Return the series of docs/reference/http-api.md, `at_ms` included."""
-    sums = {name: [v for part in parts for v in part.sums[name]] for name in COLUMNS[:-2]}
-    variants = [counts for part in parts for counts in part.variants]
+    sums = {name: [v for part in parts for v in part.sums[name]] for name in NUMBERS}
     latencies = np.concatenate([part.latencies for part in parts])
     there = [value is not None for value in sums["covered_ms"]]
+    variants, tracked = (_counts(parts, column, there) for column in COUNTS)
     answered = _plus(sums["on_time"], sums["late"])
     return {
         "at_ms": [int(at) for part in parts for at in part.at_ms],
@@ -173,12 +174,8 @@ def columns(parts: Sequence[ChartColumns]) -> dict[str, Any]:
         },
         "fps": _ratio(answered, sums["covered_ms"], 1e3, 2),
         "latency_ms": _quantiles(latencies),
-        "variants": {
-            name: [
-                counts[name] if here else None for counts, here in zip(variants, there, strict=True)
-            ]
-            for name in sorted(set().union(*variants))
-        },
+        "variants": variants,
+        **_tracked(tracked),
         "width_px": _ratio(sums["width_px_sum"], answered, 1, 1),
         "received_bps": _ratio(sums["received_bytes"], sums["covered_ms"], 8e3, 0),
         "bandwidth_bps": {
@@ -193,6 +190,30 @@ def columns(parts: Sequence[ChartColumns]) -> dict[str, Any]:
                 "max": sums["estimated_most_bps"],
             },
         },
+    }
+
+
+def _counts(
+    parts: Sequence[ChartColumns], column: str, there: Sequence[bool]
+) -> dict[str, list[int | None]]:
+    """Return a column of `levels.COUNTS` as one series for each key; None: there are no rows."""
+    steps = [counts for part in parts for counts in part.counts[column]]
+    return {
+        name: [counts[name] if here else None for counts, here in zip(steps, there, strict=True)]
+        for name in sorted(set().union(*steps))
+    }
+
+
+def _tracked(counts: Mapping[str, list[int | None]]) -> dict[str, Any]:
+    """Return the mean number of objects in each zone, and the crossings of each line."""
+    keys = [key.split("/", 1) for key in counts]
+    frames, objects, crossed_in, crossed_out = (
+        {name: counts[tracked_key(of, name)] for key, name in keys if key == of}
+        for of in TrackedCount
+    )
+    return {
+        "zones": {name: _ratio(objects[name], of, 1, 3) for name, of in frames.items()},
+        "lines": {name: {"in": of, "out": crossed_out[name]} for name, of in crossed_in.items()},
     }
 
 

@@ -44,7 +44,11 @@ SUMS = (
 )  # fmt: skip
 LEASTS = ("measured_least_bps", "estimated_least_bps")
 MOSTS = ("measured_most_bps", "estimated_most_bps")
-COLUMNS = (*SUMS, *LEASTS, *MOSTS, "variants", "latencies")
+NUMBERS = (*SUMS, *LEASTS, *MOSTS)
+"""The columns that SQL adds up."""
+COUNTS = ("variants", "tracked")
+"""The columns of JSON objects of counts."""
+COLUMNS = (*NUMBERS, *COUNTS, "latencies")
 
 NAME = "INSERT OR IGNORE INTO history_names (camera) VALUES (?)"
 
@@ -58,7 +62,7 @@ def adding(level: Level) -> str:
                for c in LEASTS]  # fmt: skip
     merged += [f"{c} = coalesce(max({table}.{c}, excluded.{c}), {table}.{c}, excluded.{c})"
                for c in MOSTS]  # fmt: skip
-    merged.append(f"variants = added_counts({table}.variants, excluded.variants)")
+    merged += [f"{c} = added_counts({table}.{c}, excluded.{c})" for c in COUNTS]
     merged.append(f"latencies = added_latencies({table}.latencies, excluded.latencies)")
     return (
         f"INSERT INTO {table} (at, name, {', '.join(COLUMNS)})"
@@ -90,7 +94,8 @@ def values(camera: CameraId, period: Period) -> tuple[Any, ...]:
         period.width_px_sum, period.received_bytes, measured.total, measured.weight,
         estimated.total, estimated.weight, measured.least, estimated.least,
         measured.most, estimated.most,
-        orjson.dumps(period.variants).decode(), _Packed(period.latencies),
+        orjson.dumps(period.variants).decode(), orjson.dumps(period.tracked).decode(),
+        _Packed(period.latencies),
     )  # fmt: skip
 
 
@@ -108,7 +113,7 @@ def summing(level: Level) -> str:
 def counting(level: Level) -> str:
     """Return the query of columns that SQL cannot add: (begin, end, camera) to (at, ...) rows."""
     return (
-        f"SELECT at, variants, latencies FROM {level.table}"
+        f"SELECT at, {', '.join(COUNTS)}, latencies FROM {level.table}"
         " WHERE at >= ? AND at < ? AND name = (SELECT id FROM history_names WHERE camera = ?)"
     )
 

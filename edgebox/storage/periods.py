@@ -7,6 +7,7 @@ result, and roll-ups lose nothing.
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,23 @@ p x HISTORY_BUCKETS.count + b."""
 
 BOX = CameraId("")
 """Name of the periods of all cameras together; no camera may have it."""
+
+
+class TrackedCount(StrEnum):
+    """What is counted of a zone or a line."""
+
+    ZONE_FRAMES = "frames"
+    """Answered frames since the zone was drawn."""
+    ZONE_OBJECTS = "objects"
+    """Objects in the zone, added up over these frames."""
+    CROSSED_IN = "in"
+    """Crossings of a line inwards."""
+    CROSSED_OUT = "out"
+
+
+def tracked_key(count: TrackedCount, name: str) -> str:
+    """Return the key of a count of a zone or line in `Period.tracked`."""
+    return f"{count}/{name}"
 
 
 @dataclass(slots=True)
@@ -66,6 +84,8 @@ class Period:
     """Frames by drop reason."""
     variants: Counter[str] = field(default_factory=Counter)
     """Answered frames by variant."""
+    tracked: Counter[str] = field(default_factory=Counter)
+    """What tracking found out, by `tracked_key`."""
     width_px_sum: int = 0
     """Input widths of the answered frames."""
     received_bytes: int = 0
@@ -76,8 +96,12 @@ class Period:
     latencies: Ints = field(default_factory=lambda: np.zeros(CODES, np.int64))
     """Answered frames by bucket, (CODES,)."""
 
-    def add(self, other: "Period", *, links: bool = True) -> None:
-        """Add another period; without `links` bandwidths of different uplinks are left out."""
+    def add(self, other: "Period", *, same_camera: bool = True) -> None:
+        """Add another period.
+
+        Bandwidths of different uplinks, and zones of different cameras, do not add up: those of
+        another camera are left out.
+        """
         self.covered_ms += other.covered_ms
         self.connected_ms += other.connected_ms
         self.captured += other.captured
@@ -89,7 +113,8 @@ class Period:
         self.variants.update(other.variants)
         self.width_px_sum += other.width_px_sum
         self.received_bytes += other.received_bytes
-        if links:
+        if same_camera:
+            self.tracked.update(other.tracked)
             self.measured.add(other.measured)
             self.estimated.add(other.estimated)
         self.latencies += other.latencies

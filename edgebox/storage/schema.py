@@ -61,10 +61,15 @@ def _carried_over_3(table: str, step_ms: int, *, box: bool) -> str:
         FROM metrics_minute GROUP BY minute_ms / {step_ms}, {camera}"""
 
 
+def _with_tracked(table: str) -> str:
+    return f"ALTER TABLE {table} ADD COLUMN tracked TEXT NOT NULL DEFAULT '{{}}'"
+
+
 SECONDS = (
     _NAMES_3,
     # By name first: in memory, writing a second to many places is cheap.
     _history_3("history_second", "name, at"),
+    _with_tracked("history_second"),
     "CREATE INDEX history_second_by_time ON history_second (at)",
 )
 """Schema of the database in memory with the finest history."""
@@ -201,6 +206,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             PRIMARY KEY (fingerprint, executor, variant, batch_size, threads)
         ) WITHOUT ROWID""",
     ),
+    (_with_tracked("history_minute"), _with_tracked("history_hour")),
 )
 
 

@@ -89,6 +89,7 @@ _PARTS = Schema(
     ),
 )  # fmt: skip
 _BANDWIDTH = Schema("HistoryBandwidth", record(mean=_NUMBERS, min=_COUNTS, max=_COUNTS))
+_CROSSINGS = Schema("HistoryCrossings", record(**{"in": _COUNTS, "out": _COUNTS}))
 _HISTORY = Schema(
     "History",
     record(
@@ -101,7 +102,8 @@ _HISTORY = Schema(
         ),
         at_ms=array(COUNT), covered_ms=_COUNTS, connected=_NUMBERS,
         captured=_COUNTS, accepted=_COUNTS, on_time=_COUNTS, late=_COUNTS, mismatches=_COUNTS,
-        dropped=mapping(_COUNTS), variants=mapping(_COUNTS), fps=_NUMBERS, width_px=_NUMBERS,
+        dropped=mapping(_COUNTS), variants=mapping(_COUNTS), zones=mapping(_NUMBERS),
+        lines=mapping(_CROSSINGS), fps=_NUMBERS, width_px=_NUMBERS,
         latency_ms=record(p50=_PARTS, p99=_PARTS),
         received_bps=_NUMBERS,
         bandwidth_bps=record(measured=_BANDWIDTH, estimated=_BANDWIDTH),

@@ -9,6 +9,7 @@ from edgebox.domain.notifications import Notification, NotificationType
 from edgebox.domain.overrides import NOTHING_SET, Overrides
 from edgebox.domain.requests import CameraId, RequestId
 from edgebox.domain.zones import Line, Zone
+from edgebox.runtime.frame_metrics import CameraMetrics
 from edgebox.runtime.frame_tracking import FrameTracking
 from edgebox.runtime.frames import (
     ONE_SHOT_CAMERA,
@@ -28,7 +29,16 @@ MIDDLE = Line("entry", ((0.0, 0.5), (1.0, 0.5)))
 def happened(
     tracking: FrameTracking, frame: int, foot_px: float | None, *stages: StageAnswer
 ) -> dict[NotificationType, Mapping[str, object]]:
-    """Return the events of a frame, ten a second, with one object of 20 x 20 px or none."""
+    """Return the events of a frame."""
+    analysis = tracked(tracking, frame, foot_px, *stages).analysis
+    assert analysis is not None
+    return {event.kind: event.details for event in analysis.events}
+
+
+def tracked(
+    tracking: FrameTracking, frame: int, foot_px: float | None, *stages: StageAnswer
+) -> Answer:
+    """Return the answer to a frame, ten a second, with one object of 20 x 20 px or none."""
     box = [] if foot_px is None else [(40, foot_px - 20, 60, foot_px)]
     found = Detections(
         np.array(box, np.float32).reshape(-1, 4),
@@ -42,8 +52,7 @@ def happened(
     pending = one_shot_frame(request, b"", lambda frame, ending: None)
     ended = tracking.ended(pending, answer(found, stages), FAMILIES, STREET.name)
     assert isinstance(ended, Answer)
-    assert ended.analysis is not None
-    return {event.kind: event.details for event in ended.analysis.events}
+    return ended
 
 
 def test_events_carry_what_was_said_of_the_object_last() -> None:
@@ -60,6 +69,24 @@ def test_events_carry_what_was_said_of_the_object_last() -> None:
     assert events[NotificationType.LINE_CROSSED]["attributes"] == van
     events = happened(tracking, 60, None)
     assert events[NotificationType.ZONE_LEFT]["attributes"] == van
+
+
+def test_what_tracking_finds_is_counted_by_second() -> None:
+    tracking = FrameTracking(
+        TrackingDefaults(zones=(("*", LOWER_HALF),), lines=(("*", MIDDLE),)), {}
+    )
+    metrics = CameraMetrics()
+    for frame, foot_px in enumerate((40, 42, 48, 54, 58, 48, 44)):
+        metrics.ended(tracked(tracking, frame, foot_px), frame)
+    [(_, period)] = metrics.take_updates()
+    inside = period.tracked["objects/yard"]
+    assert 1 <= inside <= 4, "a stay ends some time after the object has left"
+    assert period.tracked == {
+        "frames/yard": 7, "objects/yard": inside, "in/entry": 1, "out/entry": 1
+    }  # fmt: skip
+    metrics.ended(tracked(tracking, 7, 43), 2_000_000_000)
+    [(_, period)] = metrics.take_updates()
+    assert (period.tracked["in/entry"], period.tracked["out/entry"]) == (0, 0)
 
 
 def test_events_of_objects_that_no_classifier_answered_for_have_no_attributes() -> None:

@@ -135,6 +135,7 @@ async def test_every_level_adds_up_to_the_same(storage: Storage) -> None:
     total = Period()
     for minute in range(T // 60_000 - 180, T // 60_000):
         one = period(rng)
+        one.tracked.update({"in/entry": minute % 3, "out/entry": 1})
         total.add(one)
         storage.history.record_minutes({minute: {GATE: one, BOX: one}})
         storage.history.record_second(minute * 60, {GATE: one, BOX: one})
@@ -156,6 +157,10 @@ async def test_every_level_adds_up_to_the_same(storage: Storage) -> None:
             assert sum(n or 0 for n in column) == total.dropped[reason]
         for variant, column in chart["variants"].items():
             assert sum(n or 0 for n in column) == total.variants[variant]
+        if chart["camera"] is not None:
+            for way in ("in", "out"):
+                crossed = sum(n or 0 for n in chart["lines"]["entry"][way])
+                assert crossed == total.tracked[f"{way}/entry"] > 0
         measured = chart["bandwidth_bps"]["measured"]
         assert min(n for n in measured["min"] if n is not None) == total.measured.least
         assert max(n for n in measured["max"] if n is not None) == total.measured.most
@@ -173,6 +178,7 @@ async def test_figures_of_a_step_and_gaps(storage: Storage) -> None:
     )  # fmt: skip
     there.dropped["queue"] = 30
     there.variants["street-256"] = 570
+    there.tracked.update({"frames/yard": 400, "objects/yard": 500, "in/entry": 0, "out/entry": 2})
     storage.history.record_minutes({minute: {GATE: there}, minute + 2: {GATE: Period(60_000)}})
     await storage.flush()
     chart = json.loads(
@@ -185,6 +191,8 @@ async def test_figures_of_a_step_and_gaps(storage: Storage) -> None:
     assert chart["connected"] == [0.5, None, 0, None]
     assert chart["dropped"] == {"queue": [30, None, 0, None]}
     assert chart["variants"] == {"street-256": [570, None, 0, None]}
+    assert chart["zones"] == {"yard": [1.25, None, None, None]}
+    assert chart["lines"] == {"entry": {"in": [0, None, 0, None], "out": [2, None, 0, None]}}
     assert chart["width_px"] == [256, None, None, None]
     assert chart["received_bps"] == [1e6, None, 0, None]
     assert chart["bandwidth_bps"]["measured"]["mean"] == [4e6, None, None, None]

@@ -5,13 +5,15 @@ import sqlite3
 from pathlib import Path
 
 import aiosqlite
+import numpy as np
 import pytest
 
 from edgebox.domain.latency_histogram import HISTORY_BUCKETS
 from edgebox.domain.requests import CameraId
 from edgebox.storage.database import Storage
 from edgebox.storage.levels import HOUR, MINUTE
-from edgebox.storage.periods import BOX
+from edgebox.storage.packing import packed
+from edgebox.storage.periods import BOX, CODES, Period
 from edgebox.storage.schema import MIGRATIONS, migrate
 
 ONE = ("CREATE TABLE a (x)", "INSERT INTO a VALUES (1)")
@@ -92,3 +94,35 @@ async def test_minutes_of_earlier_releases_become_history(tmp_path: Path) -> Non
         for part, ms in quantiles.items():
             read_ms = chart["latency_ms"][name][part][at]
             assert abs(read_ms - ms) <= HISTORY_BUCKETS.relative_error * ms + 0.01
+
+
+async def test_history_of_earlier_releases_has_no_zones(tmp_path: Path) -> None:
+    path = tmp_path / "m.sqlite3"
+    before = next(
+        number
+        for number, statements in enumerate(MIGRATIONS)
+        if any("ADD COLUMN tracked" in statement for statement in statements)
+    )
+    async with aiosqlite.connect(path, isolation_level=None) as connection:
+        await migrate(connection, MIGRATIONS[:before])
+        inserted = await connection.execute("INSERT INTO history_names (camera) VALUES ('gate')")
+        names = [
+            str(row[1])
+            for row in await connection.execute_fetchall("PRAGMA table_info(history_minute)")
+        ]
+        row: dict[str, object] = dict.fromkeys(names, 1)
+        row |= {"variants": "{}", "latencies": packed(np.zeros(CODES, int))}
+        row["name"] = inserted.lastrowid
+        await connection.execute(
+            f"INSERT INTO history_minute ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",
+            tuple(row.values()),
+        )
+    storage = await Storage.open(path)
+    known = Period(60_000)
+    known.tracked["in/entry"] = 2
+    storage.history.record_minutes({1: {CameraId("gate"): known}})
+    await storage.flush()
+    minutes = await storage.history.periods(MINUTE, CameraId("gate"))
+    await storage.close()
+    assert minutes[1]["captured"] == 1
+    assert json.loads(minutes[1]["tracked"]) == {"in/entry": 2}

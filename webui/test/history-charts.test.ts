@@ -34,6 +34,17 @@ test('the documented history tells its own figures', () => {
   expect(words(chart('variant'), 0)).toEqual({ 'street-256': '100 %' })
   expect(words(chart('fps'), 0)).toEqual({ answered: '9.8', captured: '10.0', 'wanted now': '10' })
   expect(words(chart('missed'), 0)).toEqual({ sender: '2', queue: '1' })
+  expect(words(chart('zones'), 0)).toEqual({ yard: '1.7' })
+  expect(words(chart('crossings'), 0)).toEqual({ 'entry in': '3', 'entry out': '1' })
+})
+
+test('crossings are drawn by the minute', () => {
+  expect(drawn(chart('crossings'), 'entry in')?.[0]).toBeCloseTo(12)
+})
+
+test('without zones and lines there is no chart of them', () => {
+  const keys = chartsOf({ ...documented(), zones: {}, lines: {} }, { slo_ms: 300, rate_hz: 10 }).map(({ key }) => key)
+  expect(keys).toEqual(['latency', 'bandwidth', 'variant', 'fps', 'missed'])
 })
 
 test('the parts of latency reach up to the median of the whole', () => {

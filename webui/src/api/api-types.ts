@@ -393,6 +393,8 @@ export type History = {
   mismatches: ReadonlyArray<number | null>
   dropped: Readonly<Record<string, ReadonlyArray<number | null>>>
   variants: Readonly<Record<string, ReadonlyArray<number | null>>>
+  zones: Readonly<Record<string, ReadonlyArray<number | null>>>
+  lines: Readonly<Record<string, HistoryCrossings>>
   fps: ReadonlyArray<number | null>
   width_px: ReadonlyArray<number | null>
   latency_ms: {
@@ -410,6 +412,11 @@ export type HistoryBandwidth = {
   mean: ReadonlyArray<number | null>
   min: ReadonlyArray<number | null>
   max: ReadonlyArray<number | null>
+}
+
+export type HistoryCrossings = {
+  in: ReadonlyArray<number | null>
+  out: ReadonlyArray<number | null>
 }
 
 export type HistoryLatency = {

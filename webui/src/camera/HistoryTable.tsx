@@ -24,7 +24,8 @@ export function HistoryTable({ history }: { history: History }) {
 }
 
 function Rows({ history }: { history: History }) {
-  const { at_ms, covered_ms, latency_ms: { p50, p99 }, bandwidth_bps, fps, captured, late, dropped, variants } = history
+  const { at_ms, covered_ms, latency_ms: { p50, p99 }, bandwidth_bps, fps, captured, late, dropped, variants, zones, lines } = history
+  const tracked = Object.keys({ ...zones, ...lines }).length > 0
   const kept = at_ms.map((_, at) => at).filter((at) => (covered_ms[at] ?? null) !== null)
   return (
     <table data-testid="history-table">
@@ -40,6 +41,8 @@ function Rows({ history }: { history: History }) {
           <th scope="col">Captured</th>
           <th scope="col">Missed</th>
           <th scope="col">Variants</th>
+          {tracked && <th scope="col">In zones</th>}
+          {tracked && <th scope="col">Crossings</th>}
         </tr>
       </thead>
       <tbody>
@@ -55,11 +58,23 @@ function Rows({ history }: { history: History }) {
             <td>{count(captured[at])}</td>
             <td>{parts({ late, ...dropped }, at) || 'none'}</td>
             <td>{parts(variants, at)}</td>
+            {tracked && <td>{inZones(zones, at)}</td>}
+            {tracked && <td>{parts(crossings(lines), at)}</td>}
           </tr>
         ))}
       </tbody>
     </table>
   )
+}
+
+/** "2.4 gate, 0.1 yard". */
+function inZones(zones: History['zones'], at: number): string {
+  return Object.entries(zones).flatMap(([name, column]) => (column[at] ? [`${column[at].toFixed(1)} ${name}`] : [])).join(', ')
+}
+
+/** A column for each line and direction. */
+function crossings(lines: History['lines']): History['dropped'] {
+  return Object.fromEntries(Object.entries(lines).flatMap(([name, ways]) => [[`${name} in`, ways.in], [`${name} out`, ways.out]]))
 }
 
 /** "3 queue, 1 late". */

@@ -37,7 +37,8 @@ export interface Present {
 }
 
 export function chartsOf(history: History, present: Present): Chart[] {
-  return [latency(history, present), bandwidth(history), variants(history), frames(history, present), missed(history)]
+  const tracked = [zones(history), crossings(history)].filter(({ lines }) => lines.length > 0)
+  return [latency(history, present), bandwidth(history), variants(history), frames(history, present), missed(history), ...tracked]
 }
 
 /** Numbers of the steps with a value, none of whose neighbours has one: no line leads to them. */
@@ -195,6 +196,45 @@ function missed({ captured, late, dropped }: History): Chart {
     least: 1,
     most: 100,
   }
+}
+
+function zones({ zones: objects }: History): Chart {
+  const names = Object.keys(objects).sort(BY_NAME.compare)
+  const lines = names.map((name, n): Line => ({
+    name,
+    colour: nameColour(n, names.length),
+    kind: 'line',
+    drawn: objects[name] ?? [],
+    words: (at) => amount(objects[name]?.[at]),
+  }))
+  return { key: 'zones', title: 'In zones', unit: 'objects', note: 'Mean number of objects in each zone', lines, least: 1 }
+}
+
+function crossings({ lines: crossed, covered_ms }: History): Chart {
+  const ways = Object.keys(crossed)
+    .sort(BY_NAME.compare)
+    .flatMap((line) => (['in', 'out'] as const).map((way) => ({ name: `${line} ${way}`, way, counts: crossed[line]?.[way] ?? [] })))
+  const lines = ways.map(({ name, way, counts }, n): Line => ({
+    name,
+    colour: nameColour(Math.floor(n / 2), ways.length / 2),
+    kind: way === 'in' ? 'line' : 'dashed',
+    drawn: counts.map((crossings, at) => {
+      const covered = covered_ms[at] ?? 0
+      return crossings === null || covered <= 0 ? null : (crossings * 60_000) / covered
+    }),
+    words: (at) => count(counts[at]),
+  }))
+  return { key: 'crossings', title: 'Crossings', unit: 'per minute', note: 'Objects that crossed each line, inwards and outwards', lines, least: 1 }
+}
+
+/** Hues far apart, of equal strength: no zone is more than another. */
+function nameColour(n: number, of: number): string {
+  const hue = (30 + (360 * n) / Math.max(1, of)).toFixed(0)
+  return `light-dark(oklch(0.55 0.15 ${hue}), oklch(0.75 0.13 ${hue}))`
+}
+
+function amount(objects: number | null | undefined): string {
+  return isKnown(objects) ? objects.toFixed(1) : UNKNOWN
 }
 
 function sums(columns: readonly Column[], length: number): Column {

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from edgebox.config.config_file import Config
-from edgebox.domain.notifications import Notification, NotificationType
+from edgebox.domain.notifications import Notification, zone_event_text
 from edgebox.domain.requests import CameraId
 from edgebox.runtime.box import Box
 from edgebox.runtime.repeat_limiter import NOTICES_PER_MINUTE, RepeatLimiter
@@ -46,9 +46,9 @@ class ZoneNotices:
 
     def _happened(self, camera: CameraId, events: Sequence[Notification]) -> None:
         for event in events:
-            text = in_words(event)
+            text = zone_event_text(event.kind, event.label, event.details)
             if text is not None and self._repeats.passes(camera):
-                self._box.note("info", text, camera)
+                self._box.note("info", f"{camera}: {text}", camera)
 
 
 def missing_classes(box: Box, defaults: TrackingDefaults) -> list[str]:
@@ -64,17 +64,3 @@ def missing_classes(box: Box, defaults: TrackingDefaults) -> list[str]:
         for name in of.classes
         if name not in found
     ]
-
-
-def in_words(event: Notification) -> str | None:
-    """Return a zone's event for people; None: it is not worth a line of its own."""
-    who = f"{event.label} {event.details['track']}"
-    if event.kind is NotificationType.LINE_CROSSED:
-        line, direction = event.details["line"], event.details["direction"]
-        return f"{event.camera}: {who} crossed {line} ({direction})"
-    if event.kind is NotificationType.ZONE_DWELL:
-        zone, dwell_s = event.details["zone"], event.details["dwell_s"]
-        if not dwell_s:  # the zone asks for no stay, so its event is the entry
-            return f"{event.camera}: {who} entered {zone}"
-        return f"{event.camera}: {who} in {zone} for {dwell_s} s"
-    return None

@@ -12,6 +12,7 @@ import orjson
 from edgebox.camera.shutdown import on_end_signals
 from edgebox.client import subscribe
 from edgebox.commands.console import clear_errors
+from edgebox.domain.notifications import zone_event_text
 
 _COLOURS = {"on_time": "green", "late": "yellow", "dropped": "red"}
 _OBJECTS_SHOWN = 5
@@ -96,8 +97,14 @@ def line_of(message: Mapping[str, Any]) -> str:
         return f"{head} {outcome}: {message['message']}"
     total_ms = message["timing_ms"]["total"]
     seen = _seen(message["detections"]) or "nothing"
-    parts = [seen, *_zones(message.get("zones", {})), *_missing(message.get("missing", ()))]
-    return f"{head} {outcome} {total_ms:.0f} ms {message['variant']}: {'; '.join(parts)}"
+    parts = [
+        seen,
+        *_zones(message.get("zones", {})),
+        *_lines(message.get("lines", {})),
+        *_missing(message.get("missing", ())),
+    ]
+    line = f"{head} {outcome} {total_ms:.0f} ms {message['variant']}: {'; '.join(parts)}"
+    return "\n".join([line, *_events(message.get("events", ()))])
 
 
 def _seen(detections: Sequence[Mapping[str, Any]]) -> str:
@@ -135,6 +142,22 @@ def _zones(zones: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
         inside = ", ".join(f"{count} {label}" for label, count in counts.items() if count)
         if inside:
             yield f"zone {name}: {inside}"
+
+
+def _lines(lines: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Iterator[str]:
+    """Yield the crossings of each line that has been crossed."""
+    for name, ways in lines.items():
+        sums = {way: sum(counts.values()) for way, counts in ways.items()}
+        if any(sums.values()):
+            yield f"line {name}: {', '.join(f'{count} {way}' for way, count in sums.items())}"
+
+
+def _events(events: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what happened in zones and on lines with the frame, a line each."""
+    for event in events:
+        text = zone_event_text(event["type"], event["label"], event)
+        if text is not None:
+            yield click.style(f"  {text}", "cyan")
 
 
 def _missing(stages: Sequence[str]) -> Iterator[str]:

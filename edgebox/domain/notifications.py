@@ -43,3 +43,21 @@ class Notification:
     """The class, for detections and objects in zones."""
     details: Mapping[str, object] = field(default_factory=dict)
     """Further fields, ready for JSON."""
+
+
+def zone_event_text(kind: str, label: str | None, details: Mapping[str, object]) -> str | None:
+    """Return an event of a zone or a line for people; None: it is not worth a line of its own.
+
+    Args:
+        kind: a `NotificationType`.
+        label: the object's class.
+        details: as in the notification.
+    """
+    who = f"{label} {details['track']}"
+    if kind == NotificationType.LINE_CROSSED:
+        return f"{who} crossed {details['line']} ({details['direction']})"
+    if kind == NotificationType.ZONE_DWELL:
+        zone, dwell_s = details["zone"], details["dwell_s"]
+        # A zone that asks for no stay says who entered.
+        return f"{who} in {zone} for {dwell_s} s" if dwell_s else f"{who} entered {zone}"
+    return None

@@ -40,7 +40,7 @@ points = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]
 
 def plain(line: str) -> str:
     """Return a line without its colours."""
-    for code in ("\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[0m"):
+    for code in ("\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[36m", "\x1b[0m"):
         line = line.replace(code, "")
     return line
 
@@ -98,6 +98,18 @@ def test_lines_say_what_is_in_zones_and_what_is_missing() -> None:
         "nothing; zone yard: 2 car, 1 person; without vehicle, plate"
     )
     assert seen(zones={}, missing=[]) == "2 car (0.91, 0.50), 1 person (0.80)"
+
+
+def test_lines_say_what_happened_on_lines_and_in_zones() -> None:
+    lines = {"entry": {"in": {"car": 2, "bus": 1}, "out": {}}, "exit": {"in": {}, "out": {}}}
+    events = [
+        {"type": "line_crossed", "label": "car", "track": 7, "line": "entry", "direction": "in"},
+        {"type": "zone_dwell", "label": "bus", "track": 3, "zone": "yard", "dwell_s": 5.1},
+        {"type": "zone_left", "label": "bus", "track": 4, "zone": "yard", "dwell_s": 9.0},
+    ]
+    assert seen(lines=lines, events=events, detections=[]) == (
+        "nothing; line entry: 3 in, 0 out\n  car 7 crossed entry (in)\n  bus 3 in yard for 5.1 s"
+    )
 
 
 async def test_the_command_prints_what_a_pipeline_and_tracking_say(

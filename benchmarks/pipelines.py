@@ -61,6 +61,8 @@ class Inputs:
     """The texts of bandwidth traces; none: links carry everything."""
     seed: int
     """Of all chance; each further one begins a minute later in the videos and traces."""
+    concurrent_batches: int = 0
+    """How many run at once; 0: as many as the interference makes worthwhile."""
 
 
 def make_scenario(inputs: Inputs, interference: float, load: float) -> Scenario:
@@ -74,7 +76,9 @@ def make_scenario(inputs: Inputs, interference: float, load: float) -> Scenario:
     text = scenario_text(interference, load, inputs.seed, inputs.videos, len(inputs.traces))
     files = {"counts.csv": inputs.counts}
     files |= {f"trace-{at}": of for at, of in enumerate(inputs.traces)}
-    return parse_scenario(text, "pipelines.toml", files.__getitem__)
+    read = parse_scenario(text, "pipelines.toml", files.__getitem__)
+    scheduling = replace(read.scheduling, concurrent_batches=inputs.concurrent_batches)
+    return replace(read, scheduling=scheduling)
 
 
 def figures(scenario: Scenario, policy: str, rule: FrameAdmissionRule) -> dict[str, Any]:
@@ -138,6 +142,7 @@ def ablate(inputs: Inputs) -> list[dict[str, Any]]:
 @click.option("--videos", help="One for each of the nine cameras, with commas.")
 @click.option("--traces", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--seed", default=1, show_default=True)
+@click.option("--concurrent-batches", default=0, help="0: by the interference.")
 @click.option("--ablation", is_flag=True)
 @click.option("--json", "as_json", is_flag=True)
 def main(
@@ -146,6 +151,7 @@ def main(
     videos: str | None,
     traces: Path | None,
     seed: int,
+    concurrent_batches: int,
     ablation: bool,
     as_json: bool,
 ) -> None:
@@ -158,6 +164,7 @@ def main(
         MADE_UP if videos is None else tuple(videos.split(",")),
         tuple(path.read_text("utf-8") for path in files),
         seed,
+        concurrent_batches,
     )
     if len(inputs.videos) != CAMERAS:
         raise click.UsageError(f"--videos must name {CAMERAS}")

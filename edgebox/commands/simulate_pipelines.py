@@ -28,6 +28,12 @@ if TYPE_CHECKING:
     type=click.Choice(["density", "work", "none"]),
     help="Which frames are refused on arrival, instead of the scenario's rule.",
 )
+@click.option(
+    "--concurrent-batches",
+    type=click.IntRange(0, 64),
+    default=0,
+    help="Batches at once on a device; 0: as its measured interference says.",
+)
 @CONFIG_OPTION
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def pipelines(
@@ -36,6 +42,7 @@ def pipelines(
     seed: int | None,
     policies: str | None,
     frame_admission: str | None,
+    concurrent_batches: int,
     config_file: Path | None,
     as_json: bool,
 ) -> None:
@@ -58,6 +65,8 @@ def pipelines(
         if frame_admission is not None:
             rule = FrameAdmissionRule(frame_admission)
             read = replace(read, scheduling=replace(read.scheduling, frame_admission=rule))
+        scheduling = replace(read.scheduling, concurrent_batches=concurrent_batches)
+        read = replace(read, scheduling=scheduling)
         found = []
         for name in _names(policies, read):
             of = replace(read, policy=replace(read.policy, batching=name))

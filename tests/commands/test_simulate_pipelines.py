@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from benchmarks.pipelines import MADE_UP, made_up_counts
+from benchmarks.pipelines_scenario import scenario_text
 from edgebox.commands.root import main
 from edgebox.scheduling.policies import POLICIES
 from tests.simulation.pipelines import COUNTS, pipelines_text, yard
@@ -54,3 +56,16 @@ def test_mistakes_have_one_clear_line(scenario: Path) -> None:
     result = run(scenario)
     assert result.exit_code == 1
     assert "no camera has a pipeline" in result.output
+
+
+def test_the_number_of_batches_at_once_can_be_set(tmp_path: Path) -> None:
+    scenario = tmp_path / "pipelines.toml"
+    (tmp_path / "counts.csv").write_text(made_up_counts(1))
+    text = scenario_text(1.0, 1.4, 1, MADE_UP, 0)
+    scenario.write_text(text.replace("duration_s = 60", "duration_s = 12"))
+    one, three = (
+        json.loads(run(scenario, "--concurrent-batches", count, "--json").output)["policies"][0]
+        for count in ("1", "3")
+    )
+    # They slow each other as much as there are, so three at once answer later.
+    assert three["objects_per_s"] < one["objects_per_s"]

@@ -50,8 +50,9 @@ async def provide_core_factors(
     """
     out = {executor: list(of) for executor, of in profiles.items()}
     problems = []
-    for executor in executors:
-        for done, family in enumerate(families):
+    steps = max(1, len(executors) * len(families))
+    for at_executor, executor in enumerate(executors):
+        for at_family, family in enumerate(families):
             held = [p for p in out[executor.id] if p.variant in family.files]
             if not held or not executor.thread_counts:
                 continue
@@ -59,6 +60,7 @@ async def provide_core_factors(
             found = [] if again else await storage.load_core_factors(key, executor.id)
             if not _all_known(found, held, executor):
                 if on_progress is not None:
+                    done = (at_executor * len(families) + at_family) / steps
                     on_progress(f"measuring {family.name} on {executor.id}, by threads", done)
                 try:
                     found = await asyncio.to_thread(

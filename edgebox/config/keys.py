@@ -84,7 +84,7 @@ def converted(key: Field[Any], value: Any) -> Any:
             type(v) is of and (v if of is str else v >= 0) for v in value
         )
         return tuple(value) if fits else None
-    if kind is float and type(value) is int:
+    if kind is float and type(value) is int and is_number(value):
         value = float(value)
     if type(value) is not kind:  # exactly: True is no number
         return value if value in key.metadata["words"] else None

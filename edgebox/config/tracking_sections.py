@@ -80,7 +80,7 @@ def tracking_contradictions(
     zones: Sequence[ZoneParameters], lines: Sequence[LineParameters]
 ) -> Iterator[str]:
     """Yield what is wrong although each key alone is right."""
-    taken: dict[tuple[str, str], str] = {}
+    taken: list[tuple[str, str, str]] = []
     yield from _of("zones", zones, polygon_problem, taken)
     yield from _of("lines", lines, line_problem, taken)
 
@@ -89,7 +89,7 @@ def _of(
     section: str,
     tables: Sequence[ZoneParameters | LineParameters],
     problem_of: Callable[[Sequence[Point]], str | None],
-    taken: dict[tuple[str, str], str],
+    taken: list[tuple[str, str, str]],
 ) -> Iterator[str]:
     for number, table in enumerate(tables):
         path = f"{section}[{number}]"
@@ -99,6 +99,24 @@ def _of(
         if not table.name:
             yield f"{path}.name: is needed"
             continue
-        other = taken.setdefault((table.camera, table.name), path)
-        if other != path:
-            yield f'{path}.name: {other} of this camera is called "{table.name}", too'
+        for camera, name, other in taken:
+            if name == table.name and patterns_meet(camera, table.camera):
+                whose = "this camera" if camera == table.camera else f'"{camera}"'
+                yield f'{path}.name: {other} of {whose} is called "{name}", too'
+                break
+        taken.append((table.camera, table.name, path))
+
+
+def patterns_meet(one: str, other: str) -> bool:
+    """Say whether some name fits two patterns with * and ? each. O(length x length)."""
+    # By the length of the beginning of `other`: whether it meets the beginning of `one` so far.
+    meets = [not other[:length].strip("*") for length in range(len(other) + 1)]
+    for a in one:
+        longer = [meets[0] and a == "*"]
+        for at, b in enumerate(other):
+            if "*" in (a, b):
+                longer.append(meets[at + 1] or longer[at])
+            else:
+                longer.append(meets[at] and (a == b or "?" in (a, b)))
+        meets = longer
+    return meets[-1]

@@ -6,6 +6,7 @@ configuration and query parameters use the same checks of single values. Pure: n
 
 import math
 import re
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
@@ -29,6 +30,10 @@ _UNSET = object()
 # -- single values --------------------------------------------------------------------------------
 
 
+_FLOAT_MAX = sys.float_info.max
+"""Larger whole numbers are no floats."""
+
+
 def is_number(
     value: object, low: float = -math.inf, high: float = math.inf, *, above: bool = False
 ) -> TypeGuard[int | float]:
@@ -38,7 +43,7 @@ def is_number(
         and not isinstance(value, bool)
         and (low < value if above else low <= value)
         and value <= high
-        and -math.inf < value < math.inf
+        and -_FLOAT_MAX <= value <= _FLOAT_MAX
     )
 
 

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from edgebox.config.config_file import Config
@@ -100,6 +100,7 @@ class NotificationDispatcher:
             box.destinations.append(sender.destination)
             sender.start()
         box.observers.append(self._frame_ended)
+        box.tracking.observers.append(self._zone_events)
         self._send([Notification(NotificationType.BOX_ONLINE, box.driver.clock_ns())])
         self._task = asyncio.create_task(self._watch_box(), name="events")
 
@@ -111,6 +112,7 @@ class NotificationDispatcher:
         await asyncio.gather(self._task, return_exceptions=True)
         self._task = None
         self._box.observers.remove(self._frame_ended)
+        self._box.tracking.observers.remove(self._zone_events)
         self._send([Notification(NotificationType.BOX_OFFLINE, time.monotonic_ns())])
         await asyncio.gather(*(sender.stop(_END_S) for sender in self._senders))
 
@@ -127,8 +129,6 @@ class NotificationDispatcher:
     def _frame_ended(self, record: CameraRecord, frame: PendingFrame, ending: FrameResult) -> None:
         if not isinstance(ending, Answer):
             return
-        if ending.analysis is not None and ending.analysis.events:
-            self._send(list(ending.analysis.events))
         if not len(ending.detections):
             return
         box = self._box
@@ -143,6 +143,9 @@ class NotificationDispatcher:
         )
         if happened:
             self._send(happened)
+
+    def _zone_events(self, camera: CameraId, events: Sequence[Notification]) -> None:
+        self._send(list(events))
 
     async def _watch_box(self) -> None:
         box = self._box

@@ -36,6 +36,7 @@ from edgebox.runtime.frames import (
     FrameResult,
     PendingFrame,
     Refusal,
+    note_refusal,
     one_shot_frame,
     one_shot_request,
 )
@@ -63,8 +64,7 @@ from edgebox.tracking.settings import NOT_TRACKED, TrackingDefaults
 
 _log = logging.getLogger(__name__)
 
-_FORGET_NS = 600_000_000_000
-_EVENTS_KEPT = 200
+_FORGET_NS, _EVENTS_KEPT = 600_000_000_000, 200
 
 Profiles = Mapping[ExecutorId, Mapping[VariantName, LatencyProfile]]
 OnEnd = Callable[[PendingFrame, FrameResult], None]
@@ -398,8 +398,7 @@ class Box:
         Returns:
             Whether the camera's clock should be measured again.
         """
-        driver = self.driver
-        now_ns = driver.clock_ns()
+        driver, now_ns = self.driver, self.driver.clock_ns()
         header, jpeg, picture_px = arrived.header, arrived.jpeg, arrived.picture_px
         pixels = picture_px[0] * picture_px[1] if picture_px else None
         update = record.frame_arrived(header, arrived.arrival(now_ns), pixels)
@@ -414,6 +413,7 @@ class Box:
 
         def ended(frame: PendingFrame, ending: FrameResult) -> None:
             ending = self.tracking.ended(frame, ending, self.families, record.camera.family)
+            note_refusal(frame, ending)
             metrics.ended(ending, driver.clock_ns())
             metrics.crops_ended(frame, ending)
             if isinstance(ending, Answer) and self.viewers:
@@ -433,7 +433,7 @@ class Box:
             ended(frame, Refusal(DropReason.INVALID, arrived.invalid_because))
         else:
             submit(frame, arrived.detected, record.offer, driver)
-        if not frame.ended:
+        if frame.refused is None:
             metrics.accepted(now_ns)
         return transit.suspicious
 

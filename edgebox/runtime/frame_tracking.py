@@ -96,8 +96,8 @@ class FrameTracking:
         self._overrides = overrides
         self._settings: dict[CameraId, CameraTracking | None] = {}
         self._cameras: dict[CameraId, _TrackedCamera] = {}
-        self.on_events: OnEvents = lambda camera, events: None
-        """Called with what happened in a camera's zones and at its lines."""
+        self.observers: list[OnEvents] = []
+        """Called with what happened in a camera's zones and at its lines, also when it left."""
 
     def settings(self, camera: CameraId) -> CameraTracking | None:
         """Return what is tracked on a camera; None: nothing."""
@@ -105,6 +105,10 @@ class FrameTracking:
             overrides = self._overrides.get(camera, NOTHING_SET)
             self._settings[camera] = self._defaults.of(camera, overrides)
         return self._settings[camera]
+
+    def would_be(self, camera: CameraId, overrides: Overrides) -> CameraTracking | None:
+        """Return what would be tracked on a camera with other settings; None: nothing."""
+        return self._defaults.of(camera, overrides)
 
     def changed(self, camera: CameraId) -> None:
         """Take up new settings of a camera. Ids go on where they were."""
@@ -222,7 +226,8 @@ class FrameTracking:
             for event in events
         )
         if notifications:
-            self.on_events(camera, notifications)
+            for observer in self.observers:
+                observer(camera, notifications)
         return notifications
 
     def _tracked(self, camera: CameraId) -> _TrackedCamera | None:

@@ -222,7 +222,7 @@ class PendingFrame:
     found: Detections | None = None
     """What its batch found, in px of the camera's own picture; None: not known yet."""
     refused: DropReason | None = None
-    """Why a crop was dropped; None: it was not, or its batch still runs."""
+    """Why it was dropped; None: it was not, or its batch still runs."""
     collected: Answer | None = None
     """Its own answer, while its crops are on their way; a crop's, until its frame ends."""
 
@@ -309,10 +309,10 @@ class PendingFrame:
         )
 
 
-def note_refusal(crop: PendingFrame, ending: FrameResult) -> None:
-    """Note why a crop was dropped, for the counts; its camera gets its frame's answer only."""
+def note_refusal(frame: PendingFrame, ending: FrameResult) -> None:
+    """Note why a frame or crop was dropped, for the counts."""
     if isinstance(ending, Refusal):
-        crop.refused = ending.reason
+        frame.refused = ending.reason
 
 
 def one_shot_request(

@@ -44,6 +44,9 @@ class TrackerParameters:
     """How long a track that is not seen is kept."""
     tentative_ns: int = 500_000_000
     """How long a track that was seen once is kept."""
+    tracks_max: int = 200
+    """Tracks at once, and detections of a picture that may belong to one: the most certain. It
+    bounds the time that a picture takes."""
 
 
 class Tracker:
@@ -89,7 +92,7 @@ class Tracker:
         self._at_ns = captured_ns
         # In an order of their own, so that ids do not depend on that of the detections.
         order = np.lexsort((*boxes.T, labels, -scores))
-        order = order[scores[order] >= self._parameters.score_low]
+        order = order[scores[order] >= self._parameters.score_low][: self._parameters.tracks_max]
         boxes, scores, labels = boxes[order].astype(np.float64), scores[order], labels[order]
         tracks = self._matched(boxes, scores, labels)
         found = np.nonzero(tracks >= 0)[0]
@@ -139,7 +142,9 @@ class Tracker:
             self._seen_ns, self._lost = self._seen_ns[kept], self._lost[kept]
 
     def _start(self, boxes: Floats, labels: Ids, captured_ns: int) -> None:
-        """Start a track of each of these detections."""
+        """Start a track of each of these detections, the most certain first, if there is room."""
+        room = max(0, self._parameters.tracks_max - len(self._ids))
+        boxes, labels = boxes[:room], labels[:room]
         count = len(labels)
         if not count:
             return

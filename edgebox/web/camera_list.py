@@ -1,6 +1,7 @@
 """REST over cameras: list them, read one, set it on the box, forget it. http-api.md."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -89,11 +90,28 @@ async def _change(context: WebContext, request: web.Request) -> web.Response:
         except UnknownPipelineError as error:
             raise UnknownNameError(f"settings.pipeline: {error}") from None
     _check_classes(context, after)
+    _check_names(context, camera, after)
     if after != before:
         context.box.override(camera, after)
         context.storage.record_overrides(camera, written(after))
         context.box.note("info", f"{camera} was set on the box: {_in_words(after)}", camera)
     return json_response(_shown(context, camera, (await _stored(context)).get(camera)))
+
+
+def _check_names(context: WebContext, camera: CameraId, overrides: Overrides) -> None:
+    """Check that zones and lines, the file's included, have different names.
+
+    Raises:
+        InvalidInputError: two have the same.
+    """
+    tracked = context.box.tracking.would_be(camera, overrides)
+    of: tuple[Zone | Line, ...] = (*tracked.zones, *tracked.lines) if tracked else ()
+    for name, count in Counter(each.name for each in of).items():
+        if count > 1:
+            raise InvalidInputError(
+                f"{count} zones and lines of {camera} would be called {name}; the configuration "
+                "file may have one of them: give each a name of its own"
+            )
 
 
 def _check_classes(context: WebContext, overrides: Overrides) -> None:

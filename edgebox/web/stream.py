@@ -351,17 +351,19 @@ class CameraSession:
             self._bad_message(str(error))
             return
         number = arrived.header.frame
-        acked = False
+        acked = dropped = False
         early: list[bytes] = []
 
         def ended(frame: PendingFrame, ending: FrameResult) -> None:
+            nonlocal dropped
+            dropped = not isinstance(ending, Answer)
             message = self._ending(frame, ending)
             # The ack goes first, also when the frame ended on arrival.
             (self._outbox.put if acked else early.append)(message)
 
         suspicious = self._box.submit_frame(record, arrived, ended)
         received_ns = self._box.driver.clock_ns()
-        self._outbox.put(Ack(number, received_ns, not early, self._advice()).encode())
+        self._outbox.put(Ack(number, received_ns, not dropped, self._advice()).encode())
         acked = True
         for message in early:
             self._outbox.put(message)

@@ -415,6 +415,7 @@ def test_bad_zones_and_lines_are_named_with_their_key(tmp_path: Path) -> None:
         "zone",
         'zones[1].name: zones[0] of this camera is called "gate", too',
         "zones[2].points: [1, 1.5] is outside the picture, whose sides go from 0 to 1",
+        'zones[2].name: zones[0] of "*" is called "gate", too',
         "lines[0].points: a line needs 2 points, not 1",
         'lines[0].name: zones[0] of this camera is called "gate", too',
     ]

@@ -126,6 +126,37 @@ async def test_what_a_camera_sees_and_how_it_is(database: Path, tmp_path: Path) 
         await heard.says("edgebox/availability", "offline")
 
 
+WATCHED = """
+[[zones]]
+camera = "gate"
+name = "yard"
+points = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]
+"""
+
+
+async def test_zones_over_mqtt_say_what_the_state_says(database: Path, tmp_path: Path) -> None:
+    async with (
+        broker(tmp_path) as mosquitto,
+        listening(mosquitto) as heard,
+        telling(database, mosquitto, sections=CALM + WATCHED) as app,
+    ):
+        topic = "edgebox/camera/gate/zone/yard"
+        async with streaming(app, "gate", source=street()):
+            entered = await heard.tells("gate", "zone_dwell")
+            assert (entered["zone"], entered["dwell_s"]) == ("yard", 0.0)
+            assert entered["track"] > 0
+
+            def agrees() -> bool:
+                said = json.loads(heard.last.get(topic) or "{}")
+                inside = app.box.tracking.zone_counts(CameraId("gate")).get("yard", {})
+                return bool(said) and said == inside
+
+            await until(agrees, "the counts of the zone")
+        left = await heard.tells("gate", "zone_left")
+        assert left["zone"] == "yard"
+        await until(lambda: heard.last.get(topic) in ("{}", ""), "an empty zone")
+
+
 async def test_deadlines_breached_and_kept_again(database: Path, tmp_path: Path) -> None:
     async with (
         broker(tmp_path) as mosquitto,

@@ -235,6 +235,26 @@ async def test_zones_drawn_on_the_box_are_checked_and_survive_a_restart(database
         await again.stop()
 
 
+async def test_a_zone_has_another_name_than_the_lines_of_the_file(
+    database: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "edgebox.toml"
+    file.write_text('[[lines]]\nname = "entry"\npoints = [[0, 0.5], [1, 0.5]]\n')
+    app = App(load(file, settings(database)))
+    await app.start()
+    try:
+        async with streaming(app, "gate"), aiohttp.ClientSession() as client:
+            zone = {"name": "entry", "points": [[0, 0], [1, 0], [1, 1]]}
+            address = f"{app.url}/v1/cameras/gate"
+            async with client.patch(address, json={"zones": [zone]}) as answer:
+                assert answer.status == 400
+                assert "2 zones and lines of gate would be called entry" in await answer.text()
+            async with client.patch(address, json={"zones": [zone], "lines": []}) as answer:
+                assert answer.status == 200
+    finally:
+        await app.stop()
+
+
 async def test_a_camera_that_is_not_tracked_has_the_results_of_ever(database: Path) -> None:
     app = App(load(None, settings(database)))
     await app.start()

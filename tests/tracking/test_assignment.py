@@ -39,3 +39,27 @@ def test_a_detour_is_taken_where_both_gain() -> None:
     rows, columns = assign(cost, 0.8)
     assert rows.tolist() == [0, 1]
     assert columns.tolist() == [1, 0]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(80, 120), st.integers(80, 120))
+def test_where_all_are_rivals_the_cheapest_pairs_come_first(
+    seed: int, rows: int, columns: int
+) -> None:
+    cost = np.random.default_rng(seed).random((rows, columns))
+    left, right = assign(cost, 0.8)
+    assert len(set(left.tolist())) == len(left) == len(right) == len(set(right.tolist()))
+    assert (cost[left, right] < 0.8).all()
+    assert cost.argmin() in left * columns + right
+    # Each pair is the cheapest that is possible without those that are cheaper still.
+    taken = np.sort(cost[left, right])
+    free_rows, free_columns = np.ones(rows, bool), np.ones(columns, bool)
+    for value in taken[: len(taken) // 2]:
+        possible = cost[free_rows][:, free_columns]
+        assert value == possible.min()
+        [row], [column] = np.nonzero(cost == value)
+        free_rows[row] = free_columns[column] = False
+
+
+def test_equal_pairs_take_one_round() -> None:
+    left, right = assign(np.zeros((100, 90)), 0.5)
+    assert len(left) == len(right) == len(set(right.tolist())) == 90

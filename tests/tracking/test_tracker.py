@@ -106,3 +106,18 @@ def test_objects_of_a_street_keep_their_ids(sequence: str) -> None:
 
 def test_true_times_are_worth_it_where_most_pictures_are_dropped() -> None:
     assert _score("60 % dropped").idf1 > _score("60 % dropped", true_times=False).idf1
+
+
+def test_tracks_are_bounded_and_the_most_certain_have_them() -> None:
+    tracker = Tracker(TrackerParameters(tracks_max=20))
+    rng = np.random.default_rng(3)
+    for picture in range(1, 5):
+        corners = rng.uniform(0, 5000, (100, 2))
+        boxes = np.concatenate((corners, corners + 10), axis=1)
+        tracker.update(boxes, np.full(100, 0.9), np.zeros(100, np.int64), picture * _SECOND_NS // 9)
+    still = np.array([[50.0 * at, 0, 50 * at + 10, 10] for at in range(40)])
+    scores = np.linspace(0.95, 0.55, 40)
+    for picture in range(30, 33):
+        ids = tracker.update(still, scores, np.zeros(40, np.int64), picture * _SECOND_NS // 9)
+    assert (ids[:20] > 0).all()
+    assert not ids[20:].any()

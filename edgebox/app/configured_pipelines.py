@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from edgebox.config.keys import nearest
 from edgebox.config.pipeline_section import PipelineParameters
-from edgebox.domain.errors import ConfigError
+from edgebox.domain.errors import ConfigError, ModelError
 from edgebox.domain.model_family import FamilyName
 from edgebox.domain.pipelines import Pipeline, PipelineName, PipelineStage, StageName
 from edgebox.inference.family import Family
@@ -12,7 +12,10 @@ from edgebox.inference.zoo import bundled_folders
 
 
 def make_pipelines(
-    tables: Sequence[PipelineParameters], families: Iterable[Family], source: str
+    tables: Sequence[PipelineParameters],
+    families: Iterable[Family],
+    source: str,
+    unloaded: Iterable[ModelError] = (),
 ) -> dict[PipelineName, Pipeline]:
     """Return the pipelines, once it is known which families can be served.
 
@@ -20,6 +23,7 @@ def make_pipelines(
         tables: as declared, without contradictions among themselves.
         families: those that can be served.
         source: the configuration file, for messages.
+        unloaded: why other families cannot be served; said where a stage names one that cannot.
 
     Raises:
         ConfigError: every stage that no model of this box can be, and every pipeline with the
@@ -36,6 +40,8 @@ def make_pipelines(
         for stage in pipeline.stages:
             where = f"pipelines[{number}].stages[{places[stage.name]}]"
             problems += (f"{where}.{each}" for each in _of_models(pipeline, stage, known))
+    if any(stage.family not in known for of in made.values() for stage in of.stages):
+        problems += (f"not loaded: {why}" for why in unloaded)
     if problems:
         raise ConfigError("\n".join([f"{source}:", *(f"  {problem}" for problem in problems)]))
     return made

@@ -56,7 +56,8 @@ def missing_classes(box: Box, defaults: TrackingDefaults) -> list[str]:
 
     They are no error: a family may be imported later.
     """
-    found = {label for family in box.families.values() for label in family.labels}
+    detectors = (family for family in box.families.values() if family.task == "detect")
+    found = {label for family in detectors for label in family.labels}
     return [
         f"{kind} {of.name} waits for {name}, which no model family of this box finds"
         for kind, each in (("zone", defaults.zones), ("line", defaults.lines))

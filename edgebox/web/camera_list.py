@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -116,14 +116,19 @@ def _check_names(context: WebContext, camera: CameraId, overrides: Overrides) ->
 
 def _check_classes(context: WebContext, overrides: Overrides) -> None:
     """Check that some family finds the classes of zones and lines; raises InvalidInputError."""
-    known = {label for family in context.box.families.values() for label in family.labels}
-    wanted: list[Zone | Line] = [*(overrides.zones or ()), *(overrides.lines or ())]
-    for of in wanted:
-        for name in of.classes:
-            if name not in known:
-                raise InvalidInputError(
-                    f"{of.name}: no model family finds {name}; they find {', '.join(sorted(known))}"
-                )
+    detectors = (f for f in context.box.families.values() if f.task == "detect")
+    known = {label for family in detectors for label in family.labels}
+    drawn: list[tuple[str, Sequence[Zone | Line]]] = [
+        ("zones", overrides.zones or ()), ("lines", overrides.lines or ())
+    ]  # fmt: skip
+    for key, of_key in drawn:
+        for at, of in enumerate(of_key):
+            for name in of.classes:
+                if name not in known:
+                    raise InvalidInputError(
+                        f"settings.{key}[{at}].classes: no model family finds {name}; they find "
+                        f"{', '.join(sorted(known))}"
+                    )
 
 
 async def _forget(context: WebContext, request: web.Request) -> web.Response:

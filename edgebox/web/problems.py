@@ -85,6 +85,8 @@ def problem_documents(kinds: Iterable[ProblemKind]) -> Callable[..., Awaitable[w
             if error.status < 400:
                 raise
             return _of_status(request, error)
+        except ConnectionError:
+            return web.Response(status=499)  # the client is gone: nobody reads this
         except Exception:
             occurrence = f"urn:uuid:{uuid.uuid4()}"
             _log.exception("%s %s failed (%s)", request.method, request.path, occurrence)

@@ -459,7 +459,7 @@ def shown_header(box: Box, camera: CameraId, labels: tuple[str, ...]) -> dict[st
     add_stages({"detections": detections}, "native", best_rows(found, SCORE_MIN).tolist(), staged)
     return {
         "camera": camera,
-        "frame": shown.number,
+        "frame": shown.frame.number,
         "width_px": shown.frame.source_width_px,
         "height_px": shown.frame.source_height_px,
         "variant": shown.answer.variant,

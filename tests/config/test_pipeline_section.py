@@ -7,7 +7,7 @@ import pytest
 
 from edgebox.app.configured_pipelines import make_pipelines
 from edgebox.config.config_file import Config, load
-from edgebox.domain.errors import ConfigError
+from edgebox.domain.errors import ConfigError, ModelError
 from edgebox.domain.model_family import FamilyName, VariantName
 from edgebox.domain.pipelines import (
     CROPS_MAX,
@@ -267,6 +267,15 @@ def test_what_no_model_of_the_box_can_do(
     with pytest.raises(ConfigError) as caught:
         make_pipelines(config.pipelines, families, config.source)
     assert str(caught.value).splitlines() == [f"{config.source}:", f"  pipelines[0].{wanted}"]
+
+
+def test_why_a_family_of_a_stage_was_not_loaded(tmp_path: Path, families: list[Family]) -> None:
+    config = loaded(tmp_path, FIRST + stage("a").replace("street", "reid"))
+    unloaded = [ModelError("reid/family.toml: embedding_length is 128, but reid.onnx gives 256")]
+    with pytest.raises(ConfigError) as caught:
+        make_pipelines(config.pipelines, families, config.source, unloaded)
+    assert str(caught.value).splitlines()[-1] == f"  not loaded: {unloaded[0]}"
+    assert make_pipelines(loaded(tmp_path, FIRST + stage("a")).pipelines, families, "", unloaded)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,119 @@
+"""Cascades: a small model first, a larger one for the pictures it is unsure about. Pure data.
+
+The loss of a picture is 1 - F1 of what the small model shows against what the large one shows (IoU
+0.5), in [0, 1]. A decider expects a loss of each picture from the small model's output, and those
+above a threshold are sent on. The curve says what a threshold costs and gains.
+"""
+
+import itertools
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import NewType
+
+from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.model_family import VariantName
+
+CascadeName = NewType("CascadeName", str)
+
+
+@dataclass(frozen=True, slots=True)
+class CascadePoint:
+    """What a threshold does, measured on pictures that the decider was not fitted to."""
+
+    threshold: float
+    """Pictures with a greater expected loss are sent on; in [0, 1]."""
+    share: float
+    """The share of the pictures that are sent on; in [0, 1]."""
+    loss: float
+    """The mean loss of all answers: 0 for pictures that were sent on; in [0, 1]."""
+
+
+@dataclass(frozen=True, slots=True)
+class CascadeCurve:
+    """Share and loss by threshold; between the points they are linear.
+
+    Raises:
+        InvalidInputError: there are less than two points, or shares do not rise from 0 to 1 while
+            thresholds and losses fall to 0.
+    """
+
+    points: tuple[CascadePoint, ...]
+
+    def __post_init__(self) -> None:
+        points = self.points
+        if len(points) < 2 or (points[0].share, points[-1].share) != (0.0, 1.0):
+            raise InvalidInputError("a cascade's curve needs points from share 0 to share 1")
+        for one, other in itertools.pairwise(points):
+            if not (
+                one.share < other.share
+                and 1 >= one.threshold >= other.threshold >= 0
+                and 1 >= one.loss >= other.loss >= 0
+            ):
+                raise InvalidInputError(
+                    "along a cascade's curve shares must rise and thresholds and losses fall, "
+                    f"which {one} and {other} do not"
+                )
+        if points[-1].loss != 0:
+            raise InvalidInputError("a cascade's curve must end with the loss 0 at share 1")
+
+    @property
+    def loss_max(self) -> float:
+        """The mean loss if no picture is sent on."""
+        return self.points[0].loss
+
+    def at_share(self, share: float) -> CascadePoint:
+        """Return the point at which this share of the pictures is sent on."""
+        at = bisect_left([point.share for point in self.points], share)
+        if at <= 0:
+            return self.points[0]
+        if at >= len(self.points):
+            return self.points[-1]
+        return _between(self.points[at - 1], self.points[at], share)
+
+    def at_threshold(self, threshold: float) -> CascadePoint:
+        """Return what a threshold does: the smallest share at which all above it are sent on."""
+        points = self.points
+        if threshold >= points[0].threshold:
+            return points[0]
+        for left, right in itertools.pairwise(points):
+            if right.threshold <= threshold:
+                part = (left.threshold - threshold) / (left.threshold - right.threshold)
+                return _between(left, right, left.share + part * (right.share - left.share))
+        return points[-1]
+
+    def accuracy_at(self, share: float, small: float, large: float) -> float:
+        """Return the accuracy to be expected at a share, between those of the two models.
+
+        Args:
+            share: of the pictures, sent on.
+            small: the small model's accuracy, of any kind (mAP, F1).
+            large: the large model's, of the same kind.
+        """
+        if self.loss_max <= 0:
+            return large
+        return large - (large - small) * self.at_share(share).loss / self.loss_max
+
+
+def _between(left: CascadePoint, right: CascadePoint, share: float) -> CascadePoint:
+    part = (share - left.share) / (right.share - left.share)
+    if part >= 1:
+        return right
+    return CascadePoint(
+        left.threshold + part * (right.threshold - left.threshold),
+        share,
+        left.loss + part * (right.loss - left.loss),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Cascade:
+    """What a pipeline's stage must know of the cascade whose large model it is."""
+
+    name: CascadeName
+    small: VariantName
+    large: VariantName
+    large_px: tuple[int, int]
+    """Width and height of the large model's input: pictures are sent for it."""
+    curve: CascadeCurve
+    threshold: float | None = None
+    """Pictures whose expected loss is greater are sent on; None: the plan sets it."""

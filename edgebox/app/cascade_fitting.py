@@ -21,7 +21,7 @@ from edgebox.app.executor_setup import open_one
 from edgebox.config.config_file import Config
 from edgebox.domain.cascades import CascadeName
 from edgebox.domain.errors import InvalidInputError, ModelError
-from edgebox.domain.model_family import LatencyProfile, Variant, VariantName
+from edgebox.domain.model_family import Variant
 from edgebox.domain.picture_size import send_size
 from edgebox.inference.accuracy.evaluation import SCORE_SHOWN
 from edgebox.inference.accuracy.inference_run import Fetch, Frame
@@ -220,14 +220,3 @@ def _found(executor: OnnxExecutor, side: CascadeSide, sent: Frame) -> Detections
     (size,) = side.family.batch_sizes(1)
     ran = come_back(executor.submit(variant.name, [canvas], size), executor, variant.name)
     return placement.to_source(ran.detections[0], sent.shape[1], sent.shape[0])
-
-
-def execution_ms(profiles: Iterable[LatencyProfile], variant: VariantName) -> float | None:
-    """Return the median time per picture in a variant's best batch; None: not measured."""
-    times = [
-        profile.quantile_ns(size, 0.5) / size
-        for profile in profiles
-        if profile.variant == variant
-        for size in profile.batch_sizes
-    ]
-    return min(times) / 1e6 if times else None

@@ -1,9 +1,10 @@
 """Decides whether the models of a box can be the stages of its configured pipelines."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
+from edgebox.app.configured_cascades import CascadeError, with_cascades
+from edgebox.config.config_file import Config
 from edgebox.config.keys import nearest
-from edgebox.config.pipeline_section import PipelineParameters
 from edgebox.domain.errors import ConfigError
 from edgebox.domain.model_family import FamilyName
 from edgebox.domain.pipelines import Pipeline, PipelineName, PipelineStage, StageName
@@ -11,25 +12,26 @@ from edgebox.inference.family import Family
 from edgebox.inference.zoo import bundled_folders
 
 
-def make_pipelines(
-    tables: Sequence[PipelineParameters], families: Iterable[Family], source: str
-) -> dict[PipelineName, Pipeline]:
+def make_pipelines(config: Config, families: Iterable[Family]) -> dict[PipelineName, Pipeline]:
     """Return the pipelines, once it is known which families can be served.
 
     Args:
-        tables: as declared, without contradictions among themselves.
+        config: the configuration, without contradictions in itself.
         families: those that can be served.
-        source: the configuration file, for messages.
 
     Raises:
-        ConfigError: every stage that no model of this box can be, and every pipeline with the
-            name of a family or a variant.
+        ConfigError: every stage that no model of this box can be, every cascade that cannot be
+            used, and every pipeline with the name of a family or a variant.
     """
     known = {family.name: family for family in families}
     made: dict[PipelineName, Pipeline] = {}
     problems: list[str] = []
-    for number, table in enumerate(tables):
-        pipeline = Pipeline(PipelineName(table.name), tuple(s.stage() for s in table.stages))
+    for number, table in enumerate(config.pipelines):
+        try:
+            pipeline = with_cascades(table, known, config.inference.models_folder)
+        except CascadeError as error:
+            problems.append(f"pipelines[{number}].{error}")
+            continue
         made[pipeline.name] = pipeline
         problems += (f"pipelines[{number}].{each}" for each in _of_name(table.name, known.values()))
         places = {StageName(s.name): place for place, s in enumerate(table.stages)}
@@ -37,7 +39,9 @@ def make_pipelines(
             where = f"pipelines[{number}].stages[{places[stage.name]}]"
             problems += (f"{where}.{each}" for each in _of_models(pipeline, stage, known))
     if problems:
-        raise ConfigError("\n".join([f"{source}:", *(f"  {problem}" for problem in problems)]))
+        raise ConfigError(
+            "\n".join([f"{config.source}:", *(f"  {problem}" for problem in problems)])
+        )
     return made
 
 

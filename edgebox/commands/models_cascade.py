@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from edgebox.commands.console import clear_errors, out, print_json, progress_bar, table
+from edgebox.domain.cascades import picture_ns, saving
 from edgebox.domain.errors import ModelError
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def cascade(
     SMALL and LARGE are variants (street-256), or families: then their largest variants.
     """
     from edgebox.app.accuracy_measurement import remembered
-    from edgebox.app.cascade_fitting import execution_ms, find_side, fit, pictures_of
+    from edgebox.app.cascade_fitting import find_side, fit, pictures_of
     from edgebox.app.family_folders import known_folders
     from edgebox.config.config_file import load
     from edgebox.inference.zoo import load_zoo
@@ -67,16 +68,16 @@ def cascade(
             raise ModelError(f"--name: must be {NAME_WANTED}, not {name!r}")
         with progress_bar(as_json) as progress:
             stored, path = fit(config, sides, pictures_of(frames, limit), name, progress)
-        times_ms = [execution_ms(profiles, each) for each in names]
-    document = _document(stored, path, times_ms)
+        times_ns = [picture_ns(profiles, each) for each in names]
+    document = _document(stored, path, times_ns)
     if as_json:
         print_json(document)
     else:
         _print(document)
 
 
-def _document(stored: "StoredCascade", path: Path, times_ms: list[float | None]) -> dict[str, Any]:
-    small_ms, large_ms = times_ms
+def _document(stored: "StoredCascade", path: Path, times_ns: list[float | None]) -> dict[str, Any]:
+    small_ns, large_ns = times_ns
     rows = []
     for share in _SHARES:
         point = stored.curve.at_share(share)
@@ -85,9 +86,9 @@ def _document(stored: "StoredCascade", path: Path, times_ms: list[float | None])
             "threshold": round(point.threshold, 4),
             "agreement": round(1 - point.loss, 4),
         }
-        if small_ms is not None and large_ms is not None:
-            row["ms"] = round(small_ms + share * large_ms, 2)
-            row["saving"] = round(1 - (small_ms + share * large_ms) / large_ms, 4)
+        if small_ns is not None and large_ns is not None:
+            row["ms"] = round((small_ns + share * large_ns) / 1e6, 2)
+            row["saving"] = round(saving(share, small_ns, large_ns), 4)
         rows.append(row)
     return {
         "name": stored.name,

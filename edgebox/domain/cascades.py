@@ -7,13 +7,40 @@ above a threshold are sent on. The curve says what a threshold costs and gains.
 
 import itertools
 from bisect import bisect_left
+from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import NewType
 
 from edgebox.domain.errors import InvalidInputError
-from edgebox.domain.model_family import VariantName
+from edgebox.domain.model_family import LatencyProfile, VariantName
 
 CascadeName = NewType("CascadeName", str)
+
+
+class CascadeOutcome(StrEnum):
+    """Whose objects the answer of a frame has."""
+
+    KEPT = "kept"
+    """The small model's: a small loss was expected."""
+    SENT_ON = "sent_on"
+    """The large model's."""
+    MISSED = "missed"
+    """The small model's, because the large one could not answer in time."""
+
+
+def cascade_json(outcome: CascadeOutcome | None) -> dict[str, str]:
+    """Return the field of an answer that says what its cascade did; nothing without one."""
+    return {} if outcome is None else {"cascade": outcome.value}
+
+
+@dataclass(frozen=True, slots=True)
+class Decider:
+    """The expected loss of a picture: a logistic function of its features."""
+
+    weights: tuple[float, ...]
+    """One for each feature."""
+    bias: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +141,31 @@ class Cascade:
     large: VariantName
     large_px: tuple[int, int]
     """Width and height of the large model's input: pictures are sent for it."""
+    decider: Decider
+    score_shown: float
+    """Detections that score less are not part of an answer, for the decider."""
     curve: CascadeCurve
     threshold: float | None = None
     """Pictures whose expected loss is greater are sent on; None: the plan sets it."""
+
+
+def picture_ns(profiles: Iterable[LatencyProfile], variant: VariantName) -> float | None:
+    """Return the median time per picture in a variant's best batch; None: it has no profile."""
+    times = [
+        profile.quantile_ns(size, 0.5) / size
+        for profile in profiles
+        if profile.variant == variant
+        for size in profile.batch_sizes
+    ]
+    return min(times) if times else None
+
+
+def saving(share: float, small_ns: float, large_ns: float) -> float:
+    """Return the share of the large model's execution time that a cascade saves; below 0: none.
+
+    Args:
+        share: of the pictures that both models run on; the others run on the small one only.
+        small_ns: what a picture takes on the small model.
+        large_ns: what a picture takes on the large model, above 0.
+    """
+    return 1 - (small_ns + share * large_ns) / large_ns

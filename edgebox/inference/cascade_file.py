@@ -13,12 +13,12 @@ from pathlib import Path
 
 import orjson
 
-from edgebox.domain.cascades import CascadeCurve, CascadeName, CascadePoint
+from edgebox.domain.cascades import Cascade, CascadeCurve, CascadeName, CascadePoint, Decider
 from edgebox.domain.errors import InvalidInputError, ModelError
 from edgebox.domain.field_reader import FieldReader, Notation, dotted, parse_object
-from edgebox.domain.model_family import VariantName
+from edgebox.domain.model_family import Variant, VariantName
 from edgebox.inference.family import Family
-from edgebox.vision.cascade_decider import FEATURES, Decider
+from edgebox.vision.cascade_decider import FEATURES
 
 SUFFIX = ".cascade.json"
 _VERSION = 1
@@ -90,8 +90,6 @@ def write_cascade(models: Path, cascade: StoredCascade) -> Path:
         "made_at_ms": cascade.made_at_ms,
         "decider": {
             "features": list(FEATURES),
-            "mean": list(decider.mean),
-            "scale": list(decider.scale),
             "weights": list(decider.weights),
             "bias": decider.bias,
         },
@@ -138,6 +136,32 @@ def read_cascade(models: Path, name: str) -> StoredCascade:
         raise ModelError(f"{path}: {error}") from None
 
 
+def as_served(
+    cascade: StoredCascade, large: Variant, *, share: float | None, threshold: float | None
+) -> Cascade:
+    """Return what a pipeline's stage must know of a cascade.
+
+    Args:
+        cascade: as it was read.
+        large: the variant of its large model.
+        share: of the pictures that is to be sent on; None: by the threshold.
+        threshold: pictures with a greater expected loss are sent on; None: by the share. Without
+            both, the plan decides.
+    """
+    if share is not None:
+        threshold = cascade.curve.at_share(share).threshold
+    return Cascade(
+        cascade.name,
+        cascade.small.variant,
+        cascade.large.variant,
+        (large.width_px, large.height_px),
+        cascade.decider,
+        cascade.score_shown,
+        cascade.curve,
+        threshold,
+    )
+
+
 def insist_on_models(cascade: StoredCascade, families: Iterable[Family]) -> None:
     """Check that both models are there, and that they are those that the cascade was fitted for.
 
@@ -182,8 +206,6 @@ def _read(fields: dict[str, object], path: Path, name: str) -> StoredCascade:
         raise of.wrong("features", "are not those of this version of edgebox: fit it again")
     length = len(FEATURES)
     decider = Decider(
-        tuple(of.numbers("mean", -1e9, 1e9, length=length)),
-        tuple(of.numbers("scale", 1e-9, 1e9, length=length)),
         tuple(of.numbers("weights", -1e6, 1e6, length=length)),
         of.number("bias", -1e6, 1e6),
     )

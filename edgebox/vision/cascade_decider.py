@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebox.domain.cascades import CascadeCurve, CascadePoint
+from edgebox.domain.cascades import CascadeCurve, CascadePoint, Decider
 from edgebox.domain.errors import InvalidInputError
 from edgebox.vision.average_precision import DETECTIONS_MAX, ImageTruth, as_boxes, match_picture
 from edgebox.vision.detections import Detections
@@ -46,7 +46,7 @@ FEATURES = (
 BLOCKS = 5
 PICTURES_MIN = 40
 """Fewer pictures say too little about when the models differ."""
-POINTS = 20
+POINTS = 10
 """Parts of equal share that a curve is divided into."""
 _L2 = 1.0
 """The penalty on the squared weights of standardised features, as if so many pictures said 0."""
@@ -54,6 +54,7 @@ _STEPS_MAX = 50
 _UNSURE_WIDTH = 0.1
 _SMALL_SIDE = 1 / 20
 _LOGIT_MAX = 30.0
+_DIGITS = 5
 
 
 def features(
@@ -125,34 +126,22 @@ def frame_loss(small: Detections, large: Detections, classes: int, score_shown: 
     return 1.0 - 2.0 * hits / both
 
 
-@dataclass(frozen=True, slots=True)
-class Decider:
-    """A logistic function of standardised features."""
+def expected_losses(decider: Decider, rows: Floats) -> Floats:
+    """Return (n,) expected losses in (0, 1) of pictures with features (n, d)."""
+    return _logistic(_logits(decider, rows))
 
-    mean: tuple[float, ...]
-    """Of each feature over the pictures it was fitted to."""
-    scale: tuple[float, ...]
-    """The standard deviation of each, above 0."""
-    weights: tuple[float, ...]
-    bias: float
 
-    def expected_losses(self, rows: Floats) -> Floats:
-        """Return (n,) expected losses in (0, 1) of pictures with these features (n, d)."""
-        return _logistic(self._logits(rows))
+def expected_loss(
+    decider: Decider, found: Detections, width_px: float, height_px: float, score_shown: float
+) -> float:
+    """Return the expected loss of a picture; the arguments after the first are of `features`."""
+    row = features(found, width_px, height_px, score_shown)
+    return float(expected_losses(decider, row[None, :])[0])
 
-    def expected_loss(self, row: Floats) -> float:
-        """Return the expected loss of one picture with features (d,)."""
-        return float(self.expected_losses(row[None, :])[0])
 
-    def _logits(self, rows: Floats) -> Floats:
-        standard = (rows - np.array(self.mean)) / np.array(self.scale)
-        out: Floats = standard @ np.array(self.weights) + self.bias
-        return out
-
-    def recalibrated(self, slope: float, shift: float) -> "Decider":
-        """Return the decider whose logits are `slope` times these plus `shift`."""
-        weights = tuple(slope * weight for weight in self.weights)
-        return Decider(self.mean, self.scale, weights, slope * self.bias + shift)
+def _logits(decider: Decider, rows: Floats) -> Floats:
+    out: Floats = rows @ np.array(decider.weights) + decider.bias
+    return out
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,10 +178,10 @@ def fit_cascade(rows: Floats, losses: Floats) -> FittedCascade:
     for block in np.array_split(np.arange(len(losses)), BLOCKS):
         rest = np.ones(len(losses), bool)
         rest[block] = False
-        held_out[block] = fit(rows[rest], losses[rest])._logits(rows[block])
+        held_out[block] = _logits(fit(rows[rest], losses[rest]), rows[block])
     slope, shift = _line(held_out, losses)
     expected = _logistic(slope * held_out + shift)
-    decider = fit(rows, losses).recalibrated(slope, shift)
+    decider = _recalibrated(fit(rows, losses), slope, shift)
     return FittedCascade(
         decider, measured_curve(expected, losses), calibration_error(expected, losses)
     )
@@ -211,12 +200,14 @@ def fit(rows: Floats, losses: Floats) -> Decider:
     penalty = np.full(standard.shape[1], _L2)
     penalty[-1] = 1e-6
     weights = _newton(standard, losses, penalty)
-    return Decider(
-        tuple(mean.tolist()),
-        tuple(scale.tolist()),
-        tuple(weights[:-1].tolist()),
-        float(weights[-1]),
-    )
+    per_feature = weights[:-1] / scale
+    return Decider(tuple(per_feature.tolist()), float(weights[-1] - per_feature @ mean))
+
+
+def _recalibrated(decider: Decider, slope: float, shift: float) -> Decider:
+    """Return the decider whose logits are `slope` times those of another plus `shift`."""
+    weights = tuple(round(slope * weight, _DIGITS) for weight in decider.weights)
+    return Decider(weights, round(slope * decider.bias + shift, _DIGITS))
 
 
 def _line(logits: Floats, losses: Floats) -> tuple[float, float]:
@@ -282,7 +273,8 @@ def measured_curve(expected: Floats, losses: Floats, parts: int = POINTS) -> Cas
     for part in range(parts + 1):
         sent = round(n * part / parts)
         threshold = float(falling[sent]) if sent < n else 0.0
-        points.append(CascadePoint(threshold, part / parts, float(kept[sent])))
+        loss = round(float(kept[sent]), _DIGITS)
+        points.append(CascadePoint(round(threshold, _DIGITS), part / parts, loss))
     return CascadeCurve(tuple(points))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from edgebox.domain.cascades import CascadeCurve, CascadeName, CascadePoint
+from edgebox.domain.cascades import CascadeCurve, CascadeName, CascadePoint, Decider
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import VariantName
 from edgebox.inference.cascade_file import (
@@ -19,7 +19,7 @@ from edgebox.inference.cascade_file import (
 )
 from edgebox.inference.family import Family
 from edgebox.inference.zoo import bundled_folders, load_family
-from edgebox.vision.cascade_decider import FEATURES, Decider
+from edgebox.vision.cascade_decider import FEATURES
 
 SMALL, LARGE = VariantName("street-256"), VariantName("street-608")
 
@@ -37,7 +37,7 @@ def cascade(street: Family) -> StoredCascade:
         CascadeName("gate"),
         CascadeModel.of(street, SMALL),
         CascadeModel.of(street, LARGE),
-        Decider(ones, ones, ones, -0.5),
+        Decider(ones, -0.5),
         CascadeCurve(tuple(CascadePoint(*point) for point in points)),
         0.3,
         "yard.mp4",

@@ -11,6 +11,7 @@ from edgebox.vision.cascade_decider import (
     PICTURES_MIN,
     Floats,
     calibration_error,
+    expected_losses,
     features,
     fit,
     fit_cascade,
@@ -83,20 +84,23 @@ def pictures(seed: int, n: int) -> tuple[Floats, Floats]:
 def test_a_fit_is_the_minimum_of_its_objective(seed: int) -> None:
     rows, losses = pictures(seed, 60)
     decider = fit(rows, losses)
-    standard = (rows - decider.mean) / decider.scale
+    # Weights of features of variance 1 are penalised; the one that never changes has none.
+    scale = np.where(rows.std(axis=0) > 1e-9, rows.std(axis=0), 1)
+    standard = (rows - rows.mean(axis=0)) / scale
 
     def objective(weights: Floats, bias: float) -> float:
         logits = standard @ weights + bias
         loss = np.logaddexp(0, logits) - losses * logits
         return float(loss.sum() + 0.5 * (weights**2).sum() + 0.5e-6 * bias**2)
 
-    weights = np.array(decider.weights)
-    best = objective(weights, decider.bias)
+    weights = np.array(decider.weights) * scale
+    bias = decider.bias + float(np.array(decider.weights) @ rows.mean(axis=0))
+    best = objective(weights, bias)
     rng = np.random.default_rng(seed)
     for _ in range(20):
         step = rng.normal(scale=0.05, size=len(weights))
-        assert objective(weights + step, decider.bias) >= best - 1e-6
-        assert objective(weights, decider.bias + step[0]) >= best - 1e-6
+        assert objective(weights + step, bias) >= best - 1e-6
+        assert objective(weights, bias + step[0]) >= best - 1e-6
 
 
 def test_what_can_be_learned_is_learned_and_calibrated() -> None:
@@ -104,7 +108,7 @@ def test_what_can_be_learned_is_learned_and_calibrated() -> None:
     fitted = fit_cascade(rows, losses)
     assert fitted.calibration_error < 0.05
     unseen, truth = pictures(2, 400)
-    expected = fitted.decider.expected_losses(unseen)
+    expected = expected_losses(fitted.decider, unseen)
     assert np.corrcoef(expected, truth)[0, 1] > 0.9
     assert calibration_error(expected, truth) < 0.05
     half = fitted.curve.at_share(0.5)
@@ -121,7 +125,7 @@ def test_what_cannot_be_learned_gives_the_mean_loss() -> None:
     rng = np.random.default_rng(5)
     losses = rng.uniform(0, 1, 200)
     fitted = fit_cascade(rng.normal(size=(200, len(FEATURES))), losses)
-    expected = fitted.decider.expected_losses(rng.normal(size=(200, len(FEATURES))))
+    expected = expected_losses(fitted.decider, rng.normal(size=(200, len(FEATURES))))
     assert expected.mean() == pytest.approx(losses.mean(), abs=0.05)
     assert expected.std() < 0.1
 
@@ -134,8 +138,8 @@ def test_a_curve_says_what_sending_on_does(rows: list[tuple[float, float]]) -> N
     for point in curve.points:
         sent = sorted(range(n), key=lambda at: -expected[at])[: round(n * point.share)]
         kept = [losses[at] for at in range(n) if at not in sent]
-        assert point.loss == pytest.approx(sum(kept) / n, abs=1e-9)
-        assert sum(expected > point.threshold) <= max(len(sent), n * (point.share == 1))
+        assert point.loss == pytest.approx(sum(kept) / n, abs=1e-5)
+        assert sum(expected > point.threshold + 1e-5) <= max(len(sent), n * (point.share == 1))
 
 
 def test_too_few_pictures_and_equal_models_are_refused() -> None:

@@ -15,6 +15,9 @@ from typing import NewType
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.model_family import LatencyProfile, VariantName
 
+_LOSS_MIN = 1e-9
+"""Models that differ by less say the same."""
+
 CascadeName = NewType("CascadeName", str)
 
 
@@ -108,6 +111,28 @@ class CascadeCurve:
                 return _between(left, right, left.share + part * (right.share - left.share))
         return points[-1]
 
+    def loss_of(self, quantile: float) -> float:
+        """Return the mean loss of the pictures near a quantile, from the hardest (0) on.
+
+        These are the pictures that are sent on at this share and not at a smaller one.
+        """
+        points = self.points
+        at = min(max(1, bisect_left([p.share for p in points], quantile)), len(points) - 1)
+        left, right = points[at - 1], points[at]
+        return (left.loss - right.loss) / (right.share - left.share)
+
+    def accuracy_of(self, quantile: float, small: float, large: float) -> float:
+        """Return the accuracy to be expected of the small model's answer for such pictures.
+
+        Args:
+            quantile: of their expected losses, from the hardest (0) on.
+            small: the small model's accuracy over all pictures.
+            large: the large model's.
+        """
+        if self.loss_max < _LOSS_MIN:
+            return large
+        return large - (large - small) * self.loss_of(quantile) / self.loss_max
+
     def accuracy_at(self, share: float, small: float, large: float) -> float:
         """Return the accuracy to be expected at a share, between those of the two models.
 
@@ -116,7 +141,7 @@ class CascadeCurve:
             small: the small model's accuracy, of any kind (mAP, F1).
             large: the large model's, of the same kind.
         """
-        if self.loss_max <= 0:
+        if self.loss_max < _LOSS_MIN:
             return large
         return large - (large - small) * self.at_share(share).loss / self.loss_max
 

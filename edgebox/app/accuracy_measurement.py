@@ -104,6 +104,25 @@ def frames_evaluator(family: Family, source: str, limit: int | None) -> Referenc
     Raises:
         InvalidInputError: there is no such source.
     """
+    return ReferenceModelEvaluator(family, *frames_of(source, limit))
+
+
+def frames_of(
+    source: str, limit: int | None, *, shuffled: bool = True
+) -> tuple[str, Iterator[Fetch], int]:
+    """Return frames of a folder, a video or a source of `edgebox camera`.
+
+    Args:
+        source: where they are.
+        limit: the most frames; None: all of a folder, `FRAMES_DEFAULT` of others.
+        shuffled: whether those of a folder come in a fixed random order; else by name.
+
+    Returns:
+        The source in short, what fetches the frames, and how many there will be.
+
+    Raises:
+        InvalidInputError: there is no such source.
+    """
     path = Path(source).expanduser()
     if path.is_dir():
         files = sorted(p for p in path.rglob("*") if p.suffix.lower() in PICTURE_SUFFIXES)
@@ -111,14 +130,14 @@ def frames_evaluator(family: Family, source: str, limit: int | None) -> Referenc
             raise InvalidInputError(f"{path}: no pictures in this folder (.jpg, .png, .bmp, .webp)")
         planned = min(limit or len(files), len(files))
         chosen = random.Random(_SEED).sample(files, planned)
-        fetches: Iterator[Fetch] = (partial(read_picture, file) for file in chosen)
-        return ReferenceModelEvaluator(family, path.resolve().name, fetches, planned)
+        chosen = chosen if shuffled else sorted(chosen)
+        return path.resolve().name, (partial(read_picture, file) for file in chosen), planned
     planned = limit or FRAMES_DEFAULT
     if path.is_file() and path.suffix.lower() not in PICTURE_SUFFIXES:
         video = VideoFileSource(path, None, loop=False)
-        return ReferenceModelEvaluator(family, path.name, _held(video.sampled(planned)), planned)
+        return path.name, _held(video.sampled(planned)), planned
     live = open_source(source, LIVE_HZ, loop=False)
-    return ReferenceModelEvaluator(family, source, _held(_taken(live, planned)), planned)
+    return source, _held(_taken(live, planned)), planned
 
 
 def _taken(source: FrameSource, count: int) -> Iterator[Frame]:

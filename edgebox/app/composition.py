@@ -224,8 +224,7 @@ class App:
         inference = self.config.inference
         self.box.set_not_ready("reading model families")
         families, problems = await asyncio.to_thread(load_families, self.config)
-        source = self.config.source
-        pipelines = make_pipelines(self.config.pipelines, families, source, problems)
+        pipelines = make_pipelines(self.config, families, problems)
         families = [await self._with_accuracy_reports(family) for family in families]
         self.box.set_not_ready("opening executors")
         self._opened = await asyncio.to_thread(open_executors, self.config, families)

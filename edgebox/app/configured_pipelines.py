@@ -1,9 +1,10 @@
 """Decides whether the models of a box can be the stages of its configured pipelines."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
+from edgebox.app.configured_cascades import CascadeError, with_cascades
+from edgebox.config.config_file import Config
 from edgebox.config.keys import nearest
-from edgebox.config.pipeline_section import PipelineParameters
 from edgebox.domain.errors import ConfigError, ModelError
 from edgebox.domain.model_family import FamilyName
 from edgebox.domain.pipelines import Pipeline, PipelineName, PipelineStage, StageName
@@ -12,28 +13,28 @@ from edgebox.inference.zoo import bundled_folders
 
 
 def make_pipelines(
-    tables: Sequence[PipelineParameters],
-    families: Iterable[Family],
-    source: str,
-    unloaded: Iterable[ModelError] = (),
+    config: Config, families: Iterable[Family], unloaded: Iterable[ModelError] = ()
 ) -> dict[PipelineName, Pipeline]:
     """Return the pipelines, once it is known which families can be served.
 
     Args:
-        tables: as declared, without contradictions among themselves.
+        config: the configuration, without contradictions in itself.
         families: those that can be served.
-        source: the configuration file, for messages.
         unloaded: why other families cannot be served; said where a stage names one that cannot.
 
     Raises:
-        ConfigError: every stage that no model of this box can be, and every pipeline with the
-            name of a family or a variant.
+        ConfigError: every stage that no model of this box can be, every cascade that cannot be
+            used, and every pipeline with the name of a family or a variant.
     """
     known = {family.name: family for family in families}
     made: dict[PipelineName, Pipeline] = {}
     problems: list[str] = []
-    for number, table in enumerate(tables):
-        pipeline = Pipeline(PipelineName(table.name), tuple(s.stage() for s in table.stages))
+    for number, table in enumerate(config.pipelines):
+        try:
+            pipeline = with_cascades(table, known, config.inference.models_folder)
+        except CascadeError as error:
+            problems.append(f"pipelines[{number}].{error}")
+            continue
         made[pipeline.name] = pipeline
         problems += (f"pipelines[{number}].{each}" for each in _of_name(table.name, known.values()))
         places = {StageName(s.name): place for place, s in enumerate(table.stages)}
@@ -43,7 +44,9 @@ def make_pipelines(
     if any(stage.family not in known for of in made.values() for stage in of.stages):
         problems += (f"not loaded: {why}" for why in unloaded)
     if problems:
-        raise ConfigError("\n".join([f"{source}:", *(f"  {problem}" for problem in problems)]))
+        raise ConfigError(
+            "\n".join([f"{config.source}:", *(f"  {problem}" for problem in problems)])
+        )
     return made
 
 

@@ -22,6 +22,7 @@ from edgebox.commands.console import (
     scatter,
     table,
 )
+from edgebox.commands.models_cascade import cascade
 from edgebox.domain.errors import EdgeboxError, ModelError
 
 if TYPE_CHECKING:
@@ -412,3 +413,6 @@ def _accuracy_cell(row: dict[str, Any]) -> str:
 def _single_ms(row: dict[str, Any]) -> float:
     """Return what the smallest batch takes."""
     return float(next(iter(row["p50_ms"].values())))
+
+
+models.add_command(cascade)

@@ -259,7 +259,7 @@ def doctor(config_file: Path | None, as_json: bool) -> None:
     findings = examine(
         families=families,
         opening=lambda families: open_executors(config, families),
-        pipelines=lambda families: make_pipelines(config.pipelines, families, config.source),
+        pipelines=lambda families: make_pipelines(config, families),
         page_built=(PAGE / "index.html").is_file(),
         storage_file=config.storage.file,
         host=config.server.host,

@@ -52,6 +52,7 @@ def pipelines(
     what no scheduler can exceed on these executors.
     """
     from edgebox.scheduling.scheduler_parameters import FrameAdmissionRule
+    from edgebox.simulation.answer_accuracy import accuracy_figures
     from edgebox.simulation.object_figures import object_figures
     from edgebox.simulation.run import run_scenario
 
@@ -71,7 +72,9 @@ def pipelines(
         for name in _names(policies, read):
             of = replace(read, policy=replace(read.policy, batching=name))
             report = run_scenario(of, planning_clock_ns=time.thread_time_ns)
-            found.append({"policy": name, **object_figures(report, of)})
+            found.append(
+                {"policy": name, **object_figures(report, of), **accuracy_figures(report, of)}
+            )
     if as_json:
         print_json({"scenario": str(scenario), "seed": read.seed, "policies": found})
     else:
@@ -110,6 +113,8 @@ def _print(path: Path, found: list[dict[str, Any]]) -> None:
         f"shown: {first['objects_shown_per_s']:.1f} objects/s; "
         f"no scheduler exceeds {first['objects_bound_per_s']:.1f}"
     )
+    if any(sum(of["cascade"].values()) for of in found):
+        _print_cascades(found)
     cameras = (
         "camera", *(f"{of['policy']}, objects/s" for of in found)
     )  # fmt: skip
@@ -117,3 +122,17 @@ def _print(path: Path, found: list[dict[str, Any]]) -> None:
         (name, *(f"{of['cameras'][name]:.1f}" for of in found)) for name in first["cameras"]
     ]
     out.print(table("by camera", cameras, by_camera))
+
+
+def _print_cascades(found: list[dict[str, Any]]) -> None:
+    headings = ("policy", "accuracy x answers/s", "answers/s", "kept", "sent on", "too late")
+    rows = [
+        (
+            of["policy"],
+            f"{of['accuracy_per_s']:.2f}",
+            f"{of['answers_per_s']:.1f}",
+            *(str(of["cascade"][outcome]) for outcome in ("kept", "sent_on", "missed")),
+        )
+        for of in found
+    ]
+    out.print(table("cascades", headings, rows))

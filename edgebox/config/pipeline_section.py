@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from edgebox.config.keys import key, nearest, repeated
+from edgebox.domain.cascades import Cascade
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.model_family import FamilyName, VariantName
 from edgebox.domain.pipelines import (
@@ -80,8 +81,29 @@ class StageParameters:
         "is better, until the answer is certain; results have what it said before",
     )
 
-    def stage(self) -> PipelineStage:
-        """Return the stage that this declares."""
+    cascade: str = key(
+        "",
+        "A cascade of `edgebox models cascade`: the stage is given the whole pictures that the "
+        "first stage is unsure about, and what it finds takes the place of what that one found; "
+        "empty: it is given crops",
+        may_be_empty=True,
+    )
+    share: float = key(
+        0.0,
+        "With a cascade: the share of the pictures that is to be sent on to it, as measured when "
+        "it was fitted; 0: by `threshold`",
+        low=0,
+        high=1,
+    )
+    threshold: float = key(
+        0.0,
+        "With a cascade: pictures whose expected loss is greater are sent on; 0: by `share`",
+        low=0,
+        high=1,
+    )
+
+    def stage(self, cascade: Cascade | None = None) -> PipelineStage:
+        """Return the stage that this declares, with its cascade if that is known."""
         left, top, right, bottom = self.region or (0.0, 0.0, 1.0, 1.0)
         return PipelineStage(
             name=StageName(self.name),
@@ -96,6 +118,7 @@ class StageParameters:
             order=CropOrder(self.order),
             variant=VariantName(self.variant) if self.variant else None,
             once_per_track=self.once_per_track,
+            cascade=cascade,
         )
 
 
@@ -162,11 +185,28 @@ def _of_stages(path: str, stages: Sequence[StageParameters]) -> Iterator[str]:
                 f"{where}.once_per_track: only objects of the first stage are tracked; leave it "
                 "out, or let the stage come after that one alone"
             )
+        yield from (f"{where}.{each}" for each in _of_cascade(stage))
         if stage.region and not _is_region(stage.region):
             yield (
                 f"{where}.region: must be left, top, right and bottom with left below right and "
                 f"top below bottom, not {list(stage.region)}"
             )
+
+
+def _of_cascade(stage: StageParameters) -> Iterator[str]:
+    """Yield what is wrong with a stage's keys about cascades: key, colon, reason."""
+    if not stage.cascade:
+        for name in ("share", "threshold"):
+            if getattr(stage, name):
+                yield f"{name}: is of a cascade; name it with cascade, or leave this out"
+        return
+    if not stage.after:
+        yield "cascade: the first stage is the cascade's small model; give it to the stage after it"
+    if bool(stage.share) == bool(stage.threshold):
+        yield "cascade: needs either share or threshold, which say how many pictures are sent on"
+    for name in ("labels", "region", "once_per_track"):
+        if getattr(stage, name):
+            yield f"{name}: a stage with a cascade is given whole pictures; leave it out"
 
 
 def _is_region(numbers: Sequence[float]) -> bool:

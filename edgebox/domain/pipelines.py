@@ -6,6 +6,7 @@ from enum import StrEnum
 from graphlib import CycleError, TopologicalSorter
 from typing import NewType
 
+from edgebox.domain.cascades import Cascade
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.model_family import FamilyName, VariantName
 
@@ -30,7 +31,8 @@ class PipelineStage:
     """One stage: a model family and the objects that it is given.
 
     The first stage of a pipeline takes whole pictures; `after` is empty. Every other stage takes a
-    crop for each object that one of the stages in `after` found and that passes its filters.
+    crop for each object that one of the stages in `after` found and that passes its filters, or,
+    with a cascade, some pictures once more.
     """
 
     name: StageName
@@ -55,6 +57,9 @@ class PipelineStage:
     """The largest variant it runs on; None: the largest of its family."""
     once_per_track: bool = False
     """Whether a tracked object is taken once, and again when its crop is better."""
+    cascade: Cascade | None = None
+    """It takes whole pictures that the first stage is unsure about, and what it finds takes the
+    place of what that one found; None: it takes crops of objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +68,7 @@ class Pipeline:
 
     Raises:
         InvalidInputError: the graph is none: no stage, a name twice, an unknown name in `after`,
-            a cycle, or more than one first stage.
+            a cycle, or more than one first stage; or a cascade is at a place where it cannot be.
     """
 
     name: PipelineName
@@ -72,11 +77,17 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stages", _in_order(self.name, self.stages))
+        _check_cascade(self.name, self.stages)
 
     @property
     def first(self) -> PipelineStage:
         """The stage that takes whole pictures."""
         return self.stages[0]
+
+    @property
+    def cascade_stage(self) -> PipelineStage | None:
+        """The stage whose objects take the place of the first one's; None: there is none."""
+        return next((stage for stage in self.stages if stage.cascade is not None), None)
 
     @property
     def last_stages(self) -> tuple[StageName, ...]:
@@ -90,6 +101,31 @@ class Pipeline:
     def next_stages(self, name: StageName) -> tuple[PipelineStage, ...]:
         """Return the stages that take the objects of a stage."""
         return tuple(stage for stage in self.stages if name in stage.after)
+
+
+def _check_cascade(name: PipelineName, stages: Sequence[PipelineStage]) -> None:
+    """Check that the objects of one of two stages are those that all others are given."""
+    found = [stage for stage in stages if stage.cascade is not None]
+    if not found:
+        return
+    first, cascade = stages[0], found[0]
+    if len(found) > 1:
+        raise InvalidInputError(
+            f"pipeline {name!r} has several stages with a cascade "
+            f"({', '.join(stage.name for stage in found)}); it can have one"
+        )
+    if cascade.after != (first.name,):
+        raise InvalidInputError(
+            f"stage {cascade.name!r} of pipeline {name!r} has a cascade, so it must come after "
+            f"{first.name!r} only, which is given whole pictures"
+        )
+    for stage in stages:
+        both = {first.name, cascade.name}
+        if stage != cascade and len(both & set(stage.after)) == 1:
+            raise InvalidInputError(
+                f"stage {stage.name!r} of pipeline {name!r} must come after both "
+                f"{first.name!r} and {cascade.name!r}: an answer has the objects of one of them"
+            )
 
 
 def _in_order(name: PipelineName, stages: Sequence[PipelineStage]) -> tuple[PipelineStage, ...]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NewType
 
+from edgebox.domain.cascades import Cascade
 from edgebox.domain.model_family import FamilyName, VariantName
 from edgebox.domain.pipelines import Pipeline, StageName
 
@@ -85,6 +86,12 @@ class Camera:
     """The pipeline that its frames run through; None: they run on its family only."""
 
     @property
+    def cascade(self) -> Cascade | None:
+        """The cascade that its pipeline has; None: it has none."""
+        stage = None if self.pipeline is None else self.pipeline.cascade_stage
+        return None if stage is None else stage.cascade
+
+    @property
     def variant_max(self) -> VariantName | None:
         """The largest variant that its frames may run on; None: the largest of its family."""
         return None if self.pipeline is None else self.pipeline.first.variant
@@ -132,6 +139,8 @@ class Request:
     """The pipeline's stage that a crop is for; None: it is a frame."""
     pipeline: Pipeline | None = None
     """The pipeline of a frame whose variant is given; other frames have that of their camera."""
+    optional: bool = False
+    """Whether its frame is answered in full without it, too: a cascade's large model."""
 
     @property
     def last_deadline_ns(self) -> int:

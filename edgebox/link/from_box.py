@@ -11,6 +11,7 @@ from typing import ClassVar, Self
 
 import orjson
 
+from edgebox.domain.cascades import CascadeOutcome, cascade_json
 from edgebox.domain.field_reader import INTEGER_MAX, FieldReader
 from edgebox.domain.model_family import VariantName
 from edgebox.domain.plans import Advice
@@ -186,6 +187,8 @@ class Result:
     """The stages of the pipeline that some object was not answered by in time."""
     placement: StagePlacement = StagePlacement.BOX
     """Where the first stage ran."""
+    cascade: CascadeOutcome | None = None
+    """Whose objects it has; None: there is no cascade."""
 
     def encode(self) -> bytes:
         """Return the message as JSON; round scores and boxes before, because they cost most."""
@@ -198,6 +201,7 @@ class Result:
                 "detections": [one.to_json() for one in self.detections],
                 **({"missing": self.missing} if self.missing else {}),
                 **placement_json(self.placement),
+                **cascade_json(self.cascade),
                 "timing_ms": self.timing.to_json(),
                 "advice": self.advice,
             }
@@ -218,6 +222,9 @@ class Result:
             placement=StagePlacement(
                 read.choice("placement", tuple(StagePlacement), StagePlacement.BOX)
             ),
+            cascade=CascadeOutcome(read.choice("cascade", tuple(CascadeOutcome)))
+            if "cascade" in read
+            else None,
         )
         read.finish()
         return result

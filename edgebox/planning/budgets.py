@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from edgebox.domain.model_family import Variant
-from edgebox.domain.picture_size import send_size
+from edgebox.domain.picture_size import camera_send_size
 from edgebox.domain.plans import UplinkShare
 from edgebox.domain.requests import Camera, LinkState
 from edgebox.link.bandwidth import message_bytes
@@ -115,7 +115,7 @@ class CameraBudgets:
 
 def picture_pixels(camera: Camera, variant: Variant) -> int:
     """Return the pixels of the pictures that a camera sends to a variant."""
-    width_px, height_px = send_size(camera.width_px, camera.height_px, variant)
+    width_px, height_px = camera_send_size(camera, variant)
     return width_px * height_px
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from edgebox.domain.model_family import Variant
-from edgebox.domain.picture_size import send_size
+from edgebox.domain.picture_size import camera_send_size
 from edgebox.domain.plans import Limit, PlanningSnapshot
 from edgebox.domain.requests import CameraId
 from edgebox.planning.allocation import Allocation
@@ -141,7 +141,7 @@ class _Weighed:
     def explained(self, option: Option, family: Sequence[Variant]) -> OptionExplanation:
         """Weigh one size."""
         camera, variant = self.idle.snapshot.camera, option.variant
-        width_px, height_px = send_size(camera.width_px, camera.height_px, variant)
+        width_px, height_px = camera_send_size(camera, variant)
         verdict, why = self._verdict(option, family)
         return OptionExplanation(
             variant=variant,

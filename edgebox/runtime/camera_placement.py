@@ -42,6 +42,8 @@ def offer(camera: Camera, families: Mapping[FamilyName, Family]) -> PlacementOff
     later = () if camera.pipeline is None else camera.pipeline.stages[1:]
     if family.manifest is None or family.task != "detect":
         return None
+    if camera.cascade is not None:  # its large model needs the picture
+        return None
     if camera.pipeline is not None and any(
         stage.after != (camera.pipeline.first.name,) for stage in later
     ):

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebox.domain.model_family import FamilyName
+from edgebox.domain.model_family import FamilyName, VariantName
 from edgebox.domain.pipelines import PipelineStage
 from edgebox.domain.requests import FrameId, Request, RequestId
+from edgebox.runtime.cascade_decisions import decide
 from edgebox.runtime.frames import PendingFrame, note_refusal
 from edgebox.vision.cropping import crop_of, taken
 from edgebox.vision.detections import Detections
@@ -32,15 +33,26 @@ class CropCutter:
         self._labels = labels
         self._next_id = next_id
 
-    def cut(self, frame: PendingFrame, found: Detections, now_ns: int) -> list[PendingFrame]:
+    def cut(
+        self, frame: PendingFrame, found: Detections, variant: VariantName, now_ns: int
+    ) -> list[PendingFrame]:
         """Return the crops that the stages after a frame or crop take; they are listed in it too.
+
+        A frame that its cascade sends on has one, which is all of the picture.
 
         Args:
             frame: what was answered.
             found: what was found on it, in px of the camera's own picture.
+            variant: that found it.
             now_ns: when.
         """
         root = frame.root
+        if root.picture is not None and frame is root and decide(frame, found, variant):
+            assert root.pipeline is not None
+            stage = root.pipeline.cascade_stage
+            assert stage is not None
+            frame.crops.append(self._whole(frame, stage, now_ns))
+            return list(frame.crops)
         if frame.tracker is not None:
             found = frame.found = frame.tracker.detected(frame, found)
         if root.picture is None or not len(found):
@@ -48,6 +60,8 @@ class CropCutter:
         boxes = _as_sent(root, found)
         out: list[PendingFrame] = []
         for stage in frame.stages_after:
+            if stage.cascade is not None:
+                continue
             of_stage = frame.request.stage or root.request.stage
             assert root.pipeline is not None
             before = root.pipeline.stage(of_stage) or root.pipeline.first
@@ -73,7 +87,26 @@ class CropCutter:
         root = frame.root
         assert root.picture is not None
         height_px, width_px = root.picture.shape[:2]
-        left, top, right, bottom = crop_of(box, stage.margin, width_px, height_px)
+        place = crop_of(box, stage.margin, width_px, height_px)
+        return self._part(frame, stage, place, row, now_ns)
+
+    def _whole(self, frame: PendingFrame, stage: PipelineStage, now_ns: int) -> PendingFrame:
+        """Return the request of a frame's whole picture for a stage."""
+        picture = frame.root.picture
+        assert picture is not None
+        return self._part(frame, stage, (0, 0, picture.shape[1], picture.shape[0]), 0, now_ns)
+
+    def _part(
+        self,
+        frame: PendingFrame,
+        stage: PipelineStage,
+        place: tuple[int, int, int, int],
+        row: int,
+        now_ns: int,
+    ) -> PendingFrame:
+        """Return the request of a part of a picture: left, top, right, bottom in px of it."""
+        root, (left, top, right, bottom) = frame.root, place
+        assert root.picture is not None
         pixels = root.picture[top:bottom, left:right]
         of = root.request
         request = Request(
@@ -89,6 +122,7 @@ class CropCutter:
             steps=of.steps,
             frame=FrameId(of.id),
             stage=stage.name,
+            optional=stage.cascade is not None,
         )
         return PendingFrame(
             request,

@@ -346,7 +346,9 @@ class Driver:
             crop
             for frame in frames
             if frame.stages_after
-            for crop in self._crops.cut(frame, frame.detections(order, result), now_ns)
+            for crop in self._crops.cut(
+                frame, frame.detections(order, result), order.variant, now_ns
+            )
         ]
         self._frames.update((crop.request.id, crop) for crop in crops)
         return tuple(crop.request for crop in crops)

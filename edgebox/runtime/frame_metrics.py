@@ -127,6 +127,8 @@ class CameraMetrics:
         """Latencies of all answers since the box started."""
         self.crops: dict[StageName, CropCounts] = {}
         """By stage of its pipeline."""
+        self.cascade: Counter[str] = Counter()
+        """Answers by what their cascade did (`CascadeOutcome`)."""
         self.partial = 0
         """Answers without some stage for some object."""
 
@@ -168,6 +170,8 @@ class CameraMetrics:
                 counts.utility_late += ending.utility
         if isinstance(ending, Answer):
             self.partial += bool(ending.missing)
+            if ending.cascade is not None:
+                self.cascade[ending.cascade.value] += 1
             for each in ending.stages:
                 if each.remembered:
                     self._crops_of(each.stage).remembered += 1

@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebox.domain.cascades import CascadeOutcome
 from edgebox.domain.model_family import FamilyName, VariantName
 from edgebox.domain.notifications import Notification
 from edgebox.domain.pipelines import Pipeline, PipelineStage, StageName
@@ -140,6 +141,9 @@ class Answer:
     """None: its camera is not tracked."""
     placement: StagePlacement = StagePlacement.BOX
     """Where the first stage ran."""
+    cascade: CascadeOutcome | None = None
+    """Whose objects it has; None: there is no cascade, or the frame ran on a smaller variant than
+    the cascade's small model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +227,8 @@ class PendingFrame:
     """What its batch found, in px of the camera's own picture; None: not known yet."""
     refused: DropReason | None = None
     """Why it was dropped; None: it was not, or its batch still runs."""
+    cascade: CascadeOutcome | None = None
+    """Of a frame: what its cascade decided; None: nothing."""
     collected: Answer | None = None
     """Its own answer, while its crops are on their way; a crop's, until its frame ends."""
 
@@ -278,6 +284,7 @@ class PendingFrame:
             Timing.of(self, result, len(order.requests), now_ns),
             request.utility_at(now_ns),
             mismatched=request.advised is not None and request.advised != order.variant,
+            cascade=self.cascade,
         )
 
     def joined(
@@ -291,6 +298,7 @@ class PendingFrame:
             missing: stages that some crop was not answered by.
             now_ns: the instant at which it is sent.
         """
+        own, found_by, missing = refined(self, own, missing)
         request, timing = self.request, own.timing
         began_ns = request.arrival_ns + timing.queue_ns
         if own.placement is StagePlacement.CAMERA:
@@ -304,9 +312,34 @@ class PendingFrame:
                 total_ns=max(0, now_ns - request.captured_ns) + self.return_ns,
             ),
             utility=request.utility_at(now_ns),
-            stages=_stage_answers(self),
+            stages=_stage_answers(found_by),
             missing=missing,
         )
+
+
+def refined(
+    frame: PendingFrame, own: Answer, missing: tuple[StageName, ...]
+) -> tuple[Answer, PendingFrame, tuple[StageName, ...]]:
+    """Return a frame's answer with the objects of its cascade's large model, if that ran in time.
+
+    Also return the request whose crops are of the answer's objects, and the stages that are
+    missing: never the cascade's, without which an answer is whole, too.
+    """
+    stage = None if frame.pipeline is None else frame.pipeline.cascade_stage
+    if stage is None:
+        return own, frame, missing
+    missing = tuple(name for name in missing if name != stage.name)
+    for crop in frame.crops:
+        if crop.request.stage == stage.name and crop.collected is not None:
+            of_large = crop.collected
+            own = replace(
+                own,
+                variant=of_large.variant,
+                detections=of_large.detections,
+                cascade=CascadeOutcome.SENT_ON,
+            )
+            return own, crop, missing
+    return own, frame, missing
 
 
 def note_refusal(frame: PendingFrame, ending: FrameResult) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from edgebox.domain.model_family import Variant, VariantName, up_to
-from edgebox.domain.picture_size import send_size
+from edgebox.domain.picture_size import camera_send_size
 from edgebox.domain.plans import Advice, Assignment, CameraSnapshot, Plan, PlanningSnapshot
 from edgebox.domain.requests import Camera, CameraId, LinkState, SiteId
 from edgebox.scheduling.affinity import ExecutorAffinity
@@ -363,7 +363,7 @@ class Adaptation:
         self, connected: ConnectedCamera, assignment: Assignment, variant: Variant, now_ns: int
     ) -> list[Advise]:
         camera, old = connected.camera, connected.advice
-        width_px, height_px = send_size(camera.width_px, camera.height_px, variant)
+        width_px, height_px = camera_send_size(camera, variant)
         bandwidth_bps = self._link_of(connected).bandwidth_bps
         advice = Advice(
             variant=variant.name,

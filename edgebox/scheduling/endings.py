@@ -96,7 +96,7 @@ class Endings:
                 continue
             if is_frame:
                 self._adaptation.expired(live.request.camera)
-            if live.pipeline is not None or not is_frame:
+            if live.pipeline is not None or not (is_frame or live.request.optional):
                 self._frames.incomplete(now_ns)
             out.append(self._ledger.end_waiting(request, Cause.EXPIRED))
         if self._trials.request is not None and self._trials.late(now_ns):
@@ -168,7 +168,8 @@ class Endings:
         out: list[Ending] = []
         joins = self._ledger.joins
         for frame in joins.due(now_ns + self.partial_early_ns):
-            self._frames.incomplete(now_ns)
+            if not all(self._ledger.live[crop].request.optional for crop in frame.pending):
+                self._frames.incomplete(now_ns)
             waiting = (crop for crop in frame.pending if self._ledger.live[crop].waits)
             out += self.drop_all(sorted(waiting), Cause.EXPIRED)
             out.append(self._end_frame(frame, now_ns))

@@ -113,7 +113,8 @@ class FanOut:
         """Return the time that the stages after this one usually take, on its longest path.
 
         Each takes the usual time of the fewest batches that hold the high quantile of its crops, on
-        the fastest executor, and the time to cut crops before it.
+        the fastest executor, and the time to cut crops before it. Nothing is kept for the large
+        model of a cascade, because frames are answered without it, too.
         """
         if camera.pipeline is None:
             return 0
@@ -121,7 +122,7 @@ class FanOut:
             (
                 self._stage_ns(camera, after)
                 for after in camera.pipeline.next_stages(stage)
-                if self.crops(camera.id, after.name) > 0
+                if after.cascade is None and self.crops(camera.id, after.name) > 0
             ),
             default=0,
         )

@@ -104,7 +104,7 @@ class FrameAdmission:
         out: Work = {}
         for stage in pipeline.stages[1:]:
             variant = self._fan_out.variant_of(camera, stage)
-            if variant is not None:
+            if variant is not None and stage.cascade is None:  # frames are answered without it
                 crops = self._fan_out.proven_crops(camera.id, stage.name)
                 out[variant] = out.get(variant, 0.0) + crops
         self._crops[camera.id] = out

@@ -47,7 +47,7 @@ def _check_waiting(scheduler: Scheduler) -> None:
         if live.stage is Stage.READY:
             ready.setdefault(live.variant, Counter())[live.request.app] += 1
     _require(ledger.ready == ready, "the number of ready requests is wrong")
-    by_variant = Counter(live.variant for live in waiting.values())
+    by_variant = Counter(live.variant for live in waiting.values() if not live.request.optional)
     _require(ledger.waiting_by_variant == by_variant, "the number of waiting requests is wrong")
     preparing = sum(live.stage is Stage.PREPARING for live in crops.values())
     _require(ledger.crops_preparing == preparing, "the number of crops that are cut is wrong")

@@ -6,6 +6,7 @@ What is loaded is derived from the executors' memories when it is next asked for
 from collections.abc import Sequence
 
 from edgebox.domain.model_family import FamilyName, Variant, VariantName
+from edgebox.domain.pipelines import Pipeline
 from edgebox.domain.requests import Camera, Request
 from edgebox.scheduling.expectations import Expectations
 from edgebox.scheduling.expected_latencies import Latencies
@@ -48,13 +49,18 @@ class Ladders:
                 out[variant.family] = (*out.get(variant.family, ()), variant)
         return out
 
-    def is_as_planned(self, request: Request, runs_on: VariantName) -> bool:
+    def is_as_planned(
+        self, request: Request, runs_on: VariantName, pipeline: Pipeline | None = None
+    ) -> bool:
         """Say whether a picture is one that plans assume: a camera's, no larger than its variant.
 
         The decoding time counts in every camera's plan. Larger pictures, sent by a program or by a
         camera that ignores its advice, must not increase it.
         """
         variant = self._offered.get(runs_on)
+        stage = None if pipeline is None else pipeline.cascade_stage
+        if stage is not None and stage.cascade is not None and stage.cascade.small == runs_on:
+            variant = self._offered.get(stage.cascade.large)
         return (
             request.variant is None
             and request.frame is None

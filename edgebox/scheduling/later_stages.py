@@ -29,7 +29,7 @@ def _stage(
 ) -> LaterStage | None:
     top, current = fan_out.top_variant(stage), fan_out.variant_of(camera, stage)
     crops, known = fan_out.mean_crops(camera.id, stage.name), sides.quantiles(camera.id, stage.name)
-    if top is None or current is None or crops <= 0 or not known:
+    if top is None or current is None or crops <= 0 or not known or stage.cascade is not None:
         return None
     ladder = ladders.of(stage.family)
     at = next(at for at, variant in enumerate(ladder) if variant.name == top)

@@ -87,7 +87,7 @@ class Ledger:
         """The number of waiting requests: frames and crops."""
         self.frames_waiting = 0
         self.waiting_by_variant: Counter[VariantName] = Counter()
-        """The number of waiting requests, frames and crops, by variant."""
+        """The number of waiting requests, frames and crops, by variant; not optional ones."""
         self.crops_preparing = 0
         """The number of crops that are being cut."""
         self.to_spawn: Counter[CameraId] = Counter()
@@ -112,7 +112,7 @@ class Ledger:
         self._lists(request).setdefault(request.camera, {})[request.id] = None
         self.waiting += 1
         self.frames_waiting += request.frame is None
-        self.waiting_by_variant[variant] += 1
+        self.waiting_by_variant.update([variant] * (not request.optional))
         self.crops_preparing += request.frame is not None
         if pipeline is not None:
             self.to_spawn[request.camera] += 1
@@ -231,7 +231,8 @@ class Ledger:
             del lists[request.camera]
         self.waiting -= 1
         self.frames_waiting -= request.frame is None
-        _decrement(self.waiting_by_variant, live.variant)
+        if not request.optional:
+            _decrement(self.waiting_by_variant, live.variant)
         if live.stage is Stage.PREPARING:
             self.crops_preparing -= request.frame is not None
         if live.stage is Stage.READY:

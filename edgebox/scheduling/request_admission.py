@@ -101,6 +101,8 @@ class Admission:
             return DropReason.QUEUE  # its frame has ended
         if self._is_lost(stage.family):
             return DropReason.FAILED
+        if stage.cascade is not None:
+            return self._choose_for_cascade(request, stage.cascade.large, ready_ns)
         top, chosen = self._largest_of(request, stage), None
         for variant in self._ladders.of(stage.family):
             known = self._times.expectations.single_request(variant.name, request.app)
@@ -112,6 +114,14 @@ class Admission:
             if variant.name == top:
                 break
         return DropReason.INFEASIBLE if chosen is None else chosen
+
+    def _choose_for_cascade(
+        self, request: Request, large: VariantName, ready_ns: int
+    ) -> VariantName | DropReason:
+        """Return a cascade's large model if its usual time fits: no other improves the answer."""
+        known = self._times.expectations.single_request(large, request.app)
+        fits = known is not None and ready_ns + known.usual_ns <= request.deadline_ns
+        return large if fits else DropReason.INFEASIBLE
 
     def _largest_of(self, crop: Request, stage: PipelineStage) -> VariantName | None:
         """Return the largest variant that a crop may run on, and learn how large its object is."""

@@ -278,7 +278,7 @@ class Scheduler:
         live = self._preparing(event, event.request)
         if live is None:
             return
-        if self._ladders.is_as_planned(live.request, live.variant):
+        if self._ladders.is_as_planned(live.request, live.variant, live.pipeline):
             self._times.calibration.prepared(event.took_ns)
         self._ready(live)
 

@@ -9,9 +9,11 @@ from dataclasses import replace
 from functools import partial
 
 from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.model_family import up_to
 from edgebox.domain.plans import Assignment, Plan, PlanningSnapshot
 from edgebox.link.bandwidth import EstimatorKind
 from edgebox.planning.camera_admission import refusal
+from edgebox.planning.options import largest_of
 from edgebox.planning.planner import Planner, plan
 from edgebox.scheduling.events import Infer, MemoryLimited
 from edgebox.scheduling.policies import make_policy
@@ -112,15 +114,18 @@ def _estimate(name: str) -> EstimateFactory:
 
 
 def largest(snapshot: PlanningSnapshot, iterations_max: int) -> Plan:
-    """Return the plan that gives every camera the largest variant of its family, at its own rate.
+    """Return the plan that gives every camera the largest variant it may have, at its own rate.
 
     Takes what a planner takes.
     """
     assignments = {}
     for camera in (each.camera for each in snapshot.cameras):
-        of_family = [v for v in snapshot.variants if v.family == camera.family]
+        of_family = sorted(
+            (v for v in snapshot.variants if v.family == camera.family), key=lambda v: v.pixels
+        )
+        of_family = [*up_to(of_family, largest_of(camera, of_family))]
         if of_family:
-            top = max(of_family, key=lambda variant: variant.pixels).name
+            top = of_family[-1].name
             assignments[camera.id] = Assignment(
                 camera.id, top, camera.rate_hz, _QUALITY, True, "nothing is planned"
             )

@@ -129,9 +129,7 @@ def parse_scenario(text: str, name: str, read: ReadFile, seed: int | None = None
     entries = top.objects("cameras", default=[])
     if not entries:
         raise top.wrong("cameras", "there must be at least one [[cameras]]")
-    pipelines = read_pipelines(
-        top, families, None if hardware is None else [each.name for each in hardware.variants]
-    )
+    pipelines = read_pipelines(top, families, None if hardware is None else hardware.variants)
     rng = random.Random(seed)
     context = _Context(families, pipelines, _sites(top, rng, read), read)
     cameras = [camera for entry in entries for camera in _cameras(entry, context, rng)]
@@ -437,6 +435,7 @@ def _camera(entry: FieldReader, context: _Context) -> SimulatedCamera:
         address=entry.nonempty("address", "") if "address" in entry else "",
         objects=read_objects(entry, context.read),
         object_sides=read_object_sides(entry),
+        difficulty=entry.number("difficulty", 0.01, 100, 1.0),
     )
     if "leaves_s" in entry:
         leaves_ns = round(entry.number("leaves_s", 0, 86_400, above=True) * S)

@@ -100,6 +100,9 @@ class SimulatedCamera:
     object_sides: tuple[float, ...] = ()
     """The square roots of the objects' areas, as shares of that of their picture: the first object
     of a picture has the first, and so on, from the beginning again. Empty: all crops are alike."""
+    difficulty: float = 1.0
+    """How hard its pictures are for a cascade's small model: 1 as those that the cascade was fitted
+    to, above 1 harder, below 1 easier."""
 
     @property
     def from_address(self) -> str:

@@ -2,14 +2,17 @@
 
 Pure. The objects that a picture shows are found by its first stage, and each stage takes those of
 its labels, as many as it may. A crop of a later detector shows one object. Pixels do not exist:
-minimum sizes, scores and regions are not modelled.
+minimum sizes, scores and regions are not modelled. A cascade sends on the hardest pictures: how
+hard one is, is drawn for each.
 """
 
+import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
 
+from edgebox.domain.cascades import CascadeOutcome
 from edgebox.domain.model_family import Variant, VariantName
 from edgebox.domain.pipelines import Pipeline, PipelineStage, StageName
 from edgebox.domain.requests import CameraId, FrameId, Request, RequestId
@@ -32,6 +35,10 @@ class FrameWork:
     right: dict[StageName, float] = field(default_factory=dict)
     """How many of the answered crops are right, in expectation: the sum of their accuracies."""
     used_ns: float = 0.0
+    hardness: float = 1.0
+    """The quantile of its expected loss among all pictures: 0 is the hardest."""
+    cascade: CascadeOutcome | None = None
+    """What its cascade did; None: there is none, or it decided nothing."""
 
     @property
     def complete(self) -> bool:
@@ -75,6 +82,7 @@ class SimulatedPipelines:
         self._objects: Mapping[CameraId, ObjectCounts | None] = {
             spec.camera.id: spec.objects for spec in cameras
         }
+        self._difficulty = {spec.camera.id: spec.difficulty for spec in cameras}
         self._next_id = next_id
         self._frames: dict[FrameId, FrameWork] = {}
         self._crops: dict[RequestId, Request] = {}
@@ -88,7 +96,12 @@ class SimulatedPipelines:
         """Note a frame at the box."""
         pipeline, objects = self._pipelines[frame.camera], self._objects[frame.camera]
         of_picture = crops_of_picture(pipeline, objects, captured_ns)
-        self._frames[FrameId(frame.id)] = FrameWork(of_picture, all_crops(pipeline, of_picture))
+        work = FrameWork(of_picture, all_crops(pipeline, of_picture))
+        if pipeline is not None and pipeline.cascade_stage is not None:
+            # Of the same picture it is the same, whatever came before.
+            drawn = random.Random(f"{frame.camera} {captured_ns}").random()
+            work.hardness = drawn ** self._difficulty[frame.camera]
+        self._frames[FrameId(frame.id)] = work
 
     def crop(self, request: RequestId) -> Request | None:
         """Return a crop; None: the request is a frame, or has ended."""
@@ -109,28 +122,51 @@ class SimulatedPipelines:
         pipeline = self._pipelines[request.camera]
         if pipeline is None:
             return []
+        if request.stage is None and (stage := _sends_on(pipeline, variant, frame)) is not None:
+            size_px = request.width_px, request.height_px
+            return [self._spawn(request, stage, size_px, 0.0, now_ns)]
         of = request.stage or pipeline.first.name
+        of_whole = request.stage is None or self._is_whole(pipeline, of)
         numbers = {
-            stage: frame.of_picture[stage.name] if request.stage is None else 1
+            stage: frame.of_picture[stage.name] if of_whole else 1
             for stage in pipeline.next_stages(of)
+            if stage.cascade is None
         }
         return [
-            self._spawn(request, stage, self._side_px(request, at), now_ns)
+            self._spawn_crop(request, stage, self._side_px(request, at), now_ns)
             for stage, number in numbers.items()
             for at in range(number)
         ]
 
+    @staticmethod
+    def _is_whole(pipeline: Pipeline, stage: StageName) -> bool:
+        """Say whether a later stage is given whole pictures."""
+        found = pipeline.stage(stage)
+        return found is not None and found.cascade is not None
+
     def _side_px(self, parent: Request, at: int) -> float:
         """Return the side of an object of a frame, or of that which a crop shows."""
-        if parent.frame is not None:
+        if parent.frame is not None and not parent.optional:
             return self._sides_px[parent.id]
         sides = self._sides[parent.camera]
         if not sides:
             return CROP_PX
         return sides[at % len(sides)] * sqrt(parent.width_px * parent.height_px)
 
-    def _spawn(self, parent: Request, stage: PipelineStage, side_px: float, now_ns: int) -> Request:
+    def _spawn_crop(
+        self, parent: Request, stage: PipelineStage, side_px: float, now_ns: int
+    ) -> Request:
         crop_px = max(1, round(side_px * (1 + 2 * stage.margin)))
+        return self._spawn(parent, stage, (crop_px, crop_px), side_px, now_ns)
+
+    def _spawn(
+        self,
+        parent: Request,
+        stage: PipelineStage,
+        size_px: tuple[int, int],
+        side_px: float,
+        now_ns: int,
+    ) -> Request:
         crop = Request(
             id=self._next_id(),
             camera=parent.camera,
@@ -138,12 +174,13 @@ class SimulatedPipelines:
             captured_ns=parent.captured_ns,
             arrival_ns=now_ns,
             deadline_ns=parent.deadline_ns,
-            width_px=crop_px,
-            height_px=crop_px,
+            width_px=size_px[0],
+            height_px=size_px[1],
             size_bytes=0,
             steps=parent.steps,
             frame=parent.frame or FrameId(parent.id),
             stage=stage.name,
+            optional=stage.cascade is not None,
         )
         self._crops[crop.id] = crop
         self._sides_px[crop.id] = side_px
@@ -157,7 +194,10 @@ class SimulatedPipelines:
         frame = self._frames.get(crop.frame)
         right = self._accuracy.pop(request, 0.0)
         del self._sides_px[request]
-        if answered and frame is not None:
+        if crop.optional:
+            if answered and frame is not None:
+                frame.cascade = CascadeOutcome.SENT_ON
+        elif answered and frame is not None:
             frame.answered[crop.stage] += 1
             frame.right[crop.stage] = frame.right.get(crop.stage, 0.0) + right
 
@@ -173,6 +213,21 @@ class SimulatedPipelines:
         return frame
 
 
+def _sends_on(pipeline: Pipeline, variant: VariantName, frame: FrameWork) -> PipelineStage | None:
+    """Return the stage of the cascade that sends a frame on, and note it; None: none does.
+
+    The box decides alike (`runtime.cascade_decisions`): by a threshold, and for answers of the
+    cascade's small model alone.
+    """
+    stage = pipeline.cascade_stage
+    cascade = None if stage is None else stage.cascade
+    if cascade is None or cascade.threshold is None or variant != cascade.small:
+        return None
+    sent_on = frame.hardness < cascade.curve.at_threshold(cascade.threshold).share
+    frame.cascade = CascadeOutcome.MISSED if sent_on else CascadeOutcome.KEPT
+    return stage if sent_on else None
+
+
 def crops_of_picture(
     pipeline: Pipeline | None, objects: ObjectCounts | None, captured_ns: int
 ) -> Counter[StageName]:
@@ -183,6 +238,7 @@ def crops_of_picture(
         {
             stage.name: min(stage.crops_max, objects.number(stage.labels, captured_ns))
             for stage in pipeline.next_stages(pipeline.first.name)
+            if stage.cascade is None
         }
     )
 

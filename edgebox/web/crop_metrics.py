@@ -18,12 +18,14 @@ class CropNumbers:
     stages: Mapping[str, CropCounts]
     partial: int
     """Answers without some stage for some object."""
+    cascade: Mapping[str, int]
+    """Answers by what their cascade did."""
 
     @classmethod
     def of(cls, camera: CameraId, metrics: CameraMetrics) -> Self:
         """Copy the figures of a camera."""
         stages = {str(stage): counts.copy() for stage, counts in metrics.crops.items()}
-        return cls(camera, stages, metrics.partial)
+        return cls(camera, stages, metrics.partial, metrics.cascade.copy())
 
 
 def crop_families(cameras: Sequence[CropNumbers]) -> Iterator[Metric]:
@@ -43,7 +45,15 @@ def crop_families(cameras: Sequence[CropNumbers]) -> Iterator[Metric]:
         "Objects that a stage was not asked about again, because it knew their track.",
         labels=["camera", "stage"],
     )
+    cascade = CounterMetricFamily(
+        "edgebox_cascade_answers",
+        "Answers of cascades: kept (the small model was sure enough), sent_on (of the large model) "
+        "or missed (of the small model, the large one being too late).",
+        labels=["camera", "outcome"],
+    )
     for of in cameras:
+        for outcome, count in sorted(of.cascade.items()):
+            cascade.add_metric([of.camera, outcome], count)
         partial.add_metric([of.camera], of.partial)
         for stage, counts in of.stages.items():
             crops.add_metric([of.camera, stage, "answered", ""], counts.answered)
@@ -51,4 +61,4 @@ def crop_families(cameras: Sequence[CropNumbers]) -> Iterator[Metric]:
                 crops.add_metric([of.camera, stage, "dropped", reason], count)
             if counts.remembered:
                 remembered.add_metric([of.camera, stage], counts.remembered)
-    yield from (crops, partial, remembered)
+    yield from (crops, partial, remembered, cascade)

@@ -10,6 +10,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from edgebox.domain.cascades import cascade_json
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.domain.requests import Camera, Outcome
 from edgebox.link.placement_offer import placement_json
@@ -147,6 +148,7 @@ class Feed:
         add_stages(document, wanted.format, rows.tolist(), staged)
         document |= missing_json(ending.missing)
         document |= placement_json(ending.placement)
+        document |= cascade_json(ending.cascade)
         if ending.analysis is not None:
             document["zones"] = ending.analysis.zones
             document["lines"] = ending.analysis.lines

@@ -4,6 +4,7 @@ from typing import cast
 
 from aiohttp import web
 
+from edgebox.domain.cascades import cascade_json
 from edgebox.domain.errors import InvalidInputError, TooLargeError, UnknownNameError
 from edgebox.domain.model_family import FamilyName, VariantName
 from edgebox.domain.pipelines import Pipeline
@@ -93,6 +94,7 @@ async def _infer(context: WebContext, request: web.Request) -> web.Response:
         "outcome": found.outcome.value,
         "timing_ms": timing_ms(found.timing),
         **missing_json(found.missing),
+        **cascade_json(found.cascade),
     }
     rows = best_rows(found.detections, score_min)
     shown = found.detections.select(rows)

@@ -4,6 +4,7 @@ from typing import Any
 
 from aiohttp import web
 
+from edgebox.domain.cascades import Cascade
 from edgebox.domain.pipelines import CROPS_MAX, CropOrder, Pipeline, PipelineStage
 from edgebox.runtime.box import Box
 from edgebox.web.routes import Answer, Route, json_response
@@ -54,6 +55,22 @@ def _stage(box: Box, stage: PipelineStage) -> dict[str, Any]:
         "order": stage.order,
         "variant": stage.variant,
         "once_per_track": stage.once_per_track,
+        "cascade": _cascade(stage.cascade),
+    }
+
+
+def _cascade(cascade: Cascade | None) -> dict[str, Any] | None:
+    if cascade is None:
+        return None
+    share = None
+    if cascade.threshold is not None:
+        share = round(cascade.curve.at_threshold(cascade.threshold).share, 4)
+    return {
+        "name": cascade.name,
+        "small": cascade.small,
+        "large": cascade.large,
+        "threshold": cascade.threshold,
+        "share": share,
     }
 
 
@@ -77,6 +94,18 @@ _STAGE = Schema(
         variant=described(nullable(TEXT), "The largest variant it runs on; null: any"),
         once_per_track=described(
             BOOLEAN, "Whether a tracked object is given to it once, and again if its crop is better"
+        ),
+        cascade=described(
+            nullable(
+                record(
+                    name=TEXT,
+                    small=TEXT,
+                    large=TEXT,
+                    threshold=described(nullable(SHARE), "null: the plan sets it"),
+                    share=described(nullable(SHARE), "The share of the pictures sent on by it"),
+                )
+            ),
+            "Of a stage that is given the whole pictures that the first one is unsure about",
         ),
     ),
 )

@@ -1,5 +1,6 @@
 """Schemas of the answers to one picture, one for each result format."""
 
+from edgebox.domain.cascades import CascadeOutcome
 from edgebox.web.schemas import (
     BOOLEAN,
     COUNT,
@@ -58,6 +59,11 @@ _STAGES = described(
 _MISSING = described(
     array(TEXT), "Stages that some object was not answered by in time: the answer is partial"
 )
+_CASCADE = described(
+    one_of(*CascadeOutcome),
+    "With a cascade: whether the objects are the small model's (kept), the large one's (sent_on), "
+    "or the small one's because the large one was too late (missed)",
+)
 
 _DETECTION = Schema(
     "Detection",
@@ -85,6 +91,7 @@ NATIVE_ANSWER = Schema(
             **_ABOUT,
         ),
         missing=_MISSING,
+        cascade=_CASCADE,
     ),
 )
 COCO_ANSWER = Schema(
@@ -105,7 +112,10 @@ COCO_ANSWER = Schema(
             )
         ),
         categories=array(Schema("CocoCategory", record(id=COUNT, name=TEXT))),
-        info=Schema("CocoInfo", with_optional(record(**_ABOUT), missing=_MISSING)),
+        info=Schema(
+            "CocoInfo",
+            with_optional(record(**_ABOUT), missing=_MISSING, cascade=_CASCADE),
+        ),
     ),
 )  # fmt: skip
 SUPERVISION_ANSWER = Schema(
@@ -130,6 +140,6 @@ SUPERVISION_ANSWER = Schema(
         data=described(
             mapping(array(TEXT)), "What classifiers say, by attribute: a label per prediction"
         ),
-        missing=_MISSING,
+        missing=_MISSING, cascade=_CASCADE,
     ),
 )  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from edgebox.domain.cascades import cascade_json
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.pipelines import Pipeline
 from edgebox.domain.plans import Group
@@ -29,6 +30,7 @@ from edgebox.runtime.stage_documents import (
     stages_json,
 )
 from edgebox.scheduling.residency import Memory
+from edgebox.web.cascade_documents import cascade_document
 from edgebox.web.detection_documents import SCORE_MIN, answer_detections
 from edgebox.web.stage_formats import add_stages
 
@@ -365,6 +367,7 @@ def camera_state(box: Box, record: CameraRecord) -> dict[str, Any]:
             "history": _history(record, now_ns),
         },
         "counts": metrics.counts.to_json(),
+        "cascade": cascade_document(box, camera, metrics),
         "tracking": tracking_document(box, camera.id),
         "variant_history": [
             [round((at_ns - now_ns) / 1e9, 1), width] for at_ns, width in record.width_history
@@ -468,4 +471,5 @@ def shown_header(box: Box, camera: CameraId, labels: tuple[str, ...]) -> dict[st
         "detections": detections,
         **missing_json(answer.missing),
         **placement_json(answer.placement),
+        **cascade_json(answer.cascade),
     }

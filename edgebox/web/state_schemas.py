@@ -1,6 +1,7 @@
 """Schemas of the state document. docs/reference/http-api.md specifies its fields."""
 
 from edgebox.scheduling.supervision import ExecutorState
+from edgebox.web.cascade_documents import CAMERA_CASCADE
 from edgebox.web.schemas import (
     BOOLEAN,
     COUNT,
@@ -93,6 +94,7 @@ CAMERA_STATE = Schema(
         latency_ms=nullable(record(p50=_PARTS, p99=_PARTS)),
         link=_LINK,
         counts=COUNTS,
+        cascade=nullable(CAMERA_CASCADE),
         tracking=nullable(CAMERA_TRACKING),
         variant_history=array(tuple_of(NUMBER, COUNT)),
     ),

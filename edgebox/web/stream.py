@@ -384,6 +384,7 @@ class CameraSession:
             detections=wire_detections(ending.detections, self._family.labels, staged),
             missing=tuple(map(str, ending.missing)),
             placement=ending.placement,
+            cascade=ending.cascade,
             timing=Timing(
                 network_ms=_ms(timing.network_ns),
                 queue_ms=_ms(timing.queue_ns),

@@ -184,7 +184,10 @@ _NEEDED = {
 
 def test_both_ends_of_every_range_are_taken_and_nothing_beyond(tmp_path: Path) -> None:
     ranged = [
-        key for key in keys() if key.expected.startswith(("a number from", "a whole number from"))
+        key
+        for key in keys()
+        if key.expected.startswith(("a number from", "a whole number from"))
+        and key.name not in ("share", "threshold")  # only beside others: test_cascade_keys.py
     ]
     assert len(ranged) > 10
     for key in ranged:

@@ -72,7 +72,7 @@ def test_a_pipeline_is_read_with_its_stages_in_order(
 ) -> None:
     config = loaded(tmp_path, GOOD)
     assert config.inference.pipeline == "traffic"
-    made = make_pipelines(config.pipelines, families, config.source)
+    made = make_pipelines(config, families)
     assert list(made) == ["traffic"]
     street, vehicle = made[PipelineName("traffic")].stages
     assert (street.name, street.after) == ("street", ())
@@ -265,7 +265,7 @@ def test_what_no_model_of_the_box_can_do(
 ) -> None:
     config = loaded(tmp_path, text)
     with pytest.raises(ConfigError) as caught:
-        make_pipelines(config.pipelines, families, config.source)
+        make_pipelines(config, families)
     assert str(caught.value).splitlines() == [f"{config.source}:", f"  pipelines[0].{wanted}"]
 
 
@@ -273,9 +273,9 @@ def test_why_a_family_of_a_stage_was_not_loaded(tmp_path: Path, families: list[F
     config = loaded(tmp_path, FIRST + stage("a").replace("street", "reid"))
     unloaded = [ModelError("reid/family.toml: embedding_length is 128, but reid.onnx gives 256")]
     with pytest.raises(ConfigError) as caught:
-        make_pipelines(config.pipelines, families, config.source, unloaded)
+        make_pipelines(config, families, unloaded)
     assert str(caught.value).splitlines()[-1] == f"  not loaded: {unloaded[0]}"
-    assert make_pipelines(loaded(tmp_path, FIRST + stage("a")).pipelines, families, "", unloaded)
+    assert make_pipelines(loaded(tmp_path, FIRST + stage("a")), families, unloaded)
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ def test_a_pipeline_has_no_name_of_a_model(
 ) -> None:
     config = loaded(tmp_path, f'[[pipelines]]\nname = "{name}"\n' + stage("a"))
     with pytest.raises(ConfigError) as caught:
-        make_pipelines(config.pipelines, families, config.source)
+        make_pipelines(config, families)
     assert str(caught.value).splitlines() == [
         f"{config.source}:",
         f'  pipelines[0].name: {of} is called "{name}", too, and /v2 serves both as models by '
@@ -303,7 +303,4 @@ def test_a_detector_may_come_after_another(tmp_path: Path, families: list[Family
         + stage("c", 'after = ["a", "b"]', 'labels = ["bus"]', family="kinds")
     )
     config = loaded(tmp_path, text)
-    assert (
-        len(make_pipelines(config.pipelines, families, config.source)[PipelineName("p")].stages)
-        == 3
-    )
+    assert len(make_pipelines(config, families)[PipelineName("p")].stages) == 3

@@ -2,6 +2,7 @@
 
 from hypothesis import strategies as st
 
+from edgebox.domain.cascades import CascadeOutcome
 from edgebox.domain.field_reader import INSTANT_MAX_NS, INTEGER_MAX
 from edgebox.domain.model_family import FamilyName, VariantName
 from edgebox.domain.pipelines import CROPS_MAX, CropOrder, PipelineStage, StageName
@@ -62,6 +63,7 @@ results = st.builds(
     timing=st.builds(Timing, times, times, times, times, times, st.integers(1, 64)),
     advice=advices,
     placement=st.sampled_from(StagePlacement),
+    cascade=st.none() | st.sampled_from(CascadeOutcome),
 )
 offers = st.builds(
     PlacementOffer,

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from edgebox.domain.cascades import CascadeCurve
 from edgebox.domain.model_family import FamilyName
 from edgebox.domain.pipelines import Pipeline, PipelineName, PipelineStage, StageName
 from edgebox.domain.requests import Camera, CameraId, DropReason, RequestId
@@ -25,6 +26,7 @@ from edgebox.runtime.entries import (
     write_raised,
 )
 from edgebox.scheduling.events import Action, CameraConnected, Drop, Event, RequestPrepared
+from tests.scheduling.cascades import CURVE
 
 WHOLE = st.integers(-(2**63), 2**63 - 1)
 SCALARS: dict[Any, st.SearchStrategy[Any]] = {
@@ -42,6 +44,8 @@ def values_of(kind: Any) -> st.SearchStrategy[Any]:
     if isinstance(kind, type) and not is_dataclass(kind):
         return st.sampled_from(kind) if issubclass(kind, Enum) else SCALARS[kind]
     if isinstance(kind, type) and is_dataclass(kind):
+        if kind is CascadeCurve:
+            return st.just(CURVE)
         hints = get_type_hints(kind)
         made = {field.name: values_of(hints[field.name]) for field in fields(kind)}
         return pipelines() if kind is Pipeline else st.builds(kind, **made)
@@ -65,7 +69,12 @@ def pipelines(draw: st.DrawFn) -> Pipeline:
     stages = draw(st.lists(values_of(PipelineStage), min_size=1, max_size=3))
     names = [StageName(str(at)) for at in range(len(stages))]
     chain = (
-        replace(stage, name=name, after=tuple(names[:at][-1:]))
+        replace(
+            stage,
+            name=name,
+            after=tuple(names[:at][-1:]),
+            cascade=stage.cascade if (at, len(names)) == (1, 2) else None,
+        )
         for at, (name, stage) in enumerate(zip(names, stages, strict=True))
     )
     return Pipeline(PipelineName("p"), tuple(chain))

@@ -70,7 +70,7 @@ class Street:
             np.full(len(boxes), 0.9, np.float32),
             np.zeros(len(boxes), np.int64),
         )
-        crops = self._cutter.cut(frame, found, 0)
+        crops = self._cutter.cut(frame, found, STREET.variants[0].name, 0)
         return frame, [crop.row for crop in crops]
 
     def answered(

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+from edgebox.domain.cascades import Cascade
 from edgebox.domain.model_family import VariantName
 from edgebox.domain.pipelines import Pipeline, PipelineName, PipelineStage, StageName
 from edgebox.domain.requests import Camera, FrameId, Request, RequestId
@@ -11,8 +12,14 @@ from tests.scheduling.scene import MS, STREET, camera
 FIND, READ, CHECK = StageName("find"), StageName("read"), StageName("check")
 
 
-def stage(name: str, *after: str, variant: VariantName | None = None) -> PipelineStage:
-    return PipelineStage(StageName(name), STREET, tuple(map(StageName, after)), variant=variant)
+def stage(
+    name: str,
+    *after: str,
+    variant: VariantName | None = None,
+    cascade: Cascade | None = None,
+) -> PipelineStage:
+    after_names = tuple(map(StageName, after))
+    return PipelineStage(StageName(name), STREET, after_names, variant=variant, cascade=cascade)
 
 
 def pipeline(*stages: PipelineStage) -> Pipeline:

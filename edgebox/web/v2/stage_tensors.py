@@ -95,6 +95,8 @@ class _Writer:
             objects: for each, what the stages say, by the stage's name.
         """
         for later in self._pipeline.next_stages(stage):
+            if later.cascade is not None:  # its objects are the picture's
+                continue
             said = [[of.get(later.name, {}) for of in picture] for picture in objects]
             yield from self._of_stage(later, f"{prefix}{later.name}.", said)
 

@@ -171,6 +171,28 @@ export type Camera = {
   state: CameraState | null
 }
 
+export type CameraCascade = {
+  name: string
+  small: string
+  large: string
+  /** Pictures with a greater expected loss are sent on to the large model */
+  threshold: number | null
+  /** The share that this threshold sent on where it was fitted */
+  expected_share: number | null
+  /** F1 of all answers against the large model's, where it was fitted */
+  expected_agreement: number | null
+  /** Answers of the small model that it was sure enough of */
+  kept: number
+  /** Answers of the large model */
+  sent_on: number
+  /** Answers of the small model, the large one being too late */
+  missed: number
+  /** Sent on, missed ones included */
+  share: number | null
+  /** The share of the large model's execution time that it saves */
+  saving: number | null
+}
+
 export type CameraStage = {
   name: string
   family: string
@@ -220,6 +242,7 @@ export type CameraState = {
   } | null
   link: Link
   counts: Counts
+  cascade: CameraCascade | null
   tracking: CameraTracking | null
   variant_history: ReadonlyArray<readonly [number, number]>
 }
@@ -577,6 +600,16 @@ export type PipelineStage = {
   variant: string | null
   /** Whether a tracked object is given to it once, and again if its crop is better */
   once_per_track: boolean
+  /** Of a stage that is given the whole pictures that the first one is unsure about */
+  cascade: {
+    name: string
+    small: string
+    large: string
+    /** null: the plan sets it */
+    threshold: number | null
+    /** The share of the pictures sent on by it */
+    share: number | null
+  } | null
 }
 
 export type Plan = {

@@ -36,7 +36,7 @@ function versionIn({ box }: Fields): string | null {
 
 const HEADER: Shape = ['object', {
   camera: 'string', frame: 'number', width_px: 'number', height_px: 'number', variant: ['any', 'string', 'null'], outcome: 'string',
-  total_ms: ['any', 'number', 'null'], detections: ['array', ['named', 'Detection']], 'missing?': ['array', 'string'], 'placement?': 'string',
+  total_ms: ['any', 'number', 'null'], detections: ['array', ['named', 'Detection']], 'missing?': ['array', 'string'], 'placement?': 'string', 'cascade?': 'string',
 }]
 
 /** A frame: u32 little-endian length of the header, the header (JSON), the JPEG. Null when malformed. */

@@ -48,4 +48,5 @@ export interface FrameHeader {
   missing?: readonly string[]
   /** Where the first stage ran, if that was not the box: then there is no picture. */
   placement?: string
+  cascade?: string
 }

@@ -8,6 +8,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { Explanation } from './Explanation'
 import { Forget } from './Forget'
 import { Live } from './Live'
+import { Cascade } from './Cascade'
 import { PipelineStages } from './PipelineStages'
 import { Results } from './Results'
 import { Settings } from './Settings'
@@ -115,6 +116,7 @@ function Figures({ camera, window_s }: { camera: CameraState; window_s: number }
       <Headline camera={camera} window_s={window_s} />
       <Decision camera={camera} reason="large" />
       {camera.pipeline && <PipelineStages {...camera.pipeline} />}
+      {camera.cascade && <Cascade {...camera.cascade} />}
       <LatencyBars camera={camera} window_s={window_s} />
       <dl class={styles.linkFigures}>
         <div><dt>Uplink, estimated</dt><dd data-testid="uplink">{bitrate(link?.bandwidth_bps)}</dd></div>

@@ -1,0 +1,158 @@
+"""Cascades against single sizes: `python -m benchmarks.cascade [--seeds 3] [--json]`.
+
+Eight cameras on one CPU executor under virtual time. The load is what the large model alone would
+take of the executor's time. For each load: every single size, the planner with all sizes, and
+cascades of three small models with five shares each, all with the same pictures. What counts is the
+accuracy-weighted goodput: the expected accuracies of all answers on time, each second.
+
+Times, accuracies and curves are measured: `edgebox profile street` on two cores, the family's mAP,
+and `edgebox models cascade` on 300 pictures of 20 synthetic streets that no model was trained on.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+import click
+
+from edgebox.simulation.answer_accuracy import accuracy_figures
+from edgebox.simulation.run import run_scenario
+from edgebox.simulation.scenario import parse_scenario
+
+SIZES: Mapping[int, tuple[float, float]] = {
+    128: (0.1767, 3.5), 160: (0.2569, 4.07), 192: (0.3261, 5.87), 224: (0.3831, 6.52),
+    256: (0.4343, 8.79), 288: (0.4755, 11.55), 320: (0.5239, 12.58), 352: (0.5424, 15.86),
+    384: (0.5734, 17.13), 416: (0.5975, 20.73), 448: (0.6141, 22.37), 480: (0.6349, 27.04),
+    512: (0.6416, 28.2), 544: (0.6553, 33.23), 576: (0.6645, 38.9), 608: (0.6786, 40.7),
+}  # fmt: skip
+"""Accuracy (mAP) and median milliseconds of a picture, by input side."""
+LARGE = 608
+SMALL = (256, 320, 384)
+SHARES = (0.05, 0.1, 0.2, 0.3, 0.5)
+LOADS = (0.7, 1.0, 1.4)
+CAMERAS = 8
+CURVES: Mapping[int, Sequence[tuple[float, float, float]]] = {
+    256: (
+        (0.5285, 0.0, 0.2569), (0.3795, 0.1, 0.2147), (0.3308, 0.2, 0.1815),
+        (0.3012, 0.3, 0.1508), (0.2774, 0.4, 0.1177), (0.255, 0.5, 0.0909),
+        (0.2414, 0.6, 0.0653), (0.2157, 0.7, 0.0407), (0.1758, 0.8, 0.0193),
+        (0.1178, 0.9, 0.0059), (0.0, 1.0, 0.0),
+    ),
+    320: (
+        (0.4053, 0.0, 0.1825), (0.2955, 0.1, 0.1502), (0.249, 0.2, 0.1224),
+        (0.2235, 0.3, 0.0995), (0.1967, 0.4, 0.0796), (0.1755, 0.5, 0.061),
+        (0.1609, 0.6, 0.0425), (0.1408, 0.7, 0.0252), (0.1193, 0.8, 0.0112),
+        (0.0746, 0.9, 0.0029), (0.0, 1.0, 0.0),
+    ),
+    384: (
+        (0.2977, 0.0, 0.1285), (0.1943, 0.1, 0.1072), (0.1771, 0.2, 0.089),
+        (0.1557, 0.3, 0.0735), (0.1431, 0.4, 0.0583), (0.1262, 0.5, 0.0435),
+        (0.1149, 0.6, 0.029), (0.0997, 0.7, 0.0171), (0.0843, 0.8, 0.0079),
+        (0.0513, 0.9, 0.0026), (0.0, 1.0, 0.0),
+    ),
+}  # fmt: skip
+"""By small model: threshold, share sent on, and loss."""
+SPREAD = (0.94, 0.96, 0.98, 1.0, 1.02, 1.05, 1.10, 1.15, 1.2)
+"""Execution times by quantile, in units of the median."""
+
+
+def scenario_text(
+    load: float, seed: int, sizes: Sequence[int], small: int | None, share: float, *, plans: bool
+) -> str:
+    """Return a scenario file.
+
+    Args:
+        load: of the executor by the large model alone.
+        seed: of all chance.
+        sizes: that the box has.
+        small: the small model of a cascade; None: there is no cascade.
+        share: of the pictures that it sends on.
+        plans: whether the planner chooses among the sizes; else frames run on the largest.
+    """
+    rate_hz = load * 1e3 / SIZES[LARGE][1] / CAMERAS
+    lines = [f"duration_s = 60\nwarmup_s = 10\nseed = {seed}\n"]
+    lines.append(f'[policy]\nplanning = "{"adaptive" if plans else "none"}"\n')
+    lines.append(f'[[executors]]\nname = "cpu/0"\nspread = {list(SPREAD)}\n')
+    lines += [
+        f'[[variants]]\nname = "street-{px}"\nfamily = "street"\nwidth_px = {px}\n'
+        f"accuracy = {SIZES[px][0]}\nbatch_ms = {{ 1 = {SIZES[px][1]} }}\n"
+        for px in sizes
+    ]
+    pipeline = ""
+    if small is not None:
+        pipeline = 'pipeline = "cascade"\n'
+        lines.append(
+            '[[pipelines]]\nname = "cascade"\n[[pipelines.stages]]\nname = "small"\n'
+            f'family = "street"\nvariant = "street-{small}"\n[[pipelines.stages]]\n'
+            f'name = "large"\nfamily = "street"\nafter = ["small"]\nvariant = "street-{LARGE}"\n'
+            f'small = "street-{small}"\nshare = {share}\ncurve = {list(map(list, CURVES[small]))}\n'
+        )
+    lines.append(
+        f'[[cameras]]\nname = "gate"\ncount = {CAMERAS}\n{pipeline}slo_ms = 300\n'
+        f"rate_hz = {rate_hz}\nmbps = 1000\n"
+    )
+    return "\n".join(lines)
+
+
+def arms() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield every way to serve the cameras, with its name."""
+    for px in SIZES:
+        yield f"size {px}", {"sizes": (px,), "small": None, "share": 0.0, "plans": False}
+    yield "planner", {"sizes": tuple(SIZES), "small": None, "share": 0.0, "plans": True}
+    for small in SMALL:
+        for share in SHARES:
+            of = {"sizes": (small, LARGE), "small": small, "share": share, "plans": False}
+            yield f"cascade {small} {share}", of
+
+
+def goodput(load: float, seeds: int, of: dict[str, Any]) -> dict[str, float]:
+    """Return the mean figures over some seeds."""
+    found = []
+    for seed in range(1, seeds + 1):
+        scenario = parse_scenario(scenario_text(load, seed, **of), "cascade.toml", str)
+        found.append(accuracy_figures(run_scenario(scenario), scenario))
+    return {
+        "accuracy_per_s": fmean(each["accuracy_per_s"] for each in found),
+        "answers_per_s": fmean(each["answers_per_s"] for each in found),
+        "missed": fmean(each["cascade"]["missed"] for each in found),
+    }
+
+
+def best(found: Mapping[str, Mapping[str, float]], prefix: str) -> tuple[str, float]:
+    """Return the best of the arms whose names begin so, and its goodput."""
+    name = max(
+        (name for name in found if name.startswith(prefix)),
+        key=lambda name: found[name]["accuracy_per_s"],
+    )
+    return name, found[name]["accuracy_per_s"]
+
+
+@click.command()
+@click.option("--seeds", default=3, show_default=True)
+@click.option("--json", "as_json", is_flag=True)
+def main(*, seeds: int, as_json: bool) -> None:
+    """Print the accuracy-weighted goodput by load and way to serve."""
+    found = {load: {name: goodput(load, seeds, of) for name, of in arms()} for load in LOADS}
+    if as_json:
+        click.echo(json.dumps(found, indent=1))
+        return
+    for load, of in found.items():
+        large = of[f"size {LARGE}"]["accuracy_per_s"]
+        name, single = best(of, "size ")
+        click.echo(
+            f"load {load}: large alone {large:.2f}, best single size {single:.2f} ({name}), "
+            f"planner {of['planner']['accuracy_per_s']:.2f}"
+        )
+        for small in SMALL:
+            name, cascade = best(of, f"cascade {small} ")
+            two = max(large, of[f"size {small}"]["accuracy_per_s"])
+            click.echo(
+                f"  {name}: {cascade:.2f}; {cascade / large - 1:+.1%} of the large alone, "
+                f"{cascade / two - 1:+.1%} of the better of the two models, "
+                f"{cascade / single - 1:+.1%} of the best single size"
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""Reads the cascades that pipelines name, and checks that their stages are the cascades' models."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from edgebox.config.pipeline_section import PipelineParameters, StageParameters
+from edgebox.domain.cascades import Cascade
+from edgebox.domain.errors import EdgeboxError, InvalidInputError, ModelError
+from edgebox.domain.model_family import FamilyName
+from edgebox.domain.pipelines import Pipeline, PipelineName
+from edgebox.inference.cascade_file import (
+    StoredCascade,
+    as_served,
+    insist_on_models,
+    read_cascade,
+)
+from edgebox.inference.family import Family
+
+
+class CascadeError(EdgeboxError):
+    """A cascade that a pipeline cannot use; the message begins with the key of its stage."""
+
+
+def with_cascades(
+    table: PipelineParameters, families: Mapping[FamilyName, Family], models: Path
+) -> Pipeline:
+    """Return a pipeline, its cascade read from the models folder.
+
+    The first stage and that with the cascade run on the cascade's two variants.
+
+    Args:
+        table: as declared, without contradictions in itself.
+        families: that can be served.
+        models: the models folder.
+
+    Raises:
+        CascadeError: the file, its models or the stages do not fit.
+    """
+    stages = [stage.stage() for stage in table.stages]
+    first = next(at for at, stage in enumerate(table.stages) if not stage.after)
+    for number, of in enumerate(table.stages):
+        if not of.cascade:
+            continue
+        where = f"stages[{number}].cascade"
+        try:
+            stored = read_cascade(models, of.cascade)
+            insist_on_models(stored, families.values())
+        except ModelError as error:
+            raise CascadeError(f"{where}: {error}") from None
+        small, large = stored.small, stored.large
+        for at, model in ((first, small), (number, large)):
+            _insist(table.stages[at], f"stages[{at}]", stored, model.family, model.variant)
+        stages[first] = replace(stages[first], variant=small.variant)
+        served = _served(of, stored, families)
+        stages[number] = replace(of.stage(served), variant=large.variant)
+    try:
+        return Pipeline(PipelineName(table.name), tuple(stages))
+    except InvalidInputError as error:
+        raise CascadeError(f"stages: {error}") from None
+
+
+def _insist(
+    stage: StageParameters, where: str, cascade: StoredCascade, family: str, variant: str
+) -> None:
+    """Check that a stage is the model that its cascade was fitted with."""
+    fitted = f'the cascade "{cascade.name}" was fitted with'
+    if stage.family != family:
+        raise CascadeError(f'{where}.family: {fitted} "{family}", not "{stage.family}"')
+    if stage.variant and stage.variant != variant:
+        raise CascadeError(
+            f'{where}.variant: {fitted} "{variant}", not "{stage.variant}"; leave the key out'
+        )
+
+
+def _served(
+    stage: StageParameters, cascade: StoredCascade, families: Mapping[FamilyName, Family]
+) -> Cascade:
+    large = families[FamilyName(cascade.large.family)].variant(cascade.large.variant)
+    return as_served(cascade, large, share=stage.share or None, threshold=stage.threshold or None)

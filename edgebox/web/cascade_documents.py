@@ -1,0 +1,69 @@
+"""What the cascade of a camera's pipeline does, for the page and programs."""
+
+from typing import Any
+
+from edgebox.domain.cascades import CascadeOutcome, picture_ns, saving
+from edgebox.domain.requests import Camera
+from edgebox.runtime.box import Box
+from edgebox.runtime.frame_metrics import CameraMetrics
+from edgebox.web.schemas import COUNT, NUMBER, SHARE, TEXT, Schema, described, nullable, record
+
+
+def cascade_document(box: Box, camera: Camera, metrics: CameraMetrics) -> dict[str, Any] | None:
+    """Return what a camera's cascade has done since the box started; None: it has none."""
+    cascade = camera.cascade
+    if cascade is None:
+        return None
+    kept, sent_on, missed = (metrics.cascade[outcome.value] for outcome in CascadeOutcome)
+    decided = kept + sent_on + missed
+    share = (sent_on + missed) / decided if decided else None
+    point = None if cascade.threshold is None else cascade.curve.at_threshold(cascade.threshold)
+    return {
+        "name": cascade.name,
+        "small": cascade.small,
+        "large": cascade.large,
+        "threshold": cascade.threshold,
+        "expected_share": None if point is None else round(point.share, 4),
+        "expected_agreement": None if point is None else round(1 - point.loss, 4),
+        "kept": kept,
+        "sent_on": sent_on,
+        "missed": missed,
+        "share": None if share is None else round(share, 4),
+        "saving": None if share is None else _saving(box, camera, share),
+    }
+
+
+def _saving(box: Box, camera: Camera, share: float) -> float | None:
+    cascade = camera.cascade
+    assert cascade is not None
+    profiles = [profile for of in box.profiles.values() for profile in of.values()]
+    small_ns, large_ns = (picture_ns(profiles, each) for each in (cascade.small, cascade.large))
+    if small_ns is None or large_ns is None:
+        return None
+    return round(saving(share, small_ns, large_ns), 4)
+
+
+CAMERA_CASCADE = Schema(
+    "CameraCascade",
+    record(
+        name=TEXT,
+        small=TEXT,
+        large=TEXT,
+        threshold=described(
+            nullable(SHARE), "Pictures with a greater expected loss are sent on to the large model"
+        ),
+        expected_share=described(
+            nullable(SHARE), "The share that this threshold sent on where it was fitted"
+        ),
+        expected_agreement=described(
+            nullable(SHARE), "F1 of all answers against the large model's, where it was fitted"
+        ),
+        kept=described(COUNT, "Answers of the small model that it was sure enough of"),
+        sent_on=described(COUNT, "Answers of the large model"),
+        missed=described(COUNT, "Answers of the small model, the large one being too late"),
+        share=described(nullable(SHARE), "Sent on, missed ones included"),
+        saving=described(
+            nullable(NUMBER), "The share of the large model's execution time that it saves"
+        ),
+    ),
+)

@@ -1,0 +1,31 @@
+"""Which two models can be a cascade."""
+
+from dataclasses import replace
+
+import pytest
+
+from edgebox.app.cascade_fitting import find_side, insist_on_pair
+from edgebox.domain.errors import ModelError
+from edgebox.domain.model_family import FamilyName
+from edgebox.inference.zoo import bundled_folders, load_family
+
+FAMILIES = [load_family(folder) for folder in bundled_folders()]
+
+
+def test_models_are_named_by_family_or_variant() -> None:
+    for wanted in ("street", "street-608", "street/street-608"):
+        assert find_side(FAMILIES, wanted).variant.name == "street-608"
+    with pytest.raises(ModelError, match="no model family or variant 'street/vehicles-64'"):
+        find_side(FAMILIES, "street/vehicles-64")
+
+
+def test_classes_must_match() -> None:
+    small, large = find_side(FAMILIES, "street-256"), find_side(FAMILIES, "street-608")
+    insist_on_pair(small, large)
+    labels = ("person", "bicycle", *large.family.labels[2:])
+    other = replace(large, family=replace(large.family, name=FamilyName("coco"), labels=labels))
+    with pytest.raises(ModelError, match="class 1 is 'car' in one and 'bicycle' in the other"):
+        insist_on_pair(small, other)
+    fewer = replace(other, family=replace(other.family, labels=small.family.labels[:3]))
+    with pytest.raises(ModelError, match="one has 5, the other 3"):
+        insist_on_pair(small, fewer)

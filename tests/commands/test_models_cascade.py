@@ -1,0 +1,33 @@
+"""`edgebox models cascade` as its users meet it."""
+
+from pathlib import Path
+
+from edgebox.inference.cascade_file import read_cascade
+from tests.end_to_end.program import edgebox
+
+
+async def test_a_cascade_is_fitted_and_stored(tmp_path: Path) -> None:
+    wanted = ("models", "cascade", "street-128", "street/street-320", "--frames", "scene:7")
+    ended = await edgebox(tmp_path, *wanted, "--limit", "40", "--json")
+    document = ended.json()
+    assert (document["name"], document["pictures"]) == ("street-128-street-320", 40)
+    stored = read_cascade(tmp_path / "edgebox" / "models", document["name"])
+    assert (stored.small.variant, stored.large.variant) == ("street-128", "street-320")
+    assert document["file"] == str(tmp_path / "edgebox" / "models" / f"{stored.name}.cascade.json")
+    agreement = [row["agreement"] for row in document["shares"]]
+    assert agreement == sorted(agreement)
+    assert agreement[0] < agreement[-1] == 1
+    thresholds = [row["threshold"] for row in document["shares"]]
+    assert thresholds == sorted(thresholds, reverse=True)
+
+
+async def test_models_that_do_not_fit_are_one_error(tmp_path: Path) -> None:
+    async def said(*arguments: str) -> str:
+        ended = await edgebox(tmp_path, "models", "cascade", *arguments, "--frames", "scene:7")
+        assert ended.code == 1
+        return " ".join(ended.err.split())
+
+    assert "both models are street-608" in await said("street", "street-608")
+    assert "there is no model family or variant 'streets'" in await said("streets", "street")
+    assert "the task of vehicles is classify" in await said("street-128", "vehicles")
+    assert "--name: must be" in await said("street-128", "street", "--name", "a/b")

@@ -1,0 +1,97 @@
+"""Cascades in the configuration: what cannot be used is one error with its key."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from edgebox.app.configured_pipelines import make_pipelines
+from edgebox.domain.errors import ConfigError
+from edgebox.domain.pipelines import PipelineName
+from edgebox.inference.cascade_file import StoredCascade, write_cascade
+from edgebox.inference.zoo import bundled_folders, load_zoo
+from tests.config.test_pipeline_section import errors, loaded
+from tests.end_to_end.test_cascades import FILE, LARGE, SMALL, cascade
+
+FAMILIES = load_zoo(bundled_folders()).families
+
+
+@pytest.fixture
+def stored() -> StoredCascade:
+    return cascade(0.0)
+
+
+def said(tmp_path: Path, text: str) -> str:
+    config = loaded(tmp_path, text.format(models=tmp_path / "models"))
+    with pytest.raises(ConfigError) as caught:
+        make_pipelines(config, FAMILIES)
+    first, message = str(caught.value).splitlines()
+    assert first == f"{tmp_path / 'edgebox.toml'}:"
+    return message.strip()
+
+
+def test_a_cascade_gives_its_stages_their_variants(tmp_path: Path, stored: StoredCascade) -> None:
+    write_cascade(tmp_path / "models", stored)
+    text = FILE.format(models=tmp_path / "models").replace("threshold = 0.5", "share = 0.25")
+    made = make_pipelines(loaded(tmp_path, text), FAMILIES)[PipelineName("gate")]
+    assert made.first.variant == SMALL
+    stage = made.cascade_stage
+    assert stage is not None
+    assert stage.variant == LARGE
+    assert stage.cascade is not None
+    large = FAMILIES[0].variant(LARGE)
+    assert stage.cascade.large_px == (large.width_px, large.height_px)
+    assert stage.cascade.threshold == stored.curve.at_share(0.25).threshold
+
+
+def test_files_and_models_that_do_not_fit(tmp_path: Path, stored: StoredCascade) -> None:
+    models = tmp_path / "models"
+    key = "pipelines[0].stages[1].cascade: "
+    assert said(tmp_path, FILE).startswith(f"{key}{models / 'test.cascade.json'}: there is no")
+    changed = replace(stored, small=replace(stored.small, fingerprint="another"))
+    write_cascade(models, changed)
+    assert said(tmp_path, FILE).startswith(f"{key}cascade 'test' was fitted with another street-")
+    write_cascade(models, stored)
+    wanted = 'pipelines[0].stages[1].variant: the cascade "test" was fitted with "street-416"'
+    text = FILE.replace('cascade = "test"', 'cascade = "test"\nvariant = "street-320"')
+    assert said(tmp_path, text).startswith(wanted)
+    text = FILE.replace('name = "small"\nfamily = "street"', 'name = "small"\nfamily = "vehicles"')
+    assert 'stages[0].family: the cascade "test" was fitted with "street"' in said(tmp_path, text)
+
+
+def test_stages_at_places_where_they_cannot_be(tmp_path: Path, stored: StoredCascade) -> None:
+    write_cascade(tmp_path / "models", stored)
+    text = FILE.replace('["small", "large"]', '["small"]')
+    wanted = "'vehicle' of pipeline 'gate' must come after both 'small' and 'large'"
+    assert wanted in said(tmp_path, text)
+    another = '\n[[pipelines.stages]]\nname = "more"\nfamily = "street"\nafter = ["small"]\n'
+    text = f'{FILE}{another}cascade = "test"\nshare = 0.5\n'
+    assert "several stages with a cascade (large, more)" in said(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "wanted"),
+    [
+        ("threshold = 0.5", "threshold = 1.5", "stages[1].threshold: must be a number from 0 to 1"),
+        ("threshold = 0.5", "share = -0.1", "stages[1].share: must be a number from 0 to 1"),
+        ("threshold = 0.5", "", "stages[1].cascade: needs either share or threshold"),
+        ("threshold = 0.5", "threshold = 0.5\nshare = 0.5", "needs either share or threshold"),
+        ('cascade = "test"', "", "stages[1].threshold: is of a cascade"),
+        ("threshold = 0.5", 'threshold = 0.5\nlabels = ["car"]', "given whole pictures"),
+        ('name = "small"', 'name = "small"\ncascade = "test"\nshare = 0.5', "the first stage is"),
+        ('after = ["small"]\ncasc', 'after = ["large"]\ncasc', "form a cycle"),
+    ],
+)
+def test_keys_that_contradict(tmp_path: Path, old: str, new: str, wanted: str) -> None:
+    text = FILE.format(models=tmp_path / "models")
+    assert old in text
+    assert any(wanted in each for each in errors(tmp_path, text.replace(old, new)))
+
+
+def test_a_cascade_after_a_later_stage_is_refused(tmp_path: Path, stored: StoredCascade) -> None:
+    write_cascade(tmp_path / "models", stored)
+    text = FILE.replace('after = ["small"]\ncasc', 'after = ["vehicle"]\ncasc')
+    text = text.replace('["small", "large"]', '["small"]')
+    assert "'large' of pipeline 'gate' has a cascade, so it must come after 'small'" in said(
+        tmp_path, text
+    )

@@ -1,0 +1,76 @@
+"""The curve of a cascade: share, threshold and loss."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgebox.domain.cascades import CascadeCurve, CascadePoint
+from edgebox.domain.errors import InvalidInputError
+
+
+@st.composite
+def curves(draw: st.DrawFn) -> CascadeCurve:
+    """Curves with 2 to 8 points; neighbours may have equal thresholds and losses."""
+    inner = draw(st.lists(st.floats(0.01, 0.99), max_size=6, unique=True))
+    shares = [0.0, *sorted(inner), 1.0]
+    falls = st.lists(st.floats(0, 1), min_size=len(shares) - 1, max_size=len(shares) - 1)
+    thresholds = [*sorted(draw(falls), reverse=True), 0.0]
+    losses = [*sorted(draw(falls), reverse=True), 0.0]
+    rows = zip(thresholds, shares, losses, strict=True)
+    return CascadeCurve(tuple(CascadePoint(*row) for row in rows))
+
+
+@given(curves(), st.floats(0, 1))
+def test_a_share_lies_on_the_line_between_its_neighbours(curve: CascadeCurve, share: float) -> None:
+    found = curve.at_share(share)
+    assert found.share == pytest.approx(share)
+    left, right = next(
+        pair for pair in itertools.pairwise(curve.points) if pair[0].share <= share <= pair[1].share
+    )
+    assert right.threshold - 1e-12 <= found.threshold <= left.threshold + 1e-12
+    assert right.loss - 1e-12 <= found.loss <= left.loss + 1e-12
+
+
+@given(curves(), st.floats(0, 1), st.floats(0, 1))
+def test_a_lower_threshold_sends_on_more_and_loses_less(
+    curve: CascadeCurve, one: float, other: float
+) -> None:
+    low, high = curve.at_threshold(min(one, other)), curve.at_threshold(max(one, other))
+    assert low.share >= high.share - 1e-9
+    assert low.loss <= high.loss + 1e-9
+
+
+@given(curves(), st.floats(0, 1))
+def test_threshold_and_share_are_inverse(curve: CascadeCurve, threshold: float) -> None:
+    found = curve.at_threshold(threshold)
+    if curve.points[-1].threshold <= threshold <= curve.points[0].threshold:
+        assert curve.at_share(found.share).threshold == pytest.approx(threshold, abs=1e-6)
+
+
+@given(curves(), st.floats(0, 1), st.floats(0, 1))
+def test_accuracy_lies_between_those_of_the_models(
+    curve: CascadeCurve, share: float, small: float
+) -> None:
+    large = small + (1 - small) / 2
+    found = curve.accuracy_at(share, small, large)
+    assert small - 1e-9 <= found <= large + 1e-9
+    assert curve.accuracy_at(1.0, small, large) == pytest.approx(large)
+    if curve.loss_max > 1e-9:
+        assert curve.accuracy_at(0.0, small, large) == pytest.approx(small)
+
+
+@pytest.mark.parametrize(
+    ("points", "said"),
+    [
+        ([(0.5, 0, 0.5)], "from share 0 to share 1"),
+        ([(0.5, 0.1, 0.5), (0, 1, 0)], "from share 0 to share 1"),
+        ([(0.5, 0, 0.5), (0.6, 0.5, 0.2), (0, 1, 0)], "thresholds and losses fall"),
+        ([(0.5, 0, 0.1), (0.4, 0.5, 0.2), (0, 1, 0)], "thresholds and losses fall"),
+        ([(0.5, 0, 0.5), (0, 1, 0.1)], "loss 0 at share 1"),
+    ],
+)
+def test_what_is_no_curve_is_refused(points: list[tuple[float, float, float]], said: str) -> None:
+    with pytest.raises(InvalidInputError, match=said):
+        CascadeCurve(tuple(CascadePoint(*point) for point in points))

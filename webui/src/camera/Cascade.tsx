@@ -1,0 +1,36 @@
+// What a camera's cascade does: the share of pictures that its large model sees, the threshold, what it saves.
+
+import styles from './PipelineStages.module.css'
+
+import { count, percent } from '../ui/format'
+import type { Camera } from '../api/types'
+
+export type CameraCascade = NonNullable<Camera['cascade']>
+
+export function Cascade(cascade: CameraCascade) {
+  const { name, small, large, threshold, share, expected_share, expected_agreement, saving, kept, sent_on, missed } = cascade
+  return (
+    <section class={styles.pipeline} data-testid="cascade">
+      <p><span class="muted">Cascade</span> {name} <span class="muted">({small}, then {large} where it is unsure)</span></p>
+      <table aria-label="Cascade, since the box started">
+        <tbody>
+          <tr title={`${count(sent_on + missed)} of ${count(kept + sent_on + missed)} pictures; ${percent(expected_share)} where it was fitted`}>
+            <th scope="row">sent on</th><td>{percent(share)}</td>
+          </tr>
+          <tr title="Pictures whose expected loss (1 - F1 against the large model) is greater are sent on">
+            <th scope="row">threshold</th><td>{threshold === null ? 'by the plan' : threshold.toFixed(3)}</td>
+          </tr>
+          <tr title="F1 of all answers against the large model's, where it was fitted">
+            <th scope="row">expected agreement</th><td>{percent(expected_agreement)}</td>
+          </tr>
+          <tr title="Of the execution time of the large model alone">
+            <th scope="row">saves</th><td>{saving === null || saving > 0 ? percent(saving) : 'nothing'}</td>
+          </tr>
+          <tr title="The small model's answers stand, because the large one could not have answered in time">
+            <th scope="row">too late for the large model</th><td>{count(missed)}</td>
+          </tr>
+        </tbody>
+      </table>
+    </section>
+  )
+}

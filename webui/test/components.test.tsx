@@ -8,6 +8,8 @@ import { afterEach, expect, test, vi } from 'vitest'
 import type { Camera as CameraDocument } from '../src/api/api-types'
 import { Cascade } from '../src/camera/Cascade'
 import { PipelineStages } from '../src/camera/PipelineStages'
+import { membersOf } from '../src/scheduler/BatchDetails'
+import type { BatchRequest } from '../src/scheduler/timeline'
 import { Settings } from '../src/camera/Settings'
 import { ConnectionBar } from '../src/ui/ConnectionStatus'
 import { ErrorBoundary } from '../src/ui/ErrorBoundary'
@@ -156,4 +158,11 @@ test('a cascade shows what it sends on, by which threshold, and what that saves'
   rerender(<Cascade {...cascade} threshold={null} saving={-0.1} />)
   expect(rows()[1]).toBe('thresholdby the plan')
   expect(rows()[3]).toBe('savesnothing')
+})
+
+test('a batch says how many frames and crops it has', () => {
+  const members = (...stages: Array<string | null>) => membersOf({ size: stages.length, requests: stages.map((stage) => ({ stage })) as BatchRequest[] })
+  expect(members(null)).toBe('1 frame')
+  expect(members('vehicle', 'vehicle')).toBe('2 crops')
+  expect(members(null, 'vehicle', null)).toBe('2 frames and 1 crop')
 })

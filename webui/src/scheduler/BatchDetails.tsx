@@ -29,11 +29,11 @@ function Hint({ paused }: { paused: boolean }) {
     <div class={styles.hint}>
       <p>
         {paused
-          ? 'Choose a batch to see its frames. Drag the timeline, or use its arrow keys, to move within the last 60 s; + and − zoom.'
-          : 'Point at a batch to see its frames. A click on the timeline, or Space while it has the focus, pauses it.'}
+          ? 'Choose a batch to see its requests. Drag the timeline, or use its arrow keys, to move within the last 60 s; + and − zoom.'
+          : 'Point at a batch to see its requests. A click on the timeline, or Space while it has the focus, pauses it.'}
       </p>
       <ul class={styles.keys}>
-        <li><span class={styles.batchKey}>2</span> a batch of two frames, in its variant's colour</li>
+        <li><span class={styles.batchKey}>2</span> a batch of two requests, in its variant's colour</li>
         <li><span class={`${styles.batchKey} ${styles.lateKey}`}>2</span> some were late, or got no answer</li>
         <li><span class={`${styles.batchKey} ${styles.sampleKey}`}>s</span> a finished frame run again, to learn its time</li>
         <li><span class={styles.dropKey}>✕</span> a frame dropped while it waited</li>
@@ -56,7 +56,7 @@ function OneBatch({ batch, offset_ms }: { batch: Batch; offset_ms: number }) {
         </span>
       </h3>
       <p class={styles.facts}>
-        <span>{batch.kind === 'sample' ? 'one frame again, to learn its time' : plural(batch.size, 'frame') + padded}</span>
+        <span>{batch.kind === 'sample' ? 'one frame again, to learn its time' : membersOf(batch) + padded}</span>
         <span>
           {end_ms === null ? 'running' : <>ran <strong>{milliseconds(end_ms - startOf(batch))}</strong></>}, expected{' '}
           {milliseconds(batch.expected_ms)}
@@ -85,6 +85,13 @@ function OneBatch({ batch, offset_ms }: { batch: Batch; offset_ms: number }) {
       </table>
     </div>
   )
+}
+
+/** "2 frames and 1 crop". */
+export function membersOf({ size, requests }: Pick<Batch, 'size' | 'requests'>): string {
+  const crops = requests.filter(({ stage }) => stage !== null).length
+  const kinds = [[size - crops, 'frame'], [crops, 'crop']] as const
+  return kinds.flatMap(([amount, kind]) => (amount > 0 ? [plural(amount, kind)] : [])).join(' and ')
 }
 
 function RequestRow({ request, batch }: { request: BatchRequest; batch: Batch }) {

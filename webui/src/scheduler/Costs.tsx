@@ -30,7 +30,7 @@ export function Costs({ box, decision }: { box: Box; decision: DecisionTimes | n
             </div>
             <strong>{percent(executor.utilisation, 0)}</strong>
             <span class="muted">
-              {isKnown(executor.batch_size_mean) ? `${executor.batch_size_mean.toFixed(1)} frames a batch` : 'no batches'}
+              {isKnown(executor.batch_size_mean) ? `${executor.batch_size_mean.toFixed(1)} requests a batch` : 'no batches'}
             </span>
           </li>
         ))}

@@ -2,5 +2,6 @@ import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
   // Tests read the style sheets' modules as they are, with the names of their classes as written.
-  test: { css: { include: /\.module\.css/, modules: { classNameStrategy: 'non-scoped' } } },
+  // However busy the machine is, a test that is right passes.
+  test: { testTimeout: 120_000, hookTimeout: 120_000, css: { include: /\.module\.css/, modules: { classNameStrategy: 'non-scoped' } } },
 })

@@ -24,7 +24,7 @@ from edgebox.scheduling.events import (
     Open,
     OpenFailed,
 )
-from edgebox.scheduling.supervision import FAILURES_MAX
+from edgebox.scheduling.supervision import FAILURES_MAX, HANGS_MAX
 
 _log = logging.getLogger(__name__)
 
@@ -140,7 +140,10 @@ class Supervisor:
             return f"weights did not load within {waited_s:.0f} s"
         if order.variant is None:
             return "an operation other than a batch did not return"
-        return f"a batch of {order.variant} did not end within {waited_s:.1f} s"
+        text = f"a batch of {order.variant} did not end within {waited_s:.1f} s"
+        if order.set_aside:
+            text += f", {HANGS_MAX} times in a row; it is not run there again before a restart"
+        return text
 
     def _begin_to_open(self, executor: ExecutorId) -> None:
         """Open an executor again in a daemon thread."""

@@ -441,6 +441,8 @@ class Abandon:
     """How long its work had been running."""
     wedged: bool = False
     """Whether it stays closed unless its current work comes back."""
+    set_aside: bool = False
+    """Whether the variant is not run there any more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,7 +117,7 @@ class Scheduler:
         self._now_ns = now_ns
         self._out = out = list[Action]()
         self._times.relax(self._without_batch(), now_ns)
-        for event in facts:
+        for event in map(self._supervision.admitted, facts):
             _HANDLERS[type(event)](self, event)
             self._supervision.observe(event, now_ns)
         self._supervise()

@@ -8,6 +8,9 @@ Pure. The rules:
   its limit hangs, and the executor is lost.
 - A limit that was exceeded doubles, until the variant comes back within it. If the limit was wrong,
   a few losses correct it (as TCP backs off its retransmission timer, RFC 6298, section 5.5).
+- A variant that hangs `HANGS_MAX` times in a row, while others run well in between, is set aside:
+  the executor comes back without it, until it is stopped and started on purpose. Otherwise one bad
+  model would take all others out again and again.
 - An executor is also lost after `FAILURES_MAX` failed batches in a row, unless it has recently run
   another variant successfully: then a model or its input is the cause, and not the executor.
 - A lost executor is opened again: at once, then after 1 s, 2 s, 4 s, up to `BACK_OFF_MAX_NS`. A
@@ -28,7 +31,7 @@ All operations cost O(executors) at most.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from edgebox.domain.model_family import ExecutorId, VariantName
@@ -67,6 +70,9 @@ deadlines of its frames have passed. Larger factors only find hangs later."""
 
 LIMIT_DOUBLINGS_MAX = 6
 """Maximum number of doublings: a factor of 64."""
+
+HANGS_MAX = 2
+"""The second time it had twice as long: 20 times its high expectation."""
 
 LOAD_LIMIT_NS = 60_000_000_000
 """For loading weights: reading a file of gigabytes from a slow disk takes tens of seconds."""
@@ -156,6 +162,9 @@ class Supervised:
     last_success: tuple[VariantName, int] | None = None
     """The variant of the last successful batch, and when."""
     doublings: dict[VariantName, int] = field(default_factory=dict)
+    """How often each variant hung since it last came back."""
+    set_aside: frozenset[VariantName] = frozenset()
+    """The variants that are not run here any more, because they hang."""
 
     def enter(self, state: ExecutorState, now_ns: int) -> None:
         """Change the state."""
@@ -240,6 +249,15 @@ class Supervision:
         return [self._sampling.running.app]
 
     # -- Events and orders
+
+    def admitted(self, event: Event) -> Event:
+        """Return an event without the profiles of variants that are set aside on its executor."""
+        of = self.executors.get(event.executor) if isinstance(event, ExecutorStarted) else None
+        if of is None or not of.set_aside:
+            return event
+        assert isinstance(event, ExecutorStarted)
+        profiles = tuple(each for each in event.profiles if each.variant not in of.set_aside)
+        return replace(event, profiles=profiles)
 
     def observe(self, event: Event, now_ns: int) -> None:
         """Process an event."""
@@ -366,7 +384,7 @@ class Supervision:
 def _lose(executor: ExecutorId, of: Supervised, cause: LossCause, now_ns: int) -> Abandon:
     """Take an executor out of service, and choose its next state."""
     limit = of.limit
-    variant, waited_ns = None, 0
+    variant, waited_ns, set_aside = None, 0, False
     if cause is LossCause.FAILING:
         variant = of.failed[-1]
     elif cause is LossCause.LOADING:
@@ -377,6 +395,10 @@ def _lose(executor: ExecutorId, of: Supervised, cause: LossCause, now_ns: int) -
         if variant is not None:
             doublings = of.doublings.get(variant, 0) + 1
             of.doublings[variant] = min(doublings, LIMIT_DOUBLINGS_MAX)
+            # Its own success would have cleared the count: it was another variant's.
+            others_run = of.last_success is not None and of.last_success[1] >= of.since_ns
+            set_aside = doublings >= HANGS_MAX and others_run
+            of.set_aside |= {variant} if set_aside else frozenset()
     if limit is not None and limit.batch is not None:
         of.abandoned[limit.batch] = None
     of.loads_abandoned += of.load is not None
@@ -389,7 +411,8 @@ def _lose(executor: ExecutorId, of: Supervised, cause: LossCause, now_ns: int) -
         of.enter(ExecutorState.WEDGED, now_ns)
     else:
         _wait(of, now_ns)
-    return Abandon(executor, cause, variant, waited_ns, of.state is ExecutorState.WEDGED)
+    wedged = of.state is ExecutorState.WEDGED
+    return Abandon(executor, cause, variant, waited_ns, wedged, set_aside)
 
 
 def _wait(of: Supervised, now_ns: int) -> None:

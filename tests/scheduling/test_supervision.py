@@ -17,6 +17,7 @@ from edgebox.scheduling.events import (
     Drop,
     ExecutorHung,
     ExecutorStarted,
+    ExecutorStopped,
     ExitProcess,
     Finish,
     Infer,
@@ -42,6 +43,7 @@ from edgebox.scheduling.supervision import (
     BACK_OFF_MAX_NS,
     EXCUSED_NS,
     FAILURES_MAX,
+    HANGS_MAX,
     LATE_NS,
     LIMIT_FACTOR,
     LOAD_LIMIT_NS,
@@ -230,6 +232,42 @@ def test_a_model_that_fails_is_not_held_against_an_executor_that_runs_another() 
     assert box.state() is ExecutorState.UP
     box.fail(EXCUSED_NS / MS + 3)
     assert box.state() is ExecutorState.OPENING, "that was too long ago"
+
+
+def test_a_variant_that_hangs_again_while_others_run_well_is_set_aside() -> None:
+    box, now_ms = Box(), 0.0
+    for hangs in range(HANGS_MAX):
+        infer = box.begin(now_ms, 128)
+        box(BatchCompleted(CPU, infer.batch, 2 * MS), now_ms + 2)
+        now_ms, actions, _ = hang(box, now_ms + 10)
+        [lost] = (action for action in actions if isinstance(action, Abandon))
+        assert lost.set_aside == (hangs + 1 == HANGS_MAX)
+        while Open(CPU) not in actions:
+            now_ms, actions = box.wake()
+        box(ExecutorStarted(CPU, PROFILES), now_ms)
+    assert told(box.ask(now_ms + 1)) == [Drop(RequestId(box.number), DropReason.FAILED)]
+    infer = box.begin(now_ms + 2, 128)
+    box(BatchCompleted(CPU, infer.batch, 2 * MS), now_ms + 4)
+    # Measured anew beside it, and still not run.
+    box(ExecutorStarted(CPU, PROFILES), now_ms + 5)
+    assert told(box.ask(now_ms + 6)) == [Drop(RequestId(box.number), DropReason.FAILED)]
+    # Only stopping and starting it on purpose forgets.
+    box(ExecutorStopped(CPU), now_ms + 7)
+    box(ExecutorStarted(CPU, PROFILES), now_ms + 8)
+    assert box.begin(now_ms + 9).variant == name(416)
+
+
+def test_hanging_on_an_executor_on_which_nothing_else_ran_sets_nothing_aside() -> None:
+    box, now_ms = Box(), 0.0
+    infer = box.begin(now_ms, 128)
+    box(BatchCompleted(CPU, infer.batch, 2 * MS), 2)
+    now_ms = 10
+    for _ in range(HANGS_MAX):
+        now_ms, actions, _ = hang(box, now_ms)
+        while Open(CPU) not in actions:
+            now_ms, actions = box.wake()
+        box(ExecutorStarted(CPU, PROFILES), now_ms)
+    assert box.begin(now_ms + 1).variant == name(416)
 
 
 def test_the_waits_before_it_is_opened_double_and_end_at_a_minute() -> None:

@@ -6,7 +6,17 @@ from edgebox.domain.cascades import CascadeOutcome, picture_ns, saving
 from edgebox.domain.requests import Camera
 from edgebox.runtime.box import Box
 from edgebox.runtime.frame_metrics import CameraMetrics
-from edgebox.web.schemas import COUNT, NUMBER, SHARE, TEXT, Schema, described, nullable, record
+from edgebox.web.schemas import (
+    BOOLEAN,
+    COUNT,
+    NUMBER,
+    SHARE,
+    TEXT,
+    Schema,
+    described,
+    nullable,
+    record,
+)
 
 
 def cascade_document(box: Box, camera: Camera, metrics: CameraMetrics) -> dict[str, Any] | None:
@@ -22,6 +32,7 @@ def cascade_document(box: Box, camera: Camera, metrics: CameraMetrics) -> dict[s
         "name": cascade.name,
         "small": cascade.small,
         "large": cascade.large,
+        "continues": cascade.continues,
         "threshold": cascade.threshold,
         "expected_share": None if point is None else round(point.share, 4),
         "expected_agreement": None if point is None else round(1 - point.loss, 4),
@@ -40,7 +51,7 @@ def _saving(box: Box, camera: Camera, share: float) -> float | None:
     small_ns, large_ns = (picture_ns(profiles, each) for each in (cascade.small, cascade.large))
     if small_ns is None or large_ns is None:
         return None
-    return round(saving(share, small_ns, large_ns), 4)
+    return round(saving(share, small_ns, large_ns, continues=cascade.continues), 4)
 
 
 CAMERA_CASCADE = Schema(
@@ -49,6 +60,9 @@ CAMERA_CASCADE = Schema(
         name=TEXT,
         small=TEXT,
         large=TEXT,
+        continues=described(
+            BOOLEAN, "Whether the large model is the second part of the small one's network"
+        ),
         threshold=described(
             nullable(SHARE), "Pictures with a greater expected loss are sent on to the large model"
         ),
@@ -63,7 +77,9 @@ CAMERA_CASCADE = Schema(
         missed=described(COUNT, "Answers of the small model, the large one being too late"),
         share=described(nullable(SHARE), "Sent on, missed ones included"),
         saving=described(
-            nullable(NUMBER), "The share of the large model's execution time that it saves"
+            nullable(NUMBER),
+            "The share saved of the execution time of the large model, or of both parts of a "
+            "network",
         ),
     ),
 )

@@ -69,6 +69,7 @@ def _cascade(cascade: Cascade | None) -> dict[str, Any] | None:
         "name": cascade.name,
         "small": cascade.small,
         "large": cascade.large,
+        "continues": cascade.continues,
         "threshold": cascade.threshold,
         "share": share,
     }
@@ -101,6 +102,9 @@ _STAGE = Schema(
                     name=TEXT,
                     small=TEXT,
                     large=TEXT,
+                    continues=described(
+                        BOOLEAN, "Whether it is given features of the first stage, not the picture"
+                    ),
                     threshold=described(nullable(SHARE), "null: the plan sets it"),
                     share=described(nullable(SHARE), "The share of the pictures sent on by it"),
                 )

@@ -149,7 +149,7 @@ test('a pipeline says what came of the objects that its later stages were given'
 
 test('a cascade shows what it sends on, by which threshold, and what that saves', () => {
   const cascade = {
-    name: 'gate', small: 'street-256', large: 'street-608', threshold: 0.3851, expected_share: 0.3, expected_agreement: 0.778,
+    name: 'gate', small: 'street-256', large: 'street-608', continues: false, threshold: 0.3851, expected_share: 0.3, expected_agreement: 0.778,
     kept: 60, sent_on: 35, missed: 5, share: 0.4, saving: 0.42,
   }
   const { rerender } = render(<Cascade {...cascade} />)
@@ -158,6 +158,9 @@ test('a cascade shows what it sends on, by which threshold, and what that saves'
   rerender(<Cascade {...cascade} threshold={null} saving={-0.1} />)
   expect(rows()[1]).toBe('thresholdby the plan')
   expect(rows()[3]).toBe('savesnothing')
+  rerender(<Cascade {...cascade} continues share={0.25} />)
+  expect(screen.getByText('Early exit')).toBeTruthy()
+  expect(screen.getByText('end at the exit').closest('tr')?.textContent).toContain('75')
 })
 
 test('a batch says how many frames and crops it has', () => {

@@ -8,12 +8,17 @@ import type { Camera } from '../api/types'
 export type CameraCascade = NonNullable<Camera['cascade']>
 
 export function Cascade(cascade: CameraCascade) {
-  const { name, small, large, threshold, share, expected_share, expected_agreement, saving, kept, sent_on, missed } = cascade
+  const { name, small, large, continues, threshold, share, expected_share, expected_agreement, saving, kept, sent_on, missed } = cascade
   return (
     <section class={styles.pipeline} data-testid="cascade">
-      <p><span class="muted">Cascade</span> {name} <span class="muted">({small}, then {large} where it is unsure)</span></p>
+      <p><span class="muted">{continues ? 'Early exit' : 'Cascade'}</span> {name} <span class="muted">({small}, then {large} where it is unsure)</span></p>
       <table aria-label="Cascade, since the box started">
         <tbody>
+          {continues && (
+            <tr title="Pictures whose answer is the exit's, so the second part of the network does not run">
+              <th scope="row">end at the exit</th><td>{share === null ? percent(null) : percent(1 - share)}</td>
+            </tr>
+          )}
           <tr title={`${count(sent_on + missed)} of ${count(kept + sent_on + missed)} pictures; ${percent(expected_share)} where it was fitted`}>
             <th scope="row">sent on</th><td>{percent(share)}</td>
           </tr>
@@ -23,7 +28,7 @@ export function Cascade(cascade: CameraCascade) {
           <tr title="F1 of all answers against the large model's, where it was fitted">
             <th scope="row">expected agreement</th><td>{percent(expected_agreement)}</td>
           </tr>
-          <tr title="Of the execution time of the large model alone">
+          <tr title={`Of the execution time of ${continues ? 'both parts of the network' : 'the large model alone'}`}>
             <th scope="row">saves</th><td>{saving === null || saving > 0 ? percent(saving) : 'nothing'}</td>
           </tr>
           <tr title="The small model's answers stand, because the large one could not have answered in time">

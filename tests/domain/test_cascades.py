@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebox.domain.cascades import CascadeCurve, CascadePoint
+from edgebox.domain.cascades import CascadeCurve, CascadePoint, saving
 from edgebox.domain.errors import InvalidInputError
 
 
@@ -74,3 +74,14 @@ def test_accuracy_lies_between_those_of_the_models(
 def test_what_is_no_curve_is_refused(points: list[tuple[float, float, float]], said: str) -> None:
     with pytest.raises(InvalidInputError, match=said):
         CascadeCurve(tuple(CascadePoint(*point) for point in points))
+
+
+@given(st.floats(0, 1), st.floats(1, 1e9), st.floats(1, 1e9))
+def test_an_exit_saves_the_second_part_of_those_that_end_there(
+    share: float, first_ns: float, second_ns: float
+) -> None:
+    saved = saving(share, first_ns, second_ns, continues=True)
+    assert saved + 1e-9 >= 0
+    assert saved == pytest.approx((1 - share) * second_ns / (first_ns + second_ns), abs=1e-9)
+    # Two models of their own compute everything twice.
+    assert saving(share, first_ns, second_ns) <= saved + 1e-9

@@ -171,7 +171,13 @@ class Cascade:
     """Detections that score less are not part of an answer, for the decider."""
     curve: CascadeCurve
     threshold: float | None = None
-    """Pictures whose expected loss is greater are sent on; None: the plan sets it."""
+    """Pictures whose expected loss is greater are sent on; None: as the plan's share says."""
+
+    def threshold_with(self, planned_share: float) -> float:
+        """Return the threshold in force: its own, or else that of a share that is planned."""
+        if self.threshold is not None:
+            return self.threshold
+        return self.curve.at_share(planned_share).threshold
 
 
 def picture_ns(profiles: Iterable[LatencyProfile], variant: VariantName) -> float | None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from edgebox.domain.model_family import FamilyName, VariantName
 from edgebox.domain.pipelines import PipelineStage
-from edgebox.domain.requests import FrameId, Request, RequestId
+from edgebox.domain.requests import CameraId, FrameId, Request, RequestId
 from edgebox.runtime.cascade_decisions import decide
 from edgebox.runtime.frames import PendingFrame, note_refusal
 from edgebox.vision.cropping import crop_of, taken
@@ -23,15 +23,22 @@ Labels = Mapping[FamilyName, Sequence[str]]
 class CropCutter:
     """Makes the requests of later stages."""
 
-    def __init__(self, labels: Labels, next_id: Callable[[], RequestId]) -> None:
+    def __init__(
+        self,
+        labels: Labels,
+        next_id: Callable[[], RequestId],
+        cascade_share: Callable[[CameraId], float],
+    ) -> None:
         """Cut nothing yet.
 
         Args:
             labels: of the families that stages run on.
             next_id: returns a number that no other request has.
+            cascade_share: returns the planned share of a camera's pictures that are sent on.
         """
         self._labels = labels
         self._next_id = next_id
+        self._cascade_share = cascade_share
 
     def cut(
         self, frame: PendingFrame, found: Detections, variant: VariantName, now_ns: int
@@ -47,7 +54,8 @@ class CropCutter:
             now_ns: when.
         """
         root = frame.root
-        if root.picture is not None and frame is root and decide(frame, found, variant):
+        share = self._cascade_share(frame.request.camera)
+        if root.picture is not None and frame is root and decide(frame, found, variant, share):
             assert root.pipeline is not None
             stage = root.pipeline.cascade_stage
             assert stage is not None

@@ -114,7 +114,7 @@ class Driver:
         self._frames: dict[RequestId, PendingFrame] = {}
         self._inbox, self._draining = deque[Event | None](), False
         self._request_ids = itertools.count(1)
-        self._crops = CropCutter(labels or {}, self.next_request_id)
+        self._crops = CropCutter(labels or {}, self.next_request_id, scheduler.cascade_share)
         self._to_cut: list[tuple[PendingFrame, Variant]] = []
         self._idle = asyncio.Event()
         self._idle.set()

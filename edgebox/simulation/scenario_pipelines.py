@@ -99,13 +99,13 @@ def _cascade(
         curve = CascadeCurve(tuple(points))
     except InvalidInputError as error:
         raise entry.wrong("curve", str(error)) from None
-    if ("share" in entry) == ("threshold" in entry):
-        raise entry.wrong("share", "a cascade needs either share or threshold")
-    threshold = (
-        curve.at_share(entry.number("share", 0, 1)).threshold
-        if "share" in entry
-        else entry.number("threshold", 0, 1)
-    )
+    if "share" in entry and "threshold" in entry:
+        raise entry.wrong("share", "excludes threshold; without both, the plan chooses the share")
+    threshold = None
+    if "share" in entry:
+        threshold = curve.at_share(entry.number("share", 0, 1)).threshold
+    elif "threshold" in entry:
+        threshold = entry.number("threshold", 0, 1)
     large = known[variant]
     return Cascade(
         CascadeName(entry.nonempty("name")),

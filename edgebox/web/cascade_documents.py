@@ -6,7 +6,17 @@ from edgebox.domain.cascades import CascadeOutcome, picture_ns, saving
 from edgebox.domain.requests import Camera
 from edgebox.runtime.box import Box
 from edgebox.runtime.frame_metrics import CameraMetrics
-from edgebox.web.schemas import COUNT, NUMBER, SHARE, TEXT, Schema, described, nullable, record
+from edgebox.web.schemas import (
+    BOOLEAN,
+    COUNT,
+    NUMBER,
+    SHARE,
+    TEXT,
+    Schema,
+    described,
+    nullable,
+    record,
+)
 
 
 def cascade_document(box: Box, camera: Camera, metrics: CameraMetrics) -> dict[str, Any] | None:
@@ -17,14 +27,16 @@ def cascade_document(box: Box, camera: Camera, metrics: CameraMetrics) -> dict[s
     kept, sent_on, missed = (metrics.cascade[outcome.value] for outcome in CascadeOutcome)
     decided = kept + sent_on + missed
     share = (sent_on + missed) / decided if decided else None
-    point = None if cascade.threshold is None else cascade.curve.at_threshold(cascade.threshold)
+    threshold = cascade.threshold_with(box.driver.scheduler.cascade_share(camera.id))
+    point = cascade.curve.at_threshold(threshold)
     return {
         "name": cascade.name,
         "small": cascade.small,
         "large": cascade.large,
-        "threshold": cascade.threshold,
-        "expected_share": None if point is None else round(point.share, 4),
-        "expected_agreement": None if point is None else round(1 - point.loss, 4),
+        "threshold": threshold,
+        "planned": cascade.threshold is None,
+        "expected_share": round(point.share, 4),
+        "expected_agreement": round(1 - point.loss, 4),
         "kept": kept,
         "sent_on": sent_on,
         "missed": missed,
@@ -50,13 +62,14 @@ CAMERA_CASCADE = Schema(
         small=TEXT,
         large=TEXT,
         threshold=described(
-            nullable(SHARE), "Pictures with a greater expected loss are sent on to the large model"
+            SHARE, "Pictures with a greater expected loss are sent on to the large model"
         ),
+        planned=described(BOOLEAN, "Whether the plan sets the threshold, by the time there is"),
         expected_share=described(
-            nullable(SHARE), "The share that this threshold sent on where it was fitted"
+            SHARE, "The share that this threshold sent on where it was fitted"
         ),
         expected_agreement=described(
-            nullable(SHARE), "F1 of all answers against the large model's, where it was fitted"
+            SHARE, "F1 of all answers against the large model's, where it was fitted"
         ),
         kept=described(COUNT, "Answers of the small model that it was sure enough of"),
         sent_on=described(COUNT, "Answers of the large model"),

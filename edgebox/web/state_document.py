@@ -237,7 +237,7 @@ _Key = tuple[str, VariantName, ExecutorId]
 
 def _remembered(box: Box) -> Iterator[_Key]:
     """Yield the applications with known times on an executor, also from before the start."""
-    learning = box.driver.scheduler.learning
+    learning = box.driver.scheduler.times.learning
     for variant, app, _ in learning.known_distributions():
         if learning.is_known(variant, app):
             for executor, profiles in box.profiles.items():

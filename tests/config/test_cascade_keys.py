@@ -74,8 +74,7 @@ def test_stages_at_places_where_they_cannot_be(tmp_path: Path, stored: StoredCas
     [
         ("threshold = 0.5", "threshold = 1.5", "stages[1].threshold: must be a number from 0 to 1"),
         ("threshold = 0.5", "share = -0.1", "stages[1].share: must be a number from 0 to 1"),
-        ("threshold = 0.5", "", "stages[1].cascade: needs either share or threshold"),
-        ("threshold = 0.5", "threshold = 0.5\nshare = 0.5", "needs either share or threshold"),
+        ("threshold = 0.5", "threshold = 0.5\nshare = 0.5", "share and threshold exclude"),
         ('cascade = "test"', "", "stages[1].threshold: is of a cascade"),
         ("threshold = 0.5", 'threshold = 0.5\nlabels = ["car"]', "given whole pictures"),
         ('name = "small"', 'name = "small"\ncascade = "test"\nshare = 0.5', "the first stage is"),

@@ -64,11 +64,23 @@ async def test_a_large_model_that_is_too_late_leaves_the_small_answer_whole() ->
     await street.end(frame)
 
 
+async def test_without_a_threshold_the_planned_share_says_what_is_sent_on() -> None:
+    street = Street(cascade_pipeline(None))
+    frame = await street.submit()
+    # An empty picture has an expected loss of .95, and the curve a threshold of .9 at share 0.
+    assert decide(frame, Detections.empty(), name(SMALL_PX), 0.0)
+    # The loss of two objects is below .05: only at share 1 is the threshold 0.
+    assert not decide(frame, SOMETHING, name(SMALL_PX), 0.5)
+    assert decide(frame, SOMETHING, name(SMALL_PX), 1.0)
+    await street.answer(0, SOMETHING)
+    await street.end(frame)
+
+
 async def test_a_smaller_variant_than_the_small_model_decides_nothing() -> None:
     street = Street(cascade_pipeline())
     frame = await street.submit()
-    assert not decide(frame, Detections.empty(), name(LARGE_PX))
+    assert not decide(frame, Detections.empty(), name(LARGE_PX), 1.0)
     assert frame.cascade is None
-    assert decide(frame, Detections.empty(), name(SMALL_PX))
+    assert decide(frame, Detections.empty(), name(SMALL_PX), 0.0)
     await street.answer(0, SOMETHING)
     await street.end(frame)

@@ -176,11 +176,13 @@ export type CameraCascade = {
   small: string
   large: string
   /** Pictures with a greater expected loss are sent on to the large model */
-  threshold: number | null
+  threshold: number
+  /** Whether the plan sets the threshold, by the time there is */
+  planned: boolean
   /** The share that this threshold sent on where it was fitted */
-  expected_share: number | null
+  expected_share: number
   /** F1 of all answers against the large model's, where it was fitted */
-  expected_agreement: number | null
+  expected_agreement: number
   /** Answers of the small model that it was sure enough of */
   kept: number
   /** Answers of the large model */

@@ -8,7 +8,7 @@ import type { Camera } from '../api/types'
 export type CameraCascade = NonNullable<Camera['cascade']>
 
 export function Cascade(cascade: CameraCascade) {
-  const { name, small, large, threshold, share, expected_share, expected_agreement, saving, kept, sent_on, missed } = cascade
+  const { name, small, large, threshold, planned, share, expected_share, expected_agreement, saving, kept, sent_on, missed } = cascade
   return (
     <section class={styles.pipeline} data-testid="cascade">
       <p><span class="muted">Cascade</span> {name} <span class="muted">({small}, then {large} where it is unsure)</span></p>
@@ -17,8 +17,8 @@ export function Cascade(cascade: CameraCascade) {
           <tr title={`${count(sent_on + missed)} of ${count(kept + sent_on + missed)} pictures; ${percent(expected_share)} where it was fitted`}>
             <th scope="row">sent on</th><td>{percent(share)}</td>
           </tr>
-          <tr title="Pictures whose expected loss (1 - F1 against the large model) is greater are sent on">
-            <th scope="row">threshold</th><td>{threshold === null ? 'by the plan' : threshold.toFixed(3)}</td>
+          <tr title={`Pictures whose expected loss (1 - F1 against the large model) is greater are sent on${planned ? '; the plan chooses the threshold by the time that executors have left' : ''}`}>
+            <th scope="row">threshold</th><td>{threshold.toFixed(3)}{planned && ', as planned'}</td>
           </tr>
           <tr title="F1 of all answers against the large model's, where it was fitted">
             <th scope="row">expected agreement</th><td>{percent(expected_agreement)}</td>

@@ -171,13 +171,27 @@ class Cascade:
     """Detections that score less are not part of an answer, for the decider."""
     curve: CascadeCurve
     threshold: float | None = None
-    """Pictures whose expected loss is greater are sent on; None: as the plan's share says."""
+    """Pictures whose expected loss is greater are sent on; None: by the share."""
+    share: float | None = None
+    """The share of the pictures that is sent on; None: by the threshold, and without that the plan
+    chooses it."""
 
-    def threshold_with(self, planned_share: float) -> float:
-        """Return the threshold in force: its own, or else that of a share that is planned."""
+    @property
+    def planned(self) -> bool:
+        """Whether the plan chooses how many pictures are sent on."""
+        return self.threshold is None and self.share is None
+
+    def threshold_with(self, planned_share: float, curve: CascadeCurve | None = None) -> float:
+        """Return the threshold in force: its own, or else that of a share.
+
+        Args:
+            planned_share: that the plan chooses; it counts where nothing is set.
+            curve: of the camera's pictures; None: as fitted.
+        """
         if self.threshold is not None:
             return self.threshold
-        return self.curve.at_share(planned_share).threshold
+        share = planned_share if self.share is None else self.share
+        return (curve or self.curve).at_share(share).threshold
 
 
 def picture_ns(profiles: Iterable[LatencyProfile], variant: VariantName) -> float | None:

@@ -148,8 +148,6 @@ def as_served(
         threshold: pictures with a greater expected loss are sent on; None: by the share. Without
             both, the plan decides.
     """
-    if share is not None:
-        threshold = cascade.curve.at_share(share).threshold
     return Cascade(
         cascade.name,
         cascade.small.variant,
@@ -159,6 +157,7 @@ def as_served(
         cascade.score_shown,
         cascade.curve,
         threshold,
+        share,
     )
 
 

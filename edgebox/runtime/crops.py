@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from edgebox.domain.model_family import FamilyName, VariantName
 from edgebox.domain.pipelines import PipelineStage
-from edgebox.domain.requests import CameraId, FrameId, Request, RequestId
-from edgebox.runtime.cascade_decisions import decide
+from edgebox.domain.requests import FrameId, Request, RequestId
 from edgebox.runtime.frames import PendingFrame, note_refusal
 from edgebox.vision.cropping import crop_of, taken
 from edgebox.vision.detections import Detections
@@ -27,18 +26,18 @@ class CropCutter:
         self,
         labels: Labels,
         next_id: Callable[[], RequestId],
-        cascade_share: Callable[[CameraId], float],
+        sends_on: Callable[[PendingFrame, Detections, VariantName, int], bool],
     ) -> None:
         """Cut nothing yet.
 
         Args:
             labels: of the families that stages run on.
             next_id: returns a number that no other request has.
-            cascade_share: returns the planned share of a camera's pictures that are sent on.
+            sends_on: `CascadeDecisions.decide`.
         """
         self._labels = labels
         self._next_id = next_id
-        self._cascade_share = cascade_share
+        self._sends_on = sends_on
 
     def cut(
         self, frame: PendingFrame, found: Detections, variant: VariantName, now_ns: int
@@ -54,8 +53,8 @@ class CropCutter:
             now_ns: when.
         """
         root = frame.root
-        share = self._cascade_share(frame.request.camera)
-        if root.picture is not None and frame is root and decide(frame, found, variant, share):
+        whole = root.picture is not None and frame is root
+        if whole and self._sends_on(frame, found, variant, now_ns):
             assert root.pipeline is not None
             stage = root.pipeline.cascade_stage
             assert stage is not None

@@ -16,7 +16,7 @@ from edgebox.domain.requests import Camera, CameraId, LinkState, SiteId
 from edgebox.scheduling.affinity import ExecutorAffinity
 from edgebox.scheduling.calibration import RecentValues
 from edgebox.scheduling.crop_sides import CropSides
-from edgebox.scheduling.events import Advise, ComputePlan
+from edgebox.scheduling.events import Advise, CascadeMeasured, ComputePlan
 from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.fan_out import FanOut
 from edgebox.scheduling.ladders import Ladders, first_variant
@@ -145,6 +145,11 @@ class Adaptation:
     def cascade_share(self, camera: CameraId) -> float:
         """Return the share of a camera's pictures that its plan lets its cascade send on."""
         return self._fan_out.cascade_share(camera)
+
+    def cascade_measured(self, event: CascadeMeasured) -> None:
+        """Note the curve of a connected camera's cascade for its last pictures."""
+        if event.camera in self.cameras:
+            self._fan_out.cascade_measured(event.camera, event.curve)
 
     @property
     def assignments(self) -> dict[CameraId, Assignment]:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from math import ceil
 
+from edgebox.domain.cascades import Cascade, CascadeCurve
 from edgebox.domain.model_family import FamilyName, VariantName
 from edgebox.domain.pipelines import PipelineStage, StageName
 from edgebox.domain.plans import Assignment
@@ -39,6 +40,8 @@ class FanOut:
         """The same, from none on."""
         self._planned: dict[CameraId, Mapping[StageName, VariantName]] = {}
         self._cascade_shares: dict[CameraId, float] = {}
+        self._curves: dict[CameraId, CascadeCurve] = {}
+        """Of cameras' cascades, where they were measured."""
 
     def observe(self, camera: Camera, crops: Mapping[StageName, int]) -> None:
         """Note how many crops a frame had for each stage; a stage that is not listed had none."""
@@ -61,6 +64,7 @@ class FanOut:
         self._proven.pop(camera, None)
         self._planned.pop(camera, None)
         self._cascade_shares.pop(camera, None)
+        self._curves.pop(camera, None)
 
     def planned(self, camera: CameraId, given: Assignment) -> None:
         """Set what a plan gives a camera's later stages; others have their largest variant."""
@@ -70,6 +74,14 @@ class FanOut:
     def cascade_share(self, camera: CameraId) -> float:
         """Return the share of a camera's pictures that its plan lets its cascade send on."""
         return self._cascade_shares.get(camera, 0.0)
+
+    def cascade_measured(self, camera: CameraId, curve: CascadeCurve) -> None:
+        """Note what the curve of a camera's cascade is for its last pictures."""
+        self._curves[camera] = curve
+
+    def curve(self, camera: CameraId, cascade: Cascade) -> CascadeCurve:
+        """Return the curve of a camera's cascade: as measured, else as fitted."""
+        return self._curves.get(camera, cascade.curve)
 
     def crops(self, camera: CameraId, stage: StageName) -> float:
         """Return the high quantile of the crops of a frame for a stage."""
@@ -146,7 +158,7 @@ class FanOut:
         found: dict[FamilyName, float] = defaultdict(float)
         for camera, rate_hz in rates_hz:
             for stage in camera.pipeline.stages[1:] if camera.pipeline is not None else ():
-                if stage.cascade is not None and stage.cascade.threshold is None:
+                if stage.cascade is not None and stage.cascade.planned:
                     taken_s = self.cascade_share(camera.id) * self.picture_s(stage.cascade.large)
                 else:
                     taken_s = self.executor_s(camera, stage, self.variant_of(camera, stage))

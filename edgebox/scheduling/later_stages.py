@@ -28,7 +28,7 @@ def planned_cascade(camera: Camera, ladders: Ladders, fan_out: FanOut) -> Planne
     """Return a camera's cascade if planning chooses its share and both its models are loaded."""
     stage = None if camera.pipeline is None else camera.pipeline.cascade_stage
     cascade = None if stage is None else stage.cascade
-    if cascade is None or cascade.threshold is not None:
+    if cascade is None or not cascade.planned:
         return None
     large = ladders.named(cascade.large)
     if large is None or ladders.stand_in(large) is not large:
@@ -36,7 +36,7 @@ def planned_cascade(camera: Camera, ladders: Ladders, fan_out: FanOut) -> Planne
     return PlannedCascade(
         cascade.small,
         large,
-        cascade.curve,
+        fan_out.curve(camera.id, cascade),
         fan_out.picture_s(cascade.large),
         fan_out.cascade_share(camera.id),
     )

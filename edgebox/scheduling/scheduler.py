@@ -479,6 +479,7 @@ _HANDLERS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.SampleCompleted: Scheduler._sample_ended,
     events.SampleFailed: Scheduler._sample_ended,
     events.LinkMeasured: Scheduler._link_measured,
+    events.CascadeMeasured: lambda scheduler, event: scheduler._adaptation.cascade_measured(event),
     events.CameraConnected: Scheduler._camera_connected,
     events.CameraChanged: Scheduler._camera_changed,
     events.CameraDisconnected: Scheduler._camera_disconnected,

@@ -101,11 +101,6 @@ def _cascade(
         raise entry.wrong("curve", str(error)) from None
     if "share" in entry and "threshold" in entry:
         raise entry.wrong("share", "excludes threshold; without both, the plan chooses the share")
-    threshold = None
-    if "share" in entry:
-        threshold = curve.at_share(entry.number("share", 0, 1)).threshold
-    elif "threshold" in entry:
-        threshold = entry.number("threshold", 0, 1)
     large = known[variant]
     return Cascade(
         CascadeName(entry.nonempty("name")),
@@ -115,7 +110,8 @@ def _cascade(
         Decider((), 0.0),
         0.0,
         curve,
-        threshold,
+        entry.number("threshold", 0, 1) if "threshold" in entry else None,
+        entry.number("share", 0, 1) if "share" in entry else None,
     )
 
 

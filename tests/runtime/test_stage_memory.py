@@ -45,7 +45,7 @@ class Street:
         self.sides_px = [40]
         self.said: Mapping[int, StageAnswer] = {}
         labels = {f.name: f.labels for f in FAMILIES.values()}
-        self._cutter = CropCutter(labels, self._next, lambda camera: 0.0)
+        self._cutter = CropCutter(labels, self._next, lambda *_: False)
         self._numbers = 0
 
     def _next(self) -> RequestId:

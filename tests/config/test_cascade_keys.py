@@ -41,7 +41,9 @@ def test_a_cascade_gives_its_stages_their_variants(tmp_path: Path, stored: Store
     assert stage.cascade is not None
     large = FAMILIES[0].variant(LARGE)
     assert stage.cascade.large_px == (large.width_px, large.height_px)
-    assert stage.cascade.threshold == stored.curve.at_share(0.25).threshold
+    assert (stage.cascade.share, stage.cascade.threshold) == (0.25, None)
+    threshold = stage.cascade.threshold_with(planned_share=0.9)
+    assert threshold == stored.curve.at_share(0.25).threshold
 
 
 def test_files_and_models_that_do_not_fit(tmp_path: Path, stored: StoredCascade) -> None:

@@ -6,7 +6,7 @@ large model, and both models run on that one picture, as they do on the box.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from edgebox.app.accuracy_measurement import FRAMES_DEFAULT, LIVE_HZ, frames_of
+from edgebox.app.configured_cascades import part_mistake
 from edgebox.app.executor_setup import open_one
 from edgebox.config.config_file import Config
 from edgebox.domain.cascades import CascadeName
@@ -27,6 +28,7 @@ from edgebox.inference.accuracy.evaluation import SCORE_SHOWN
 from edgebox.inference.accuracy.inference_run import Fetch, Frame
 from edgebox.inference.cascade_file import CascadeModel, StoredCascade, write_cascade
 from edgebox.inference.executor import OnnxExecutor, come_back
+from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.family import Family
 from edgebox.media.jpeg import QUALITY_DEFAULT, decode, encode, lay_into, resize_rgb
 from edgebox.vision.cascade_decider import features, fit_cascade, frame_loss
@@ -89,13 +91,18 @@ def insist_on_pair(small: CascadeSide, large: CascadeSide) -> None:
     """Check that two models can be a cascade.
 
     Raises:
-        ModelError: they are one and the same, or their classes differ.
+        ModelError: they are one and the same, their classes differ, or one is the second part of
+            another network.
     """
     if small.variant.name == large.variant.name:
         raise ModelError(
             f"both models are {small.variant.name}: a cascade needs two; name the small one and "
             "the large one"
         )
+    models = [CascadeModel.of(side.family, side.variant.name) for side in (small, large)]
+    known = {side.family.name: side.family for side in (small, large)}
+    if mistake := part_mistake(known, *models):
+        raise ModelError(mistake)
     if small.family.labels != large.family.labels:
         raise ModelError(
             f"{small.family.name} and {large.family.name} have different classes: "
@@ -175,7 +182,7 @@ def fit(
             except InvalidInputError as error:
                 problems.append(str(error))
                 continue
-            ours, theirs = (_found(executors[side.family.name], side, sent) for side in sides)
+            ours, theirs = _both_found([executors[s.family.name] for s in sides], sides, sent)
             height_px, width_px = sent.shape[:2]
             rows.append(features(ours, width_px, height_px, SCORE_SHOWN))
             losses.append(frame_loss(ours, theirs, len(small.family.labels), SCORE_SHOWN))
@@ -210,7 +217,28 @@ def _as_sent(rgb: Frame, large: Variant) -> Frame:
     return decode(encode(resize_rgb(rgb, width_px, height_px), QUALITY_DEFAULT))
 
 
-def _found(executor: OnnxExecutor, side: CascadeSide, sent: Frame) -> Detections:
+def _both_found(
+    executors: Sequence[OnnxExecutor], sides: tuple[CascadeSide, CascadeSide], sent: Frame
+) -> tuple[Detections, Detections]:
+    """Return what both models find on a picture; the second part of a network goes on."""
+    small, large = sides
+    first, placement = _ran(executors[0], small, sent)
+    if large.family.after is None:
+        second, placed = _ran(executors[1], large, sent)
+    else:
+        placed, (size,) = placement, large.family.batch_sizes(1)
+        name = large.variant.name
+        order = executors[1].submit(name, [first.features_of(0)], size)
+        second = come_back(order, executors[1], name)
+    height_px, width_px = sent.shape[:2]
+    return (
+        placement.to_source(first.detections[0], width_px, height_px),
+        placed.to_source(second.detections[0], width_px, height_px),
+    )
+
+
+def _ran(executor: OnnxExecutor, side: CascadeSide, sent: Frame) -> tuple[BatchResult, Placement]:
+    """Run a model on a picture; return where that lay on the canvas, too."""
     variant, spec = side.variant, side.family.input
     canvas = np.empty((variant.height_px, variant.width_px, 3), np.uint8)
     laid = lay_into(sent, canvas, spec.fill, spec.fit)
@@ -219,4 +247,4 @@ def _found(executor: OnnxExecutor, side: CascadeSide, sent: Frame) -> Detections
     )
     (size,) = side.family.batch_sizes(1)
     ran = come_back(executor.submit(variant.name, [canvas], size), executor, variant.name)
-    return placement.to_source(ran.detections[0], sent.shape[1], sent.shape[0])
+    return ran, placement

@@ -10,6 +10,7 @@ from edgebox.domain.errors import EdgeboxError, InvalidInputError, ModelError
 from edgebox.domain.model_family import FamilyName
 from edgebox.domain.pipelines import Pipeline, PipelineName
 from edgebox.inference.cascade_file import (
+    CascadeModel,
     StoredCascade,
     as_served,
     insist_on_models,
@@ -49,6 +50,8 @@ def with_cascades(
         except ModelError as error:
             raise CascadeError(f"{where}: {error}") from None
         small, large = stored.small, stored.large
+        if mistake := part_mistake(families, small, large):
+            raise CascadeError(f"{where}: {mistake}")
         for at, model in ((first, small), (number, large)):
             _insist(table.stages[at], f"stages[{at}]", stored, model.family, model.variant)
         stages[first] = replace(stages[first], variant=small.variant)
@@ -76,5 +79,31 @@ def _insist(
 def _served(
     stage: StageParameters, cascade: StoredCascade, families: Mapping[FamilyName, Family]
 ) -> Cascade:
-    large = families[FamilyName(cascade.large.family)].variant(cascade.large.variant)
-    return as_served(cascade, large, share=stage.share or None, threshold=stage.threshold or None)
+    family = families[FamilyName(cascade.large.family)]
+    return as_served(
+        cascade,
+        family.variant(cascade.large.variant),
+        share=stage.share or None,
+        threshold=stage.threshold or None,
+        continues=family.after is not None,
+    )
+
+
+def part_mistake(
+    families: Mapping[FamilyName, Family], small: CascadeModel, large: CascadeModel
+) -> str:
+    """Return why one model cannot go on from the other's features; empty: it need not, or can."""
+    one, other = families[FamilyName(small.family)], families[FamilyName(large.family)]
+    if one.after is not None:
+        return f"{small.variant} is given features of {one.after}, so it cannot be the first model"
+    if other.after is None:
+        return ""
+    first, second = one.variant(small.variant), other.variant(large.variant)
+    fits = (first.width_px, first.height_px) == (second.width_px, second.height_px)
+    if one.name == other.after and fits:
+        return ""
+    size = f"{second.width_px} x {second.height_px} px"
+    return (
+        f"{large.variant} is given features of {other.after} at {size}, which {small.variant} does "
+        "not leave; make the cascade of the two parts at one size"
+    )

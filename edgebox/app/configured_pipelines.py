@@ -77,6 +77,11 @@ def _of_models(
             f'family: there is no model family "{stage.family}" that can be served'
             f"{nearest(stage.family, there)}"
         )
+    elif family.after is not None and stage.cascade is None:
+        yield (
+            f'family: "{family.name}" is given features of "{family.after}", not pictures or '
+            "crops; give the stage a cascade of the two (edgebox models cascade)"
+        )
     elif (later := pipeline.next_stages(stage.name)) and family.task != "detect":
         names = " and ".join(f'"{each.name}"' for each in later)
         yield (

@@ -29,7 +29,7 @@ from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import fingerprint
 from edgebox.inference.importing.folder import unfinished
-from edgebox.inference.tensors import Canvas
+from edgebox.inference.tensors import ModelInput
 from edgebox.inference.zoo import bundled_folders
 from edgebox.runtime.box import Box
 from edgebox.runtime.job_runner import Finished, Job, Jobs
@@ -238,14 +238,14 @@ class _LentExecutor:
         self.families = executor.families
 
     def submit(
-        self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int, threads: int = 0
+        self, variant: VariantName, inputs: Sequence[ModelInput], batch_size: int, threads: int = 0
     ) -> Future[BatchResult]:
         """Run a batch, unless the executor was taken back."""
         lent: Future[BatchResult] = Future()
         with self._lock:
             self._running = lent
             if not self._taken_back:
-                real = self._executor.submit(variant, canvases, batch_size, threads)
+                real = self._executor.submit(variant, inputs, batch_size, threads)
                 real.add_done_callback(lambda done: self._done(done, lent))
                 return lent
         lent.set_exception(_taken())

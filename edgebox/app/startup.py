@@ -78,7 +78,7 @@ def load_families(config: Config) -> tuple[list[Family], list[ModelError]]:
     if not zoo.families:
         why = "; ".join(map(str, problems)) or "no folder with a family.toml was found"
         raise ModelError(f"no model family can be served: {why}")
-    zoo.family(config.inference.family)
+    zoo.family(config.inference.family).insist_on_pictures()
     return list(zoo.families), problems
 
 

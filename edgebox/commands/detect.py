@@ -74,6 +74,7 @@ def detect(
             chosen = zoo.family(family)
         except ModelError as error:
             raise ModelError("\n".join([str(error), *map(str, zoo.problems)])) from None
+        chosen.insist_on_pictures()
         targets = draw_targets(images, draw)
         executor = open_one(config, chosen, score_floor=score_min)
         try:

@@ -49,7 +49,8 @@ def cascade(
 ) -> None:
     """Learn when SMALL is unsure and LARGE should look at a picture, too.
 
-    SMALL and LARGE are variants (street-256), or families: then their largest variants.
+    SMALL and LARGE are variants (street-256), or families: then their largest variants. They may
+    be the two parts of a network with an exit, at one size (street-exit-608 street-rest-608).
     """
     from edgebox.app.accuracy_measurement import remembered
     from edgebox.app.cascade_fitting import find_side, fit, pictures_of
@@ -69,14 +70,16 @@ def cascade(
         with progress_bar(as_json) as progress:
             stored, path = fit(config, sides, pictures_of(frames, limit), name, progress)
         times_ns = [picture_ns(profiles, each) for each in names]
-    document = _document(stored, path, times_ns)
+    document = _document(stored, path, times_ns, continues=sides[1].family.after is not None)
     if as_json:
         print_json(document)
     else:
         _print(document)
 
 
-def _document(stored: "StoredCascade", path: Path, times_ns: list[float | None]) -> dict[str, Any]:
+def _document(
+    stored: "StoredCascade", path: Path, times_ns: list[float | None], *, continues: bool
+) -> dict[str, Any]:
     small_ns, large_ns = times_ns
     rows = []
     for share in _SHARES:
@@ -88,7 +91,7 @@ def _document(stored: "StoredCascade", path: Path, times_ns: list[float | None])
         }
         if small_ns is not None and large_ns is not None:
             row["ms"] = round((small_ns + share * large_ns) / 1e6, 2)
-            row["saving"] = round(saving(share, small_ns, large_ns), 4)
+            row["saving"] = round(saving(share, small_ns, large_ns, continues=continues), 4)
         rows.append(row)
     return {
         "name": stored.name,

@@ -1,5 +1,7 @@
 """Cascades: a small model first, a larger one for the pictures it is unsure about. Pure data.
 
+An early exit is a cascade whose models are the two parts of one network.
+
 The loss of a picture is 1 - F1 of what the small model shows against what the large one shows (IoU
 0.5), in [0, 1]. A decider expects a loss of each picture from the small model's output, and those
 above a threshold are sent on. The curve says what a threshold costs and gains.
@@ -175,6 +177,9 @@ class Cascade:
     share: float | None = None
     """The share of the pictures that is sent on; None: by the threshold, and without that the plan
     chooses it."""
+    continues: bool = False
+    """Whether the large model is the second part of the small one's network: it is given the
+    features that this one left, in place of the picture (early exit)."""
 
     @property
     def planned(self) -> bool:
@@ -205,12 +210,15 @@ def picture_ns(profiles: Iterable[LatencyProfile], variant: VariantName) -> floa
     return min(times) if times else None
 
 
-def saving(share: float, small_ns: float, large_ns: float) -> float:
-    """Return the share of the large model's execution time that a cascade saves; below 0: none.
+def saving(share: float, small_ns: float, large_ns: float, *, continues: bool = False) -> float:
+    """Return the share of the execution time without a cascade that it saves; below 0: none.
+
+    Without it, pictures run on the large model, or on both parts of one network.
 
     Args:
         share: of the pictures that both models run on; the others run on the small one only.
         small_ns: what a picture takes on the small model.
         large_ns: what a picture takes on the large model, above 0.
+        continues: whether that one is the second part of the small one's network.
     """
-    return 1 - (small_ns + share * large_ns) / large_ns
+    return 1 - (small_ns + share * large_ns) / (large_ns + small_ns * continues)

@@ -137,7 +137,12 @@ def read_cascade(models: Path, name: str) -> StoredCascade:
 
 
 def as_served(
-    cascade: StoredCascade, large: Variant, *, share: float | None, threshold: float | None
+    cascade: StoredCascade,
+    large: Variant,
+    *,
+    share: float | None,
+    threshold: float | None,
+    continues: bool = False,
 ) -> Cascade:
     """Return what a pipeline's stage must know of a cascade.
 
@@ -147,6 +152,7 @@ def as_served(
         share: of the pictures that is to be sent on; None: by the threshold.
         threshold: pictures with a greater expected loss are sent on; None: by the share. Without
             both, the plan decides.
+        continues: whether the large model is the second part of the small one's network.
     """
     return Cascade(
         cascade.name,
@@ -158,6 +164,7 @@ def as_served(
         cascade.curve,
         threshold,
         share,
+        continues,
     )
 
 

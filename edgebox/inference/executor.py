@@ -25,8 +25,15 @@ from edgebox.inference.executor_thread import (
     model_error,
 )
 from edgebox.inference.family import Family
+from edgebox.inference.features import Features, stacked, stand_in
 from edgebox.inference.machine import pinned
-from edgebox.inference.session_store import SessionStore, StoreSettings, run_bound
+from edgebox.inference.session_store import (
+    SessionStore,
+    StoreSettings,
+    Tensors,
+    blank_tensors,
+    run_bound,
+)
 from edgebox.inference.sessions import (
     CPU,
     TENSORRT,
@@ -35,7 +42,7 @@ from edgebox.inference.sessions import (
     device_name,
     stoppable,
 )
-from edgebox.inference.tensors import Canvas, InputTensors
+from edgebox.inference.tensors import Canvas, InputTensors, ModelInput
 from edgebox.vision.detections import Detections
 
 SCORE_FLOOR = 0.05
@@ -114,11 +121,16 @@ class Executor(Protocol):
         ...
 
     def submit(
-        self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int, threads: int = 0
+        self, variant: VariantName, inputs: Sequence[ModelInput], batch_size: int, threads: int = 0
     ) -> Future[BatchResult]:
         """Run a batch; never raises, never blocks: what goes wrong is in the future.
 
-        `threads`: one of `thread_counts`; 0: all.
+        Args:
+            variant: what to run.
+            inputs: a picture of each request. A second part is given features; a picture in their
+                place is one of a measurement, and stands for features of any.
+            batch_size: as many as there are inputs, or more: then it is padded.
+            threads: one of `thread_counts`; 0: all.
         """
         ...
 
@@ -231,6 +243,7 @@ class OnnxExecutor:
         self.device = device_name(self.provider, self.cpu_threads, device_index)
         self.id = _full_id(executor_id, self.provider, device_index)
         self._tensors = self._make_tensors()
+        self._stood_in: tuple[VariantName | None, Features] = (None, ())
         self._stop = stoppable()
         self._worker = ExecutorThread(f"{THREADS}{self.id}", self._run, cores, self._release)
 
@@ -241,10 +254,10 @@ class OnnxExecutor:
         return InputTensors(cuda)
 
     def submit(
-        self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int, threads: int = 0
+        self, variant: VariantName, inputs: Sequence[ModelInput], batch_size: int, threads: int = 0
     ) -> Future[BatchResult]:
         """Run a batch; never raises, never blocks: what goes wrong is in the future."""
-        return self._worker.submit(BatchJob(variant, canvases, batch_size, Future(), threads))
+        return self._worker.submit(BatchJob(variant, inputs, batch_size, Future(), threads))
 
     def warm(self, variants: Sequence[VariantName], batch_sizes: Sequence[int]) -> None:
         """Run every combination once, so that none is slow when it matters. Blocks.
@@ -283,11 +296,11 @@ class OnnxExecutor:
         for name, size in runs:
             family = self._family(name)
             variant = family.variant(name)
-            shape = family.input.shape(size, variant.width_px, variant.height_px)
+            tensors = blank_tensors(family, variant, size)
             try:
                 for threads in self.thread_counts or (0,):
                     session = self._store.session(family.files[name], threads)
-                    run_bound(session, np.zeros(shape, family.input.dtype), self._stop)
+                    run_bound(session, tensors, self._stop)
             except Exception as error:  # ONNX Runtime's exception classes share no base
                 self._store.drop(path)
                 raise model_error(name, error) from error
@@ -359,9 +372,9 @@ class OnnxExecutor:
                 f"{job.variant} only takes batches of {family.batch_size_fixed}, "
                 f"not {job.batch_size}"
             )
-        tensor = self._tensors.fill(family.input, variant, job.canvases, job.batch_size)
+        tensors = self._inputs_of(family, variant, job)
         session = self._store.session(family.files[variant.name], job.threads)
-        outputs = run_bound(session, tensor, self._stop)
+        outputs = run_bound(session, tensors, self._stop)
         for output in outputs:
             # A graph whose batch axis was only relaxed on paper merges pictures silently.
             if output.ndim == 0 or output.shape[0] != job.batch_size:
@@ -369,9 +382,29 @@ class OnnxExecutor:
                     f"{job.variant}: a batch of {job.batch_size} came back as {output.shape}; "
                     "the model does not keep pictures of a batch apart"
                 )
-        wanted = [output[: len(job.canvases)] for output in outputs]
+        said = len(outputs) - family.features_given
+        wanted = [output[: len(job.inputs)] for output in outputs[:said]]
         found = family.decode(wanted, variant.width_px, variant.height_px, self._score_floor)
-        return BatchResult(found, started_ns, self._clock_ns())
+        return BatchResult(found, started_ns, self._clock_ns(), tuple(outputs[said:]))
+
+    def _inputs_of(self, family: Family, variant: Variant, job: BatchJob) -> Tensors:
+        """Return the input of a batch: a tensor of pictures, or tensors of features by name."""
+        if family.after is None:
+            canvases = [each for each in job.inputs if not isinstance(each, tuple)]
+            return self._tensors.fill(family.input, variant, canvases, job.batch_size)
+        given = [
+            each if isinstance(each, tuple) else self._stand_in(family, variant)
+            for each in job.inputs
+        ]
+        return stacked(family.features, variant, given, job.batch_size)
+
+    def _stand_in(self, family: Family, variant: Variant) -> Features:
+        """Return features that stand for those of any picture; only the last ones are kept."""
+        name, features = self._stood_in
+        if name != variant.name:
+            features = stand_in(family.features, variant)
+            self._stood_in = variant.name, features
+        return features
 
 
 def blank_canvas(variant: Variant) -> Canvas:
@@ -404,10 +437,10 @@ class NullExecutor:
         self._worker = ExecutorThread(f"{THREADS}{executor_id}", self._run)
 
     def submit(
-        self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int, threads: int = 0
+        self, variant: VariantName, inputs: Sequence[ModelInput], batch_size: int, threads: int = 0
     ) -> Future[BatchResult]:
         """Answer a batch with nothing found."""
-        return self._worker.submit(BatchJob(variant, canvases, batch_size, Future()))
+        return self._worker.submit(BatchJob(variant, inputs, batch_size, Future()))
 
     def warm(self, variants: Sequence[VariantName], batch_sizes: Sequence[int]) -> None:
         """Do nothing: there is nothing to warm."""

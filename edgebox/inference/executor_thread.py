@@ -8,9 +8,10 @@ from queue import Empty, SimpleQueue
 
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import VariantName
+from edgebox.inference.features import Features
 from edgebox.inference.machine import pin
 from edgebox.inference.sessions import brief
-from edgebox.inference.tensors import Canvas
+from edgebox.inference.tensors import ModelInput
 from edgebox.vision.detections import Detections
 
 
@@ -22,6 +23,12 @@ class BatchResult:
     """One per picture that was submitted, in input px of the variant; padding is left out."""
     started_ns: int
     ended_ns: int
+    features: Features = ()
+    """Of a first part: each tensor (batch, channels, rows, columns), for its second part."""
+
+    def features_of(self, row: int) -> Features:
+        """Return the features of one picture, as views; empty: the model gives none."""
+        return tuple(of_all[row] for of_all in self.features)
 
     @property
     def took_ns(self) -> int:
@@ -34,7 +41,7 @@ class BatchJob:
     """A batch to run, and where its result goes."""
 
     variant: VariantName
-    canvases: Sequence[Canvas]
+    inputs: Sequence[ModelInput]
     batch_size: int
     future: Future[BatchResult]
     threads: int = 0

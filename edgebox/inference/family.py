@@ -15,6 +15,7 @@ from edgebox.domain.accuracy_by_side import read_accuracy_by_side
 from edgebox.domain.errors import ModelError
 from edgebox.domain.field_reader import FieldReader, Notation, dotted
 from edgebox.domain.model_family import AccuracyReport, FamilyName, Variant, VariantName
+from edgebox.inference.features import FeatureSpec, read_features
 from edgebox.vision.coco import COCO80
 from edgebox.vision.decoding import (
     CLASS_LOGITS,
@@ -37,7 +38,7 @@ EMBEDDING_LABEL = "embedding"
 _LABEL_SETS = {"coco80": COCO80}
 _TOP_KEYS = {
     "name", "task", "file", "sha256", "licence", "description", "labels", "attributes",
-    "embedding_length", "input", "output", "import", "variants", "keep_all",
+    "embedding_length", "input", "output", "import", "variants", "keep_all", "features", "after",
 }  # fmt: skip
 _INPUT_KEYS = {
     "layout", "dtype", "order", "fit", "fill", "size_multiple_px", "scale", "mean", "std",
@@ -165,6 +166,16 @@ class Family:
     """The manifest that it was read from; None: it was not read from one."""
     accuracy_reports: Mapping[VariantName, AccuracyReport] = field(default_factory=dict)
     """Accuracy reports of `edgebox profile` on this box; variants carry that accuracy."""
+    features: tuple[FeatureSpec, ...] = ()
+    """Tensors that the graph gives a second part beside its answer, or is given as one."""
+    after: FamilyName | None = None
+    """The family whose features it is given, as the second part of a network; None: it is given
+    pictures."""
+
+    @property
+    def features_given(self) -> int:
+        """How many of its graph's outputs, the last ones, are for a second part."""
+        return len(self.features) if self.after is None else 0
 
     @property
     def model_files(self) -> tuple[ModelFile, ...]:
@@ -217,6 +228,18 @@ class Family:
             accuracy_assumed=self.accuracy_assumed - set(known),
             accuracy_reports=known,
         )
+
+    def insist_on_pictures(self) -> None:
+        """Check that the family is given pictures.
+
+        Raises:
+            ModelError: it is the second part of a network.
+        """
+        if self.after is not None:
+            raise ModelError(
+                f"{self.name} is given features of {self.after}, not pictures: use it in a "
+                f"pipeline, in a stage with a cascade after one of {self.after}"
+            )
 
     def batch_sizes(self, largest: int) -> tuple[int, ...]:
         """Return the batch sizes worth offering: powers of two up to `largest`, or the fixed."""
@@ -293,6 +316,8 @@ def read_manifest(file: Path) -> Family:
         embedding_length=_read_embedding_length(top, task),
         keep_all=top.flag("keep_all", False),
         manifest=ModelFile(file, sha256(content).hexdigest()),
+        features=read_features(top, spec.size_multiple_px),
+        after=FamilyName(top.nonempty("after")) if "after" in top else None,
     )
     _check_task(top, output, family)
     return family
@@ -309,6 +334,10 @@ def _check_task(top: FieldReader, output: FieldReader, family: Family) -> None:
     wanted = {CLASS_LOGITS: "classify", EMBEDDING: "embed"}.get(family.decoder)
     if wanted not in (None, family.task):
         raise output.wrong("decoder", f'{family.decoder!r} is for families with task = "{wanted}"')
+    if family.after is not None and not family.features:
+        raise top.wrong("features", f'is missing: which tensors of "{family.after}" it is given')
+    if family.features and family.task != "detect":
+        raise top.wrong("features", 'are for families with task = "detect"')
     if family.task == "embed" and family.decoder != EMBEDDING:
         raise output.wrong("decoder", f'must be "{EMBEDDING}" where task is "embed"')
 

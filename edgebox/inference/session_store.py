@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebox.domain.errors import ModelError
-from edgebox.domain.model_family import FamilyName
+from edgebox.domain.model_family import FamilyName, Variant
 from edgebox.inference.cuda_libraries import cuda_runtime
 from edgebox.inference.family import Family, ModelFile
 from edgebox.inference.machine import pinned
@@ -38,6 +38,10 @@ _TRIED: Mapping[Provider, tuple[Provider, ...]] = {
 }
 """In order; all families run on the first that can run any of them. From a GPU to the CPU is
 another executor: that is not decided here."""
+
+
+Tensors = NDArray[Any] | Mapping[str, NDArray[Any]]
+"""The input of a model that has one, or its inputs by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,24 +184,36 @@ class SessionStore:
 def _try(session: Session, family: Family, file: ModelFile, provider: Provider) -> None:
     """Run a session once: a GPU too old for it fails only then."""
     variant = next(v for v in family.variants if family.files[v.name] == file)
-    shape = family.input.shape(family.batch_size_fixed or 1, variant.width_px, variant.height_px)
     try:
-        run_bound(session, np.zeros(shape, family.input.dtype))
+        run_bound(session, blank_tensors(family, variant, family.batch_size_fixed or 1))
     except Exception as error:  # ONNX Runtime's exception classes share no base but Exception
         name = "TensorRT" if provider == "tensorrt" else "CUDA"
         raise ModelError(f"{name} cannot run {family.name}: {brief(error)}") from error
 
 
-def run_bound(session: Session, tensor: NDArray[Any], stop: Any = None) -> list[NDArray[Any]]:
+def blank_tensors(family: Family, variant: Variant, batch_size: int) -> Tensors:
+    """Return an input of a variant with nothing on it."""
+    if family.after is None:
+        shape = family.input.shape(batch_size, variant.width_px, variant.height_px)
+        return np.zeros(shape, family.input.dtype)
+    return {
+        spec.name: np.zeros((batch_size, *spec.shape(variant)), np.float32)
+        for spec in family.features
+    }
+
+
+def run_bound(session: Session, tensors: Tensors, stop: Any = None) -> list[NDArray[Any]]:
     """Run a session through I/O binding: input read in place, outputs brought to the host.
 
     Args:
         session: a model.
-        tensor: its input.
+        tensors: its input, or its inputs by name.
         stop: the result of `stoppable`, to stop this run from another thread; or None.
     """
     binding = session.session.io_binding()
-    binding.bind_cpu_input(session.input_name, tensor)
+    named = tensors if isinstance(tensors, Mapping) else {session.input_name: tensors}
+    for name, tensor in named.items():
+        binding.bind_cpu_input(name, tensor)
     for output in session.session.get_outputs():
         binding.bind_output(output.name, "cpu")
     session.session.run_with_iobinding(binding, stop)

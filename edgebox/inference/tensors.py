@@ -14,9 +14,13 @@ from numpy.typing import NDArray
 
 from edgebox.domain.model_family import Variant
 from edgebox.inference.family import InputSpec
+from edgebox.inference.features import Features
 
 Canvas = NDArray[np.uint8]
 """One picture placed on a variant's canvas: (h, w, 3) uint8 RGB."""
+
+ModelInput = Canvas | Features
+"""What a model is given of one request: a picture, or the features of one."""
 
 _PORTABLE = 1
 """cudaHostRegisterPortable: page-locked for every GPU of the machine."""

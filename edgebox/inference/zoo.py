@@ -3,7 +3,7 @@
 A broken family never stops the others: it becomes a `problem` that names file and key.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import onnxruntime as ort
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import FamilyName, VariantName
 from edgebox.inference.family import MANIFEST, Family, ModelFile, read_manifest
+from edgebox.inference.features import graph_mistake, part_mistake
 from edgebox.inference.sessions import brief
 from edgebox.vision.decoding import CLASS_LOGITS, EMBEDDING
 
@@ -91,7 +92,34 @@ def load_zoo(folders: Sequence[Path]) -> Zoo:
         names[family.name] = manifest
         variants.update((variant.name, manifest) for variant in family.variants)
         families.append(family)
-    return Zoo(tuple(families), tuple(problems))
+    mistakes = _check_parts(families, names)
+    whole = [family for family in families if family.name not in mistakes]
+    return Zoo(tuple(whole), (*problems, *mistakes.values()))
+
+
+def _check_parts(
+    families: Sequence[Family], manifests: Mapping[FamilyName, Path]
+) -> dict[FamilyName, ModelError]:
+    """Return why second parts cannot follow their first parts, by name."""
+    known = {family.name: family for family in families}
+    out: dict[FamilyName, ModelError] = {}
+    for family in families:
+        if family.after is None:
+            continue
+        first, manifest = known.get(family.after), manifests[family.name]
+        if first is None or first.after is not None or not first.features:
+            there = "there is no such family" if first is None else "it gives no features"
+            why = (
+                f"after: {family.after!r}: {there}; it must be one whose manifest has [[features]]"
+            )
+        elif mistake := part_mistake(first.features, family.features):
+            why = f"features: do not fit those of {first.name!r}: {mistake}"
+        elif first.labels != family.labels:
+            why = f"labels: must be those of {first.name!r}, in the same order"
+        else:
+            continue
+        out[family.name] = ModelError(f"{manifest}: {why}")
+    return out
 
 
 def load_family(folder: Path) -> Family:
@@ -113,6 +141,11 @@ def _check_graph(manifest: Path, family: Family, file: ModelFile, fixed: int | N
     """Compare a manifest with a graph; return the only batch size it and those before it take."""
     path = file.path
     inputs, outputs = _read_graph(path)
+    if family.after is not None:
+        if mistake := graph_mistake(family.features, inputs, "inputs"):
+            raise ModelError(f"{manifest}: features: {path.name} does not fit: {mistake}")
+        _check_outputs(manifest, family, path, outputs)
+        return _one_batch_size(manifest, path, inputs[0].shape[0], fixed)
     if len(inputs) != 1:
         raise ModelError(f"{path}: has {len(inputs)} inputs; edgebox feeds exactly one")
     tensor = inputs[0]
@@ -136,17 +169,27 @@ def _check_graph(manifest: Path, family: Family, file: ModelFile, fixed: int | N
                     f"{shape} of {path.name}"
                 )
     _check_outputs(manifest, family, path, outputs)
-    if not isinstance(shape[0], int) or shape[0] < 1:
+    return _one_batch_size(manifest, path, shape[0], fixed)
+
+
+def _one_batch_size(manifest: Path, path: Path, size: int | str, fixed: int | None) -> int | None:
+    """Return the only batch size of a family's files so far; None: they take any."""
+    if not isinstance(size, int) or size < 1:
         return fixed
-    if fixed not in (None, shape[0]):
+    if fixed not in (None, size):
         raise ModelError(
-            f"{manifest}: {path.name} only takes batches of {shape[0]}, another file of {fixed}"
+            f"{manifest}: {path.name} only takes batches of {size}, another file of {fixed}"
         )
-    return int(shape[0])
+    return size
 
 
 def _check_outputs(manifest: Path, family: Family, path: Path, outputs: Sequence[Any]) -> None:
     wanted = _OUTPUTS[family.decoder]
+    if given := family.features_given:
+        said, outputs = outputs[: len(outputs) - given], outputs[-given:]
+        if mistake := graph_mistake(family.features, outputs, "last outputs"):
+            raise ModelError(f"{manifest}: features: {path.name} does not fit: {mistake}")
+        outputs = said
     if len(outputs) != wanted:
         raise ModelError(
             f"{manifest}: output.decoder {family.decoder!r} reads {wanted} outputs, but "

@@ -8,7 +8,7 @@ from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.requests import BatchId, Request, RequestId
 from edgebox.inference.executor import Executor
 from edgebox.inference.executor_thread import BatchResult
-from edgebox.inference.tensors import Canvas
+from edgebox.inference.tensors import ModelInput
 from edgebox.runtime.repeat_limiter import FailedBatches
 from edgebox.scheduling.events import BatchCompleted, BatchFailed, Infer
 
@@ -46,11 +46,11 @@ class BatchRunner:
         self._running: dict[ExecutorId, Infer] = {}
         self._results: dict[BatchId, tuple[Infer, BatchResult]] = {}
 
-    def run(self, order: Infer, canvases: Sequence[Canvas]) -> None:
+    def run(self, order: Infer, inputs: Sequence[ModelInput]) -> None:
         """Begin a batch."""
         self._running[order.executor] = order
         executor = self._executors[order.executor]
-        future = executor.submit(order.variant, canvases, order.batch_size, order.threads)
+        future = executor.submit(order.variant, inputs, order.batch_size, order.threads)
         future.add_done_callback(lambda done: self._from_thread(lambda: self._done(order, done)))
 
     def abandon(self, executor: ExecutorId) -> None:

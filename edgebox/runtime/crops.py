@@ -59,7 +59,9 @@ class CropCutter:
             stage = root.pipeline.cascade_stage
             assert stage is not None
             frame.crops.append(self._whole(frame, stage, now_ns))
+            frame.features = ()
             return list(frame.crops)
+        frame.features = ()
         if frame.tracker is not None:
             found = frame.found = frame.tracker.detected(frame, found)
         if root.picture is None or not len(found):
@@ -98,10 +100,14 @@ class CropCutter:
         return self._part(frame, stage, place, row, now_ns)
 
     def _whole(self, frame: PendingFrame, stage: PipelineStage, now_ns: int) -> PendingFrame:
-        """Return the request of a frame's whole picture for a stage."""
+        """Return the request of a frame's whole picture for a stage, or of its features."""
         picture = frame.root.picture
         assert picture is not None
-        return self._part(frame, stage, (0, 0, picture.shape[1], picture.shape[0]), 0, now_ns)
+        whole = self._part(frame, stage, (0, 0, picture.shape[1], picture.shape[0]), 0, now_ns)
+        if stage.cascade is not None and stage.cascade.continues:
+            assert frame.features  # the first part of the network has left them
+            whole.rgb, whole.features, whole.placement = None, frame.features, frame.placement
+        return whole
 
     def _part(
         self,

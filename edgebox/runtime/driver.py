@@ -18,6 +18,7 @@ from edgebox.domain.plans import Plan
 from edgebox.domain.requests import DropReason, Outcome, Request, RequestId
 from edgebox.inference.executor import Executor
 from edgebox.inference.executor_thread import BatchResult
+from edgebox.inference.tensors import ModelInput
 from edgebox.runtime.availability import dropped_because
 from edgebox.runtime.batch_runner import BatchRunner
 from edgebox.runtime.callbacks import Callbacks
@@ -306,7 +307,9 @@ class Driver:
     # -- reports from threads, on the loop -----------------------------------------------------
 
     def _prepare(self, frame: PendingFrame, variant: Variant) -> None:
-        if frame.parent is None:
+        if frame.features:  # the first part of the network has prepared them
+            self.feed(CropsPrepared((frame.request.id,)))
+        elif frame.parent is None:
             self._decoder.decode(frame, variant)
         else:
             self._to_cut.append((frame, variant))
@@ -326,12 +329,14 @@ class Driver:
             self.feed(RequestPrepared(frame.request.id, took_ns))
 
     def _infer(self, order: Infer) -> None:
-        canvases = []
+        inputs: list[ModelInput] = []
         for frame in map(self._frames.__getitem__, order.requests):
             frame.batched = True
-            if frame.canvas is not None:
-                canvases.append(frame.canvas)
-        self._batches.run(order, canvases)
+            if frame.features:
+                inputs.append(frame.features)
+            elif frame.canvas is not None:
+                inputs.append(frame.canvas)
+        self._batches.run(order, inputs)
 
     def _measured(self, order: Infer, result: BatchResult) -> tuple[Request, ...]:
         """Note a batch's result; return the crops that later stages take."""
@@ -344,6 +349,9 @@ class Driver:
             core_factor=self.scheduler.times.latencies.core_factor(order),
         )
         now_ns = self.clock_ns()
+        for frame in frames:
+            if frame.stages_after and frame.parent is None:
+                frame.features = result.features_of(order.requests.index(frame.request.id))
         crops = [
             crop
             for frame in frames
@@ -427,6 +435,7 @@ class Driver:
         frame = self._frames.pop(request_id)
         frame.ended = True
         frame.picture = None
+        frame.features = ()
         if not self._frames:
             self._idle.set()
         return frame

@@ -21,6 +21,7 @@ from edgebox.domain.requests import (
     StagePlacement,
 )
 from edgebox.inference.executor_thread import BatchResult
+from edgebox.inference.features import Features
 from edgebox.link.detected_frames import DetectedFrame
 from edgebox.link.messages import FrameHeader
 from edgebox.link.receipts import MessageReceipt
@@ -200,6 +201,9 @@ class PendingFrame:
     canvas: NDArray[np.uint8] | None = None  #: (h, w, 3) RGB, the variant's input
     canvas_of: VariantName | None = None
     placement: Placement | None = None
+    features: Features = ()
+    """What its batch left for the second part of its network, in the request of that part; empty:
+    none, or they are not needed any more."""
     invalid_because: str = ""
     preparing: bool = False
     batched: bool = False
@@ -251,7 +255,7 @@ class PendingFrame:
     def forget_crops(self) -> None:
         """Free the pixels of its crops. Crops refer to it too, and circles are collected rarely."""
         for crop in self.crops:
-            crop.rgb = None
+            crop.rgb, crop.features = None, ()
             crop.forget_crops()
         self.crops.clear()
 

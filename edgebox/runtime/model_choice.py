@@ -44,6 +44,11 @@ class ModelChoice:
             raise UnknownFamilyError(
                 f"this box has no model family {family}; it has {', '.join(self.families)}"
             )
+        if family and (after := self.families[FamilyName(family)].after) is not None:
+            raise UnknownFamilyError(
+                f"{family} is given features of {after}, not pictures: name a pipeline that has "
+                "them as its stages"
+            )
         chosen = self.pipeline(pipeline) if pipeline else None
         if chosen is None and not family and self.default_pipeline is not None:
             chosen = self.pipelines[self.default_pipeline]

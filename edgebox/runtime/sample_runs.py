@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 
+import numpy as np
+
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import RequestId
 from edgebox.inference.executor import Executor
@@ -30,6 +32,9 @@ class _Input:
     canvas: Canvas | None
     canvas_of: VariantName | None
 
+
+_ANY_FEATURES = np.zeros((1, 1, 3), np.uint8)
+"""A picture in place of features, for a second part that is measured."""
 
 OnDone = Callable[[Sample, str, BatchResult | None], None]
 """Called with the order, the application and the result; None: the model failed."""
@@ -60,8 +65,9 @@ class Samples:
         self._kept: dict[RequestId, _Input] = {}
 
     def retain(self, frame: PendingFrame) -> None:
-        """Take over a frame's canvas."""
-        self._kept[frame.request.id] = _Input(frame.request.app, frame.canvas, frame.canvas_of)
+        """Take over a frame's canvas; features are large, and any stand for them."""
+        canvas = _ANY_FEATURES if frame.features else frame.canvas
+        self._kept[frame.request.id] = _Input(frame.request.app, canvas, frame.canvas_of)
         frame.canvas = frame.canvas_of = None
 
     def carry_out(self, action: Release | Sample) -> None:

@@ -36,6 +36,7 @@ def cascade_document(box: Box, camera: Camera, metrics: CameraMetrics) -> dict[s
         "name": cascade.name,
         "small": cascade.small,
         "large": cascade.large,
+        "continues": cascade.continues,
         "threshold": threshold,
         "planned": cascade.planned,
         "expected_share": round(point.share, 4),
@@ -68,7 +69,7 @@ def _saving(box: Box, camera: Camera, share: float) -> float | None:
     small_ns, large_ns = (picture_ns(profiles, each) for each in (cascade.small, cascade.large))
     if small_ns is None or large_ns is None:
         return None
-    return round(saving(share, small_ns, large_ns), 4)
+    return round(saving(share, small_ns, large_ns, continues=cascade.continues), 4)
 
 
 CAMERA_CASCADE = Schema(
@@ -77,6 +78,9 @@ CAMERA_CASCADE = Schema(
         name=TEXT,
         small=TEXT,
         large=TEXT,
+        continues=described(
+            BOOLEAN, "Whether the large model is the second part of the small one's network"
+        ),
         threshold=described(
             SHARE, "Pictures with a greater expected loss are sent on to the large model"
         ),
@@ -101,7 +105,9 @@ CAMERA_CASCADE = Schema(
         missed=described(COUNT, "Answers of the small model, the large one being too late"),
         share=described(nullable(SHARE), "Sent on, missed ones included"),
         saving=described(
-            nullable(NUMBER), "The share of the large model's execution time that it saves"
+            nullable(NUMBER),
+            "The share saved of the execution time of the large model, or of both parts of a "
+            "network",
         ),
     ),
 )

@@ -5,7 +5,7 @@ from typing import cast
 from aiohttp import web
 
 from edgebox.domain.cascades import cascade_json
-from edgebox.domain.errors import InvalidInputError, TooLargeError, UnknownNameError
+from edgebox.domain.errors import InvalidInputError, ModelError, TooLargeError, UnknownNameError
 from edgebox.domain.model_family import FamilyName, VariantName
 from edgebox.domain.pipelines import Pipeline
 from edgebox.domain.requests import DropReason
@@ -147,7 +147,12 @@ def _models(box: Box, request: web.Request) -> tuple[Family, Pipeline | None]:
     if name and name not in box.families:
         raise UnknownNameError(f"no model family {name!r}; there are {', '.join(box.families)}")
     if not wanted:
-        return box.families[FamilyName(name or box.models.default_family)], None
+        family = box.families[FamilyName(name or box.models.default_family)]
+        try:
+            family.insist_on_pictures()
+        except ModelError as error:
+            raise InvalidInputError(str(error)) from None
+        return family, None
     try:
         pipeline = box.models.pipeline(wanted)
     except UnknownPipelineError as error:

@@ -71,6 +71,7 @@ def _cascade(cascade: Cascade | None) -> dict[str, Any] | None:
         "name": cascade.name,
         "small": cascade.small,
         "large": cascade.large,
+        "continues": cascade.continues,
         "threshold": threshold,
         "share": share,
     }
@@ -103,6 +104,9 @@ _STAGE = Schema(
                     name=TEXT,
                     small=TEXT,
                     large=TEXT,
+                    continues=described(
+                        BOOLEAN, "Whether it is given features of the first stage, not the picture"
+                    ),
                     threshold=described(nullable(SHARE), "null: the plan sets it"),
                     share=described(nullable(SHARE), "The share of the pictures sent on by it"),
                 )

@@ -79,7 +79,7 @@ def judge(
     for index, (rgb, truth) in enumerate(pictures):
         canvas, scale = as_received(rgb, width_px, 80 + index % 11)
         began = time.perf_counter()
-        boxes, scores, labels = session.run(None, {"images": canvas[None]})
+        boxes, scores, labels = session.run(["boxes", "scores", "labels"], {"images": canvas[None]})
         spent.append(time.perf_counter() - began)
         here = Detections(boxes[0], scores[0], labels[0])
         found.append(here.scaled(1 / scale, 1 / scale, *SOURCE_PX))

@@ -44,20 +44,29 @@ def export_onnx(network: StreetNet, path: Path) -> None:
     detector = Detector(fused(copy.deepcopy(network).float().eval())).eval()
     example = torch.zeros((2, 96, 128, 3), dtype=torch.uint8)
     axes = {0: Dim("batch"), 1: 32 * Dim("rows32"), 2: 32 * Dim("columns32")}
-    write_graph(detector, example, axes, ["boxes", "scores", "labels"], path)
+    write_graph(detector, {"images": (example, axes)}, ["boxes", "scores", "labels"], path)
 
 
 def write_manifest(onnx_path: Path, manifest_path: Path, variants: Sequence[VariantScore]) -> None:
     """Write family.toml for the ONNX file beside it."""
+    text = "People and vehicles in synthetic street scenes: demos, tests, planning"
+    lines = manifest_lines(onnx_path, "street", text, variants)
+    manifest_path.write_text("\n".join(lines) + "\n")
+
+
+def manifest_lines(
+    onnx_path: Path, name: str, description: str, variants: Sequence[VariantScore]
+) -> list[str]:
+    """Return the lines of a manifest."""
     digest = hashlib.sha256(onnx_path.read_bytes()).hexdigest()
     labels = ", ".join(f'"{label}"' for label in LABELS)
     lines = [
-        'name = "street"',
+        f'name = "{name}"',
         'task = "detect"',
         f'file = "{onnx_path.name}"',
         f'sha256 = "{digest}"',
         'licence = "Apache-2.0"',
-        'description = "People and vehicles in synthetic street scenes: demos, tests, planning"',
+        f'description = "{description}"',
         f"labels = [{labels}]",
         "",
         "[input]",
@@ -75,11 +84,11 @@ def write_manifest(onnx_path: Path, manifest_path: Path, variants: Sequence[Vari
         lines += [
             "",
             "[[variants]]",
-            f'name = "street-{variant.width_px}"',
+            f'name = "{name}-{variant.width_px}"',
             f"width_px = {variant.width_px}",
             f"height_px = {variant.height_px}",
             f"accuracy = {variant.accuracy:.4f}  # mAP@0.5:0.95",
             f"map50 = {variant.map50:.4f}",
             f"map75 = {variant.map75:.4f}",
         ]
-    manifest_path.write_text("\n".join(lines) + "\n")
+    return lines

@@ -7,6 +7,8 @@ the four sides of the box (as in TTFNet, Liu et al. 2020). Limits: sides must be
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -43,18 +45,31 @@ class StreetNet(nn.Module):
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return heat logits (b, 5, h/4, w/4) and sides (b, 4, h/4, w/4): l, t, r, b in px."""
-        features = []
-        x = self.stem(x)
-        for stage in (self.stage4, self.stage8, self.stage16, self.stage32):
-            x = stage(x)
-            features.append(x)
-        merged = self.lateral[3](features[3])
-        for level in (2, 1, 0):
+        stages = (self.stage8, self.stage16, self.stage32)
+        fine = self.stage4(self.stem(x))
+        features = [fine]
+        for stage in stages:
+            features.append(stage(features[-1]))
+        return self.rest(fine, self.merged(features))
+
+    def merged(self, features: Sequence[Tensor]) -> Tensor:
+        """Return the FPN's level at stride 8 (b, 48, h/8, w/8) of features at strides 4 to 32."""
+        merged: Tensor = self.lateral[3](features[3])
+        for level in (2, 1):
             upsampled = functional.interpolate(merged, scale_factor=2.0, mode="nearest")
             merged = self.smooth[level](upsampled + self.lateral[level](features[level]))
-        shared = self.head(merged)
-        sides = functional.softplus(self.sides(shared).float()) * SIDE_SCALE_PX
-        return self.heat(shared).float(), sides
+        return merged
+
+    def rest(self, fine: Tensor, merged: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what `forward` does, from the features at stride 4 and the FPN at stride 8."""
+        upsampled = functional.interpolate(merged, scale_factor=2.0, mode="nearest")
+        shared = self.head(self.smooth[0](upsampled + self.lateral[0](fine)))
+        return self.heat(shared).float(), as_sides(self.sides(shared))
+
+
+def as_sides(raw: Tensor) -> Tensor:
+    """Return distances in px, above 0, from a head's raw output."""
+    return functional.softplus(raw.float()) * SIDE_SCALE_PX
 
 
 class Detector(nn.Module):
@@ -66,26 +81,35 @@ class Detector(nn.Module):
 
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return boxes (b, 100, 4) xyxy px, scores (b, 100) descending, labels (b, 100) int64."""
-        logits, sides = self.network(normalise(images))
-        peaks = functional.max_pool2d(logits, 3, 1, 1)
-        # A cell that is no local maximum of its class can never be reported (CenterNet's NMS).
-        kept = torch.where(logits >= peaks, logits, torch.full_like(logits, -30.0))
-        rows, columns = logits.shape[2:]
-        best, index = kept.flatten(1).topk(TOP_K, dim=1)
-        labels = torch.div(index, rows * columns, rounding_mode="floor")
-        cell = index - labels * (rows * columns)
-        around, inside = neighbourhood(cell, rows, columns)
-        boxes = boxes_at(sides, around, columns)
-        of_class = (labels.unsqueeze(2) * (rows * columns) + around).flatten(1)
-        heat = logits.flatten(1).gather(1, of_class).view_as(around).sigmoid() * inside
-        voted, agreement = vote(boxes, heat)
-        scores = suppressed(voted, labels, best.sigmoid() * agreement)
-        scores, order = scores.topk(TOP_K, dim=1)
-        return (
-            voted.gather(1, order.unsqueeze(2).expand(-1, -1, 4)),
-            scores,
-            labels.gather(1, order),
-        )
+        return detected(*self.network(normalise(images)))
+
+
+def detected(logits: Tensor, sides: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return boxes (b, 100, 4) xyxy px, scores (b, 100) descending, labels (b, 100) int64.
+
+    Args:
+        logits: of the heat maps, (b, 5, h/4, w/4).
+        sides: (b, 4, h/4, w/4): l, t, r, b in px.
+    """
+    peaks = functional.max_pool2d(logits, 3, 1, 1)
+    # A cell that is no local maximum of its class can never be reported (CenterNet's NMS).
+    kept = torch.where(logits >= peaks, logits, torch.full_like(logits, -30.0))
+    rows, columns = logits.shape[2:]
+    best, index = kept.flatten(1).topk(TOP_K, dim=1)
+    labels = torch.div(index, rows * columns, rounding_mode="floor")
+    cell = index - labels * (rows * columns)
+    around, inside = neighbourhood(cell, rows, columns)
+    boxes = boxes_at(sides, around, columns)
+    of_class = (labels.unsqueeze(2) * (rows * columns) + around).flatten(1)
+    heat = logits.flatten(1).gather(1, of_class).view_as(around).sigmoid() * inside
+    voted, agreement = vote(boxes, heat)
+    scores = suppressed(voted, labels, best.sigmoid() * agreement)
+    scores, order = scores.topk(TOP_K, dim=1)
+    return (
+        voted.gather(1, order.unsqueeze(2).expand(-1, -1, 4)),
+        scores,
+        labels.gather(1, order),
+    )
 
 
 def neighbourhood(cell: Tensor, rows: int, columns: int) -> tuple[Tensor, Tensor]:

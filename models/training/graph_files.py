@@ -14,26 +14,24 @@ from torch import Tensor, nn
 
 def write_graph(
     module: nn.Module,
-    example: Tensor,
-    axes: Mapping[int, Any],
+    inputs: Mapping[str, tuple[Tensor, Mapping[int, Any]]],
     outputs: Sequence[str],
     path: Path,
 ) -> None:
     """Write a network in inference mode as one ONNX file.
 
     Args:
-        module: takes `images`.
-        example: such images, (b, h, w, 3) uint8.
-        axes: those of the images that are free, as torch.export has them.
+        module: takes the inputs in order.
+        inputs: by name, an example and the axes of it that are free, as torch.export has them.
         outputs: the outputs' names.
         path: the file, replaced when the new one is whole.
     """
     program = torch.onnx.export(
         module,
-        (example,),
-        input_names=["images"],
+        tuple(example for example, _ in inputs.values()),
+        input_names=list(inputs),
         output_names=list(outputs),
-        dynamic_shapes={"images": dict(axes)},
+        dynamic_shapes={name: dict(axes) for name, (_, axes) in inputs.items()},
         dynamo=True,
         external_data=False,
         verbose=False,

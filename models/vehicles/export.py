@@ -35,7 +35,7 @@ def export_onnx(network: VehicleNet, path: Path) -> None:
     example = torch.zeros((2, 32, 48, 3), dtype=torch.uint8)
     multiple = SIZE_MULTIPLE_PX
     axes = {0: Dim("batch"), 1: multiple * Dim("rows"), 2: multiple * Dim("columns")}
-    write_graph(classifier, example, axes, ["logits"], path)
+    write_graph(classifier, {"images": (example, axes)}, ["logits"], path)
 
 
 def write_manifest(onnx_path: Path, manifest_path: Path, variants: Sequence[VariantScore]) -> None:

@@ -29,3 +29,12 @@ def test_classes_must_match() -> None:
     fewer = replace(other, family=replace(other.family, labels=small.family.labels[:3]))
     with pytest.raises(ModelError, match="one has 5, the other 3"):
         insist_on_pair(small, fewer)
+
+
+def test_a_second_part_goes_on_from_its_own_first_part() -> None:
+    first, second = (find_side(FAMILIES, f"street-{part}-256") for part in ("exit", "rest"))
+    insist_on_pair(first, second)
+    with pytest.raises(ModelError, match="which street-exit-128 does not leave"):
+        insist_on_pair(find_side(FAMILIES, "street-exit-128"), second)
+    with pytest.raises(ModelError, match="so it cannot be the first model"):
+        insist_on_pair(second, first)

@@ -59,7 +59,8 @@ def test_folders_of_ones_own_are_always_served(config: Config, tmp_path: Path) -
     named = changed(config, families=(str(own),), family="tiny", bundled=())
     assert served_folders(named) == [own]
     known = known_folders(named.inference)
-    assert [folder.name for folder in known] == ["street", "vehicles", "own"]
+    names = [folder.name for folder in known]
+    assert names == ["street", "street-exit", "street-rest", "vehicles", "own"]
 
 
 def test_a_bundled_family_that_is_not_there_is_an_error(config: Config) -> None:

@@ -45,8 +45,9 @@ async def test_import_list_and_detect(tmp_path: Path, picture: Path) -> None:
     assert (variant["name"], variant["accuracy"]) == (f"gate-{WIDTH}x{HEIGHT}", None)
     assert variant["p50_ms"]["1"] > 0
     listed = (await edgebox(tmp_path, "models", "list", "--json")).json()
-    assert [family["name"] for family in listed["families"]] == ["street", "vehicles", "gate"]
-    assert listed["families"][2]["sources"] == ["gate.onnx"]
+    bundled = ["street", "street-exit", "street-rest", "vehicles"]
+    assert [family["name"] for family in listed["families"]] == [*bundled, "gate"]
+    assert listed["families"][-1]["sources"] == ["gate.onnx"]
     assert listed["problems"] == []
     text = (await edgebox(tmp_path, "models", "list")).out
     assert "licence AGPL-3.0, layout yolov8" in text

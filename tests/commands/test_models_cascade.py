@@ -31,3 +31,12 @@ async def test_models_that_do_not_fit_are_one_error(tmp_path: Path) -> None:
     assert "there is no model family or variant 'streets'" in await said("streets", "street")
     assert "the task of vehicles is classify" in await said("street-128", "vehicles")
     assert "--name: must be" in await said("street-128", "street", "--name", "a/b")
+
+
+async def test_an_exit_is_fitted_against_the_second_part(tmp_path: Path) -> None:
+    wanted = ("models", "cascade", "street-exit-128", "street-rest-128", "--frames", "scene:7")
+    ended = await edgebox(tmp_path, *wanted, "--limit", "40", "--json")
+    document = ended.json()
+    agreement = [row["agreement"] for row in document["shares"]]
+    assert agreement == sorted(agreement)
+    assert 0 < agreement[0] < agreement[-1] == 1

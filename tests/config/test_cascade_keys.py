@@ -7,8 +7,9 @@ import pytest
 
 from edgebox.app.configured_pipelines import make_pipelines
 from edgebox.domain.errors import ConfigError
+from edgebox.domain.model_family import VariantName
 from edgebox.domain.pipelines import PipelineName
-from edgebox.inference.cascade_file import StoredCascade, write_cascade
+from edgebox.inference.cascade_file import CascadeModel, StoredCascade, write_cascade
 from edgebox.inference.zoo import bundled_folders, load_zoo
 from tests.config.test_pipeline_section import errors, loaded
 from tests.end_to_end.test_cascades import FILE, LARGE, SMALL, cascade
@@ -94,5 +95,58 @@ def test_a_cascade_after_a_later_stage_is_refused(tmp_path: Path, stored: Stored
     text = FILE.replace('after = ["small"]\ncasc', 'after = ["vehicle"]\ncasc')
     text = text.replace('["small", "large"]', '["small"]')
     assert "'large' of pipeline 'gate' has a cascade, so it must come after 'small'" in said(
+        tmp_path, text
+    )
+
+
+EXIT = FILE.replace('"small"\nfamily = "street"', '"small"\nfamily = "street-exit"').replace(
+    '"large"\nfamily = "street"', '"large"\nfamily = "street-rest"'
+)
+
+
+def parts(first: str, second: str) -> StoredCascade:
+    """Return a cascade of two variants."""
+    known = {v.name: family for family in FAMILIES for v in family.variants}
+    small, large = VariantName(first), VariantName(second)
+    return replace(
+        cascade(0.0),
+        small=CascadeModel.of(known[small], small),
+        large=CascadeModel.of(known[large], large),
+    )
+
+
+def test_an_exit_is_a_cascade_of_two_parts(tmp_path: Path) -> None:
+    write_cascade(tmp_path / "models", parts("street-exit-256", "street-rest-256"))
+    config = loaded(tmp_path, EXIT.format(models=tmp_path / "models"))
+    stage = make_pipelines(config, FAMILIES)[PipelineName("gate")].cascade_stage
+    assert stage is not None
+    assert stage.cascade is not None
+    assert stage.cascade.continues
+    assert (stage.variant, stage.cascade.small) == ("street-rest-256", "street-exit-256")
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("street-exit-128", "street-rest-256"), ("street-256", "street-rest-256")],
+)
+def test_a_second_part_after_another_first_part(tmp_path: Path, first: str, second: str) -> None:
+    write_cascade(tmp_path / "models", parts(first, second))
+    wanted = (
+        "pipelines[0].stages[1].cascade: street-rest-256 is given features of street-exit at "
+        f"256 x 160 px, which {first} does not leave"
+    )
+    assert said(tmp_path, EXIT).startswith(wanted)
+
+
+def test_a_second_part_cannot_be_first(tmp_path: Path) -> None:
+    write_cascade(tmp_path / "models", parts("street-rest-128", "street-256"))
+    assert "street-rest-128 is given features of street-exit, so it cannot be the first" in said(
+        tmp_path, FILE
+    )
+
+
+def test_a_second_part_needs_a_cascade(tmp_path: Path) -> None:
+    text = EXIT.replace('cascade = "test"\nthreshold = 0.5\n', "")
+    assert 'stages[1].family: "street-rest" is given features of "street-exit"' in said(
         tmp_path, text
     )

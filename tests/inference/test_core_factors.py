@@ -12,7 +12,7 @@ from edgebox.inference.core_factors import measure_core_factors
 from edgebox.inference.executor import NullExecutor, OnnxExecutor, come_back
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.machine import offered_threads
-from edgebox.inference.tensors import Canvas
+from edgebox.inference.tensors import ModelInput
 from edgebox.inference.zoo import bundled_folders, load_zoo
 
 NAME = VariantName("v")
@@ -29,7 +29,7 @@ class Told(NullExecutor):
         self.ran: list[tuple[int, int]] = []
 
     def submit(
-        self, name: VariantName, canvases: Sequence[Canvas], batch_size: int, threads: int = 0
+        self, name: VariantName, canvases: Sequence[ModelInput], batch_size: int, threads: int = 0
     ) -> Future[BatchResult]:
         first = (batch_size, threads) not in self.ran
         self.ran.append((batch_size, threads))

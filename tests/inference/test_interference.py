@@ -15,7 +15,7 @@ from edgebox.inference import interference as measuring
 from edgebox.inference.executor import NullExecutor, OnnxExecutor
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.interference import Load, interference, kept_busy, load_of
-from edgebox.inference.tensors import Canvas
+from edgebox.inference.tensors import ModelInput
 from edgebox.inference.zoo import bundled_folders, load_zoo
 
 CORE = min(os.sched_getaffinity(0))
@@ -35,7 +35,7 @@ class Told(NullExecutor):
         self.ran: list[str] = []
 
     def submit(
-        self, name: VariantName, canvases: Sequence[Canvas], batch_size: int, threads: int = 0
+        self, name: VariantName, canvases: Sequence[ModelInput], batch_size: int, threads: int = 0
     ) -> Future[BatchResult]:
         px = int(name.removeprefix("v-"))
         took_ns = 1000 * px * (1.0 + self.others * self.k[px])

@@ -5,7 +5,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.model_family import ExecutorId, VariantName
@@ -14,7 +14,7 @@ from edgebox.domain.requests import RequestId
 from edgebox.inference.executor import Executor
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.family import InputSpec
-from edgebox.inference.tensors import Canvas
+from edgebox.inference.tensors import Canvas, ModelInput
 from edgebox.runtime.callbacks import Callbacks
 from edgebox.runtime.driver import Driver
 from edgebox.runtime.frames import FrameResult, PendingFrame
@@ -37,6 +37,8 @@ class Batch:
     canvases: list[Canvas]
     batch_size: int
     future: "Future[BatchResult]"
+    inputs: list[ModelInput] = field(default_factory=list)
+    """With those that are no pictures."""
 
     def complete(self, took_ns: int = MS, pictures: int | None = None) -> None:
         """Come back with nothing found."""
@@ -62,9 +64,14 @@ class ManualExecutor:
         self.abandoned = False
 
     def submit(
-        self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int, threads: int = 0
+        self,
+        variant: VariantName,
+        inputs: Sequence[ModelInput],
+        batch_size: int,
+        threads: int = 0,
     ) -> "Future[BatchResult]":
-        batch = Batch(variant, list(canvases), batch_size, Future())
+        pictures = [each for each in inputs if not isinstance(each, tuple)]
+        batch = Batch(variant, pictures, batch_size, Future(), list(inputs))
         self.batches.append(batch)
         return batch.future
 

@@ -1,12 +1,17 @@
 """A cascade through the real driver: the decider chooses, and no answer is worse than the small."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from edgebox.domain.cascades import CascadeOutcome
+from edgebox.domain.pipelines import Pipeline
 from edgebox.domain.requests import Outcome
+from edgebox.inference.executor_thread import BatchResult
 from edgebox.runtime.frames import Answer, PendingFrame
 from edgebox.vision.detections import Detections
+from tests.runtime.driving import settle
 from tests.runtime.test_driver_pipeline import Street, found
 from tests.scheduling.cascades import LARGE_PX, SMALL_PX, cascade_pipeline
 from tests.scheduling.scene import MS, name
@@ -109,3 +114,76 @@ async def test_an_idle_box_compares_a_few_frames_that_the_small_model_is_sure_of
     assert measured == pytest.approx(0.2)
     assert 0.01 < expected < 0.25, "before it was expected to lose .001"
     await street.driver.stop(1)
+
+
+def exit_pipeline() -> Pipeline:
+    """Return the cascade as one network's two parts."""
+    of = cascade_pipeline()
+    first, second = of.stages
+    assert second.cascade is not None
+    continuing = replace(second, cascade=replace(second.cascade, continues=True))
+    return replace(of, stages=(first, continuing))
+
+
+async def first_part(street: Street, seen: Detections) -> tuple[np.ndarray, ...]:
+    """Answer the first batch with features; return these."""
+    batch = await street.batch(0)
+    rng = np.random.default_rng(1)
+    features = tuple(rng.random((batch.batch_size, n, 4, 4), dtype=np.float32) for n in (2, 3))
+    began_ns = street.clock.now_ns
+    street.clock.now_ns += 5 * MS
+    padding = [Detections.empty()] * (batch.batch_size - 1)
+    result = BatchResult([seen, *padding], began_ns, street.clock.now_ns, features)
+    batch.future.set_result(result)
+    await settle()
+    return features
+
+
+async def test_a_second_part_is_given_views_of_the_features_and_no_picture() -> None:
+    street = Street(exit_pipeline())
+    frame = await street.submit()
+    left = await first_part(street, Detections.empty())
+    (rest,) = frame.crops
+    batch = await street.batch(1)
+    assert batch.canvases == []
+    (given,) = batch.inputs
+    assert isinstance(given, tuple)
+    for one, of_all in zip(given, left, strict=True):
+        assert np.shares_memory(one, of_all)
+        np.testing.assert_array_equal(one, of_all[0])
+    assert rest.rgb is None
+    # The canvas of both parts is the same: the picture lies on it as the first part saw it.
+    await street.answer(1, found((32, 16, 64, 32)))
+    answer = ended(street, frame)
+    assert (answer.cascade, answer.variant) == (CascadeOutcome.SENT_ON, name(LARGE_PX))
+    np.testing.assert_allclose(answer.detections.boxes[0], (320, 160, 640, 320), atol=2)
+    assert rest.features == ()
+    assert frame.features == ()
+    await street.end(frame)
+
+
+async def test_an_exit_that_is_taken_leaves_no_features() -> None:
+    street = Street(exit_pipeline())
+    frame = await street.submit()
+    await first_part(street, SOMETHING)
+    answer = ended(street, frame)
+    assert (answer.cascade, answer.variant) == (CascadeOutcome.KEPT, name(SMALL_PX))
+    assert frame.features == ()
+    assert len(street.executor.batches) == 1
+    await street.end(frame)
+
+
+async def test_a_second_part_that_is_too_late_releases_its_features() -> None:
+    street = Street(exit_pipeline())
+    frame = await street.submit()
+    await first_part(street, Detections.empty())
+    (rest,) = frame.crops
+    batch = await street.batch(1)
+    street.clock.now_ns += 400 * MS
+    street.driver.feed(None)
+    answer = street.bench.ending(frame)
+    assert isinstance(answer, Answer)
+    assert answer.cascade is CascadeOutcome.MISSED
+    assert rest.features == ()
+    batch.complete()
+    await street.end(frame)

@@ -16,7 +16,7 @@ from edgebox.domain.plans import Plan, PlanningSnapshot
 from edgebox.domain.requests import DropReason, Outcome
 from edgebox.inference.executor import NullExecutor
 from edgebox.inference.executor_thread import BatchResult
-from edgebox.inference.tensors import Canvas
+from edgebox.inference.tensors import ModelInput
 from edgebox.media.jpeg import encode
 from edgebox.runtime.frames import BATCH_FAILED, Answer, FrameResult, PendingFrame, Refusal
 from edgebox.scheduling.events import CameraConnected, CameraDisconnected, RequestArrived
@@ -265,8 +265,13 @@ class CanvasWatch(ManualExecutor):
         self._fails = list(fails)
 
     def submit(
-        self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int, threads: int = 0
+        self,
+        variant: VariantName,
+        inputs: Sequence[ModelInput],
+        batch_size: int,
+        threads: int = 0,
     ) -> "Future[BatchResult]":
+        canvases = [each for each in inputs if not isinstance(each, tuple)]
         self.seen += [id(canvas) for canvas in canvases]
         before = [int(canvas.sum()) for canvas in canvases]
         inner = self._null.submit(variant, canvases, batch_size)

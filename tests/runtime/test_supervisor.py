@@ -12,7 +12,7 @@ from edgebox.domain.model_family import ExecutorId, VariantName, WeightsId
 from edgebox.domain.requests import DropReason
 from edgebox.inference.executor import NullExecutor
 from edgebox.inference.executor_thread import BatchResult
-from edgebox.inference.tensors import Canvas
+from edgebox.inference.tensors import ModelInput
 from edgebox.runtime import frame_decoder
 from edgebox.runtime.decode_queue import DECODE_LIMIT_NS
 from edgebox.runtime.frames import Answer, Refusal
@@ -52,7 +52,11 @@ class RaisingExecutor(NullExecutor):
     """One on which nothing works."""
 
     def submit(
-        self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int, threads: int = 0
+        self,
+        variant: VariantName,
+        inputs: Sequence[ModelInput],
+        batch_size: int,
+        threads: int = 0,
     ) -> Future[BatchResult]:
         failed: Future[BatchResult] = Future()
         failed.set_exception(ModelError("CUDA error 719: unspecified launch failure"))

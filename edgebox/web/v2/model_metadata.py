@@ -115,6 +115,8 @@ def models_of(box: Box) -> Iterator[Model]:
     No pipeline has the name of a family or a variant: `app.configured_pipelines` refuses it.
     """
     for family in box.families.values():
+        if family.after is not None:  # its input is no picture
+            continue
         yield Model(family.name, family, None)
         for variant in family.offered:
             yield Model(variant.name, family, variant)
@@ -130,6 +132,8 @@ def model_named(box: Box, name: str, version: str | None) -> Model:
         UnknownNameError: unknown name or version.
     """
     family = box.families.get(FamilyName(name))
+    if family is not None and family.after is not None:
+        family = None
     found = Model(name, family, None) if family is not None else None
     if found is None:
         found = next((model for model in models_of(box) if model.name == name), None)

@@ -175,6 +175,8 @@ export type CameraCascade = {
   name: string
   small: string
   large: string
+  /** Whether the large model is the second part of the small one's network */
+  continues: boolean
   /** Pictures with a greater expected loss are sent on to the large model */
   threshold: number
   /** Whether the plan sets the threshold, by the time there is */
@@ -199,7 +201,7 @@ export type CameraCascade = {
   missed: number
   /** Sent on, missed ones included */
   share: number | null
-  /** The share of the large model's execution time that it saves */
+  /** The share saved of the execution time of the large model, or of both parts of a network */
   saving: number | null
 }
 
@@ -615,6 +617,8 @@ export type PipelineStage = {
     name: string
     small: string
     large: string
+    /** Whether it is given features of the first stage, not the picture */
+    continues: boolean
     /** null: the plan sets it */
     threshold: number | null
     /** The share of the pictures sent on by it */

@@ -1,0 +1,111 @@
+"""A camera's frames through a network with an exit on a real box: some end there, some go on."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import aiohttp
+import numpy as np
+import pytest
+
+from edgebox.app.composition import App
+from edgebox.domain.cascades import CascadeOutcome, Decider
+from edgebox.domain.model_family import VariantName
+from edgebox.inference.cascade_file import CascadeModel, write_cascade
+from edgebox.inference.zoo import bundled_folders, load_zoo
+from edgebox.media.jpeg import encode
+from edgebox.runtime.frames import Answer
+from edgebox.scene.street_camera import Scene
+from edgebox.vision.cascade_decider import FEATURES
+from tests.end_to_end.running import running, streaming, until
+from tests.end_to_end.test_cascades import FILE, cascade, state_of
+from tests.end_to_end.test_pipelines import SIZE_PX, street, watched
+
+EXIT, REST = VariantName("street-exit-256"), VariantName("street-rest-256")
+TEXT = FILE.replace('"small"\nfamily = "street"', '"small"\nfamily = "street-exit"').replace(
+    '"large"\nfamily = "street"', '"large"\nfamily = "street-rest"'
+)
+
+
+@pytest.fixture(params=[5.0, -5.0], ids=["unsure", "sure"])
+async def app(request: pytest.FixtureRequest, tmp_path: Path, database: Path) -> AsyncIterator[App]:
+    zoo, sides = load_zoo(bundled_folders()), {}
+    for side, variant in (("small", EXIT), ("large", REST)):
+        family = zoo.family(variant.rpartition("-")[0])
+        sides[side] = CascadeModel.of(family, variant)
+    decider = Decider((0.0,) * len(FEATURES), request.param)
+    stored = replace(cascade(0.0), decider=decider, small=sides["small"], large=sides["large"])
+    write_cascade(tmp_path / "models", stored)
+    file = tmp_path / "edgebox.toml"
+    file.write_text(TEXT.format(models=tmp_path / "models"))
+    async with running(database, file=file) as app:
+        yield app
+
+
+async def test_answers_are_of_the_part_that_the_decider_chose(
+    app: App, request: pytest.FixtureRequest
+) -> None:
+    sure = request.node.callspec.params["app"] < 0
+    wanted = CascadeOutcome.KEPT if sure else CascadeOutcome.SENT_ON
+    seen = watched(app)
+
+    def answers() -> list[Answer]:
+        found = [ending for _, ending, _ in seen if isinstance(ending, Answer)]
+        return [answer for answer in found if answer.cascade is wanted]
+
+    async with streaming(
+        app, "gate", pipeline="gate", rate_hz=4.0, source=street(4.0), answered=False
+    ):
+        await until(
+            lambda: len(answers()) >= 3 and any(answer.stages for answer in answers()),
+            "three answers of the part, one with vehicles",
+        )
+        state = await state_of(app, "gate")
+    assert {answer.variant for answer in answers()} == {EXIT if sure else REST}
+    assert state["continues"] is True
+    assert state["share"] == (0.0 if sure else 1.0)
+    driver = app.box.driver
+    await until(lambda: driver.frames_pending == 0, "no frame is left")
+    assert all(not frame.features and not frame.crops for frame, _, _ in seen)
+    assert driver.decisions.timeline.failure == ""
+
+
+async def test_what_goes_on_is_answered_as_the_whole_network_would(
+    app: App, request: pytest.FixtureRequest
+) -> None:
+    sure = request.node.callspec.params["app"] < 0
+    jpeg = encode(Scene(11, 256, 144).render(2.0).rgb, 90)  # nothing is scaled
+
+    async def infer(**parameters: str | int) -> dict[str, object]:
+        of = {"deadline_ms": 30_000, **parameters}
+        async with (
+            aiohttp.ClientSession() as client,
+            client.post(f"{app.url}/v1/infer", params=of, data=jpeg) as response,
+        ):
+            answer: dict[str, object] = await response.json()
+            assert response.status == 200, answer
+            return answer
+
+    through = await infer(pipeline="gate")
+    whole = await infer(family="street", variant="street-256")
+    assert through["cascade"] == ("kept" if sure else "sent_on")
+    boxes, wanted = (
+        np.array([each["box"] for each in answer["detections"]])  # type: ignore[attr-defined]
+        for answer in (through, whole)
+    )
+    if sure:
+        assert boxes.shape != wanted.shape or not np.allclose(boxes, wanted, atol=1)
+    else:
+        np.testing.assert_allclose(boxes, wanted, atol=0.2)
+
+
+async def test_a_second_part_is_no_model_for_pictures(app: App) -> None:
+    jpeg = encode(Scene(11, *SIZE_PX).render(2.0).rgb, 90)
+    async with aiohttp.ClientSession() as client:
+        of = {"family": "street-rest"}
+        async with client.post(f"{app.url}/v1/infer", params=of, data=jpeg) as response:
+            answer = await response.json()
+        assert response.status == 400
+        assert "street-rest is given features of street-exit, not pictures" in str(answer)
+        async with client.get(f"{app.url}/v2/models/street-rest") as response:
+            assert response.status == 404

@@ -12,11 +12,13 @@ from edgebox.domain.cascades import CascadeCurve, CascadePoint
 from edgebox.domain.plans import CameraSnapshot, PlannedCascade
 from edgebox.domain.requests import CameraId
 from edgebox.planning.budgets import Budget
+from edgebox.planning.by_application import by_application
 from edgebox.planning.cascade_shares import filled_shares
 from edgebox.planning.later_stages import LaterChoice, later_choice, later_loads_of
 from edgebox.planning.options import Option
 from edgebox.planning.planner import plan
 from tests.planning.scene import link, seen, snapshot
+from tests.planning.test_by_application import learned
 from tests.scheduling.cascades import CURVE, cascade_pipeline
 from tests.scheduling.scene import FAMILY, camera
 
@@ -78,6 +80,15 @@ def test_a_plan_gives_a_cascade_the_time_that_is_left(
     assert (found.variant, found.rate_hz) == (SMALL.name, RATE_HZ)
     assert found.cascade_share is not None
     assert least <= found.cascade_share <= most
+
+
+def test_a_cascade_of_an_application_that_takes_longer_is_still_that_cascade() -> None:
+    of = with_cascade(CURVE, 0.0, 1e-3)
+    of = replace(of, camera=replace(of.camera, pipeline=cascade_pipeline(None)))
+    box = learned(snapshot([of]), **{of.camera.app: 2.0})
+    assert by_application(box).real
+    found = plan(box, 10_000).assignments[of.camera.id]
+    assert (found.variant, found.cascade_share) == (SMALL.name, 1.0)
 
 
 @given(st.lists(st.tuples(curves(), st.floats(0.01, 0.1)), min_size=1, max_size=3), st.floats(0, 2))

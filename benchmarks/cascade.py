@@ -1,4 +1,4 @@
-"""Cascades against single sizes: `python -m benchmarks.cascade [--seeds 3] [--json]`.
+"""Cascades and exits against single sizes: `python -m benchmarks.cascade [--seeds 3] [--json]`.
 
 Eight cameras on one CPU executor under virtual time. The load is what the large model alone would
 take of the executor's time. For each load: every single size, the planner with all sizes, and
@@ -6,12 +6,17 @@ cascades of three small models, with five shares each and with the share that th
 all with the same pictures. What counts is the
 accuracy-weighted goodput: the expected accuracies of all answers on time, each second.
 
+An early exit is the same with the two parts of one network: the small model is the first part, and
+the large one the second part, which takes only the rest of the time.
+
 Times, accuracies and curves are measured: `edgebox profile street` on two cores, the family's mAP,
 and `edgebox models cascade` on 300 pictures of 20 synthetic streets that no model was trained on.
+Those of the exits are of `models.street.evaluate_exit`: parts and whole in turn, 240 pictures.
 """
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
@@ -54,15 +59,64 @@ CURVES: Mapping[int, Sequence[tuple[float, float, float]]] = {
     ),
 }  # fmt: skip
 """By small model: threshold, share sent on, and loss."""
+
+
+@dataclass(frozen=True)
+class Exit:
+    """The exit of one size of the detector."""
+
+    accuracy: float
+    """mAP of the first part's answers."""
+    first: float
+    """Time of the first part, in units of the whole network's."""
+    second: float
+    """Time of the second part, in units of the whole network's."""
+    curve: Sequence[tuple[float, float, float]]
+    """Threshold, share sent on, and loss."""
+
+
+EXITS: Mapping[int, Exit] = {
+    608: Exit(0.5171, 0.556, 0.595, ((0.5, 0.0, 0.25), (0.2, 0.5, 0.08), (0.0, 1.0, 0.0))),
+}
+EXIT_SHARES = (0.1, 0.3, 0.5, 0.7)
+"""Of the pictures that go on to the second part."""
 SPREAD = (0.94, 0.96, 0.98, 1.0, 1.02, 1.05, 1.10, 1.15, 1.2)
 """Execution times by quantile, in units of the median."""
+
+
+@dataclass(frozen=True)
+class Models:
+    """Two models of a cascade: name, input side in px, accuracy and milliseconds of each."""
+
+    small: tuple[str, int, float, float]
+    large: tuple[str, int, float, float]
+    curve: Sequence[tuple[float, float, float]]
+
+    @classmethod
+    def sizes(cls, small: int) -> "Models":
+        """Return the cascade of a small size and the largest."""
+        return cls(
+            (f"street-{small}", small, *SIZES[small]),
+            (f"street-{LARGE}", LARGE, *SIZES[LARGE]),
+            CURVES[small],
+        )
+
+    @classmethod
+    def parts(cls, px: int) -> "Models":
+        """Return the exit of a size."""
+        of, (accuracy, whole_ms) = EXITS[px], SIZES[px]
+        return cls(
+            (f"street-exit-{px}", px, of.accuracy, of.first * whole_ms),
+            (f"street-rest-{px}", px, accuracy, of.second * whole_ms),
+            of.curve,
+        )
 
 
 def scenario_text(
     load: float,
     seed: int,
     sizes: Sequence[int],
-    small: int | None,
+    cascade: Models | None,
     share: float | None,
     *,
     plans: bool,
@@ -72,8 +126,8 @@ def scenario_text(
     Args:
         load: of the executor by the large model alone.
         seed: of all chance.
-        sizes: that the box has.
-        small: the small model of a cascade; None: there is no cascade.
+        sizes: that the box has, beside the models of a cascade.
+        cascade: its models; None: there is none.
         share: of the pictures that it sends on; None: the planner chooses it.
         plans: whether the planner chooses among the sizes; else frames run on the largest.
     """
@@ -81,20 +135,25 @@ def scenario_text(
     lines = [f"duration_s = 60\nwarmup_s = 10\nseed = {seed}\n"]
     lines.append(f'[policy]\nplanning = "{"adaptive" if plans else "none"}"\n')
     lines.append(f'[[executors]]\nname = "cpu/0"\nspread = {list(SPREAD)}\n')
+    rows = [(f"street-{px}", px, *SIZES[px]) for px in sizes]
+    if cascade is not None:
+        rows += [cascade.small, cascade.large]
     lines += [
-        f'[[variants]]\nname = "street-{px}"\nfamily = "street"\nwidth_px = {px}\n'
-        f"accuracy = {SIZES[px][0]}\nbatch_ms = {{ 1 = {SIZES[px][1]} }}\n"
-        for px in sizes
+        f'[[variants]]\nname = "{name}"\nfamily = "{_family(name)}"\nwidth_px = {px}\n'
+        f"accuracy = {accuracy}\nbatch_ms = {{ 1 = {ms:.3f} }}\n"
+        for name, px, accuracy, ms in rows
     ]
     pipeline = ""
-    if small is not None:
+    if cascade is not None:
         fixed = "" if share is None else f"share = {share}\n"
         pipeline = 'pipeline = "cascade"\n'
+        small, large = cascade.small[0], cascade.large[0]
         lines.append(
             '[[pipelines]]\nname = "cascade"\n[[pipelines.stages]]\nname = "small"\n'
-            f'family = "street"\nvariant = "street-{small}"\n[[pipelines.stages]]\n'
-            f'name = "large"\nfamily = "street"\nafter = ["small"]\nvariant = "street-{LARGE}"\n'
-            f'small = "street-{small}"\n{fixed}curve = {list(map(list, CURVES[small]))}\n'
+            f'family = "{_family(small)}"\nvariant = "{small}"\n[[pipelines.stages]]\n'
+            f'name = "large"\nfamily = "{_family(large)}"\nafter = ["small"]\n'
+            f'variant = "{large}"\nsmall = "{small}"\n{fixed}'
+            f"curve = {list(map(list, cascade.curve))}\n"
         )
     lines.append(
         f'[[cameras]]\nname = "gate"\ncount = {CAMERAS}\n{pipeline}slo_ms = 300\n'
@@ -103,17 +162,27 @@ def scenario_text(
     return "\n".join(lines)
 
 
+def _family(variant: str) -> str:
+    return variant.rpartition("-")[0]
+
+
 def arms() -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield every way to serve the cameras, with its name."""
     for px in SIZES:
-        yield f"size {px}", {"sizes": (px,), "small": None, "share": 0.0, "plans": False}
-    yield "planner", {"sizes": tuple(SIZES), "small": None, "share": 0.0, "plans": True}
+        yield f"size {px}", {"sizes": (px,), "cascade": None, "share": 0.0, "plans": False}
+    yield "planner", {"sizes": tuple(SIZES), "cascade": None, "share": 0.0, "plans": True}
     for small in SMALL:
         for share in SHARES:
-            of = {"sizes": (small, LARGE), "small": small, "share": share, "plans": False}
+            of = {"sizes": (), "cascade": Models.sizes(small), "share": share, "plans": False}
             yield f"cascade {small} {share}", of
-        of = {"sizes": (small, LARGE), "small": small, "share": None, "plans": True}
+        of = {"sizes": (), "cascade": Models.sizes(small), "share": None, "plans": True}
         yield f"planned share {small}", of
+    for px in EXITS:
+        for share in EXIT_SHARES:
+            of = {"sizes": (), "cascade": Models.parts(px), "share": share, "plans": False}
+            yield f"exit {px} {share}", of
+        of = {"sizes": (), "cascade": Models.parts(px), "share": None, "plans": True}
+        yield f"planned exit {px}", of
 
 
 def goodput(load: float, seeds: int, of: dict[str, Any]) -> dict[str, float]:
@@ -163,6 +232,16 @@ def main(*, seeds: int, as_json: bool) -> None:
                 f"{cascade / two - 1:+.1%} of the better of the two models, "
                 f"{cascade / single - 1:+.1%} of the best single size; "
                 f"planned share: {planned:.2f}, {planned / cascade - 1:+.1%}"
+            )
+        for px in EXITS:
+            name, goodput_of_exit = best(of, f"exit {px} ")
+            whole = of[f"size {px}"]["accuracy_per_s"]
+            planned = of[f"planned exit {px}"]["accuracy_per_s"]
+            click.echo(
+                f"  {name}: {goodput_of_exit:.2f}; {goodput_of_exit / whole - 1:+.1%} of the "
+                f"whole network at {px} px, {goodput_of_exit / large - 1:+.1%} of the large "
+                f"alone, {goodput_of_exit / single - 1:+.1%} of the best single size; "
+                f"planned share: {planned:.2f}, {planned / goodput_of_exit - 1:+.1%}"
             )
 
 

@@ -102,9 +102,9 @@ def curve(parts: Parts, fitted_to: Pictures, test: Pictures, width_px: int) -> d
         frame_loss(one, other, len(LABELS), SCORE_SHOWN)
         for one, other in zip(known.exits, known.wholes, strict=True)
     ]
-    decider = fit_cascade(known.rows, np.array(losses)).decider
+    fitted = fit_cascade(known.rows, np.array(losses))
     seen = see(parts, test, width_px)
-    hardest = np.argsort(-expected_losses(decider, seen.rows), kind="stable")
+    hardest = np.argsort(-expected_losses(fitted.decider, seen.rows), kind="stable")
     truths = [image_truth(truth) for _, truth in test]
     first_ms, second_ms, whole_ms = seen.ms
     points = []
@@ -126,6 +126,7 @@ def curve(parts: Parts, fitted_to: Pictures, test: Pictures, width_px: int) -> d
         "second_ms": round(second_ms, 2),
         "whole_ms": round(whole_ms, 2),
         "points": points,
+        "loss_curve": [[each.threshold, each.share, each.loss] for each in fitted.curve.points],
     }
 
 

@@ -178,7 +178,7 @@ def put_in_place(network: StreetNet, head: ExitHead, scenes: Path, models: Path)
     default=0.0,
     help="Go on from the checkpoint, which was made at this share of the course.",
 )
-@click.option("--place", type=click.Choice(PLACES), default=PLACES[1], show_default=True)
+@click.option("--place", type=click.Choice(PLACES), default=PLACES[0], show_default=True)
 @click.option(
     "--export-only", is_flag=True, help="Export and judge the last checkpoint; train nothing."
 )

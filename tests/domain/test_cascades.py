@@ -12,6 +12,7 @@ from edgebox.domain.cascades import (
     CascadeName,
     CascadePoint,
     Decider,
+    saving,
 )
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.model_family import VariantName
@@ -100,3 +101,14 @@ def test_the_threshold_in_force(
     # What is measured of a camera's own pictures comes before what was fitted.
     steep = CascadeCurve((CascadePoint(0.6, 0, 1), CascadePoint(0, 1, 0)))
     assert by_plan.threshold_with(0.5, steep) == pytest.approx(0.3)
+
+
+@given(st.floats(0, 1), st.floats(1, 1e9), st.floats(1, 1e9))
+def test_an_exit_saves_the_second_part_of_those_that_end_there(
+    share: float, first_ns: float, second_ns: float
+) -> None:
+    saved = saving(share, first_ns, second_ns, continues=True)
+    assert saved + 1e-9 >= 0
+    assert saved == pytest.approx((1 - share) * second_ns / (first_ns + second_ns), abs=1e-9)
+    # Two models of their own compute everything twice.
+    assert saving(share, first_ns, second_ns) <= saved + 1e-9

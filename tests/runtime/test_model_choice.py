@@ -72,3 +72,10 @@ def test_a_pipeline_whose_variant_is_not_served_is_left_out() -> None:
     assert texts == [
         "pipeline traffic is left out: the variant street-1 of its stage street is not served"
     ]
+
+
+def test_a_second_part_is_no_model_of_a_camera() -> None:
+    rest = load_zoo(bundled_folders()).family("street-rest")
+    models = choice(families=(STREET, OTHER, rest))
+    with pytest.raises(UnknownFamilyError, match="street-rest is given features of street-exit"):
+        models.of("street-rest", None)

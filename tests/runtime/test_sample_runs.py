@@ -157,3 +157,24 @@ async def test_an_idle_box_samples_by_itself() -> None:
     await until(lambda: learnt() == 2, "a sample beside the first, which ran alone")
     await bench.driver.stop(1)
     executor.close()
+
+
+async def test_a_sample_of_a_second_part_keeps_no_features() -> None:
+    clock = FakeClock()
+    executor, bench = sampling_box(clock)
+    frames = [bench.submit(slo_ms=3000) for _ in range(3)]
+    for frame in frames:
+        frame.features = (np.ones((1, 2, 2), np.float32),)
+    await until(lambda: len(executor.batches) == 1, "the first to run")
+    for at in (0, 1):
+        clock.now_ns += 10 * MS
+        executor.batches[at].complete(8 * MS)
+        await settle()
+    clock.now_ns += 500 * MS
+    bench.driver.feed(None)
+    (stand_in,) = executor.batches[2].inputs
+    assert isinstance(stand_in, np.ndarray)  # a picture, which stands for features of any
+    assert all(frame.features == () for frame in frames)
+    executor.batches[2].complete(8 * MS)
+    await settle()
+    await bench.driver.stop(1)

@@ -2,7 +2,8 @@
 
 Eight cameras on one CPU executor under virtual time. The load is what the large model alone would
 take of the executor's time. For each load: every single size, the planner with all sizes, and
-cascades of three small models with five shares each, all with the same pictures. What counts is the
+cascades of three small models, with five shares each and with the share that the planner chooses,
+all with the same pictures. What counts is the
 accuracy-weighted goodput: the expected accuracies of all answers on time, each second.
 
 An early exit is the same with the two parts of one network: the small model is the first part, and
@@ -151,7 +152,7 @@ def scenario_text(
     seed: int,
     sizes: Sequence[int],
     cascade: Models | None,
-    share: float,
+    share: float | None,
     *,
     plans: bool,
 ) -> str:
@@ -162,7 +163,7 @@ def scenario_text(
         seed: of all chance.
         sizes: that the box has, beside the models of a cascade.
         cascade: its models; None: there is none.
-        share: of the pictures that it sends on.
+        share: of the pictures that it sends on; None: the planner chooses it.
         plans: whether the planner chooses among the sizes; else frames run on the largest.
     """
     rate_hz = load * 1e3 / SIZES[LARGE][1] / CAMERAS
@@ -179,13 +180,14 @@ def scenario_text(
     ]
     pipeline = ""
     if cascade is not None:
+        fixed = "" if share is None else f"share = {share}\n"
         pipeline = 'pipeline = "cascade"\n'
         small, large = cascade.small[0], cascade.large[0]
         lines.append(
             '[[pipelines]]\nname = "cascade"\n[[pipelines.stages]]\nname = "small"\n'
             f'family = "{_family(small)}"\nvariant = "{small}"\n[[pipelines.stages]]\n'
             f'name = "large"\nfamily = "{_family(large)}"\nafter = ["small"]\n'
-            f'variant = "{large}"\nsmall = "{small}"\nshare = {share}\n'
+            f'variant = "{large}"\nsmall = "{small}"\n{fixed}'
             f"curve = {list(map(list, cascade.curve))}\n"
         )
     lines.append(
@@ -208,10 +210,14 @@ def arms() -> Iterator[tuple[str, dict[str, Any]]]:
         for share in SHARES:
             of = {"sizes": (), "cascade": Models.sizes(small), "share": share, "plans": False}
             yield f"cascade {small} {share}", of
+        of = {"sizes": (), "cascade": Models.sizes(small), "share": None, "plans": True}
+        yield f"planned share {small}", of
     for px in EXITS:
         for share in EXIT_SHARES:
             of = {"sizes": (), "cascade": Models.parts(px), "share": share, "plans": False}
             yield f"exit {px} {share}", of
+        of = {"sizes": (), "cascade": Models.parts(px), "share": None, "plans": True}
+        yield f"planned exit {px}", of
 
 
 def goodput(load: float, seeds: int, of: dict[str, Any]) -> dict[str, float]:
@@ -254,19 +260,23 @@ def main(*, seeds: int, as_json: bool) -> None:
         )
         for small in SMALL:
             name, cascade = best(of, f"cascade {small} ")
+            planned = of[f"planned share {small}"]["accuracy_per_s"]
             two = max(large, of[f"size {small}"]["accuracy_per_s"])
             click.echo(
                 f"  {name}: {cascade:.2f}; {cascade / large - 1:+.1%} of the large alone, "
                 f"{cascade / two - 1:+.1%} of the better of the two models, "
-                f"{cascade / single - 1:+.1%} of the best single size"
+                f"{cascade / single - 1:+.1%} of the best single size; "
+                f"planned share: {planned:.2f}, {planned / cascade - 1:+.1%}"
             )
         for px in EXITS:
             name, goodput_of_exit = best(of, f"exit {px} ")
             whole = of[f"size {px}"]["accuracy_per_s"]
+            planned = of[f"planned exit {px}"]["accuracy_per_s"]
             click.echo(
                 f"  {name}: {goodput_of_exit:.2f}; {goodput_of_exit / whole - 1:+.1%} of the "
                 f"whole network at {px} px, {goodput_of_exit / large - 1:+.1%} of the large "
-                f"alone, {goodput_of_exit / single - 1:+.1%} of the best single size"
+                f"alone, {goodput_of_exit / single - 1:+.1%} of the best single size; "
+                f"planned share: {planned:.2f}, {planned / goodput_of_exit - 1:+.1%}"
             )
 
 

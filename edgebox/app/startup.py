@@ -172,7 +172,7 @@ def _take_in(
         elif each.name == inference.family:
             raise why[0] if why else ModelError(f"no executor holds {each.name}")
         elif why:  # otherwise [[executors]] does not name it
-            out.problems.append(f"a model family is left out: {why[0]}")
+            out.problems.append(f"the model family {each.name} is left out: {why[0]}")
     out.families = kept
 
 

@@ -91,13 +91,15 @@ class StageParameters:
     share: float = key(
         0.0,
         "With a cascade: the share of the pictures that is to be sent on to it, as measured when "
-        "it was fitted; 0: by `threshold`",
+        "it was fitted; 0: by `threshold`, or as the plan chooses",
         low=0,
         high=1,
     )
     threshold: float = key(
         0.0,
-        "With a cascade: pictures whose expected loss is greater are sent on; 0: by `share`",
+        "With a cascade: pictures whose expected loss is greater are sent on; 0: by "
+        "`share`, or as the plan chooses: as many as the executors have time for, where they gain "
+        "most",
         low=0,
         high=1,
     )
@@ -202,8 +204,11 @@ def _of_cascade(stage: StageParameters) -> Iterator[str]:
         return
     if not stage.after:
         yield "cascade: the first stage is the cascade's small model; give it to the stage after it"
-    if bool(stage.share) == bool(stage.threshold):
-        yield "cascade: needs either share or threshold, which say how many pictures are sent on"
+    if stage.share and stage.threshold:
+        yield (
+            "cascade: share and threshold exclude each other; without both, the plan chooses how "
+            "many pictures are sent on"
+        )
     for name in ("labels", "region", "once_per_track"):
         if getattr(stage, name):
             yield f"{name}: a stage with a cascade is given whole pictures; leave it out"

@@ -173,10 +173,30 @@ class Cascade:
     """Detections that score less are not part of an answer, for the decider."""
     curve: CascadeCurve
     threshold: float | None = None
-    """Pictures whose expected loss is greater are sent on; None: the plan sets it."""
+    """Pictures whose expected loss is greater are sent on; None: by the share."""
+    share: float | None = None
+    """The share of the pictures that is sent on; None: by the threshold, and without that the plan
+    chooses it."""
     continues: bool = False
     """Whether the large model is the second part of the small one's network: it is given the
     features that this one left, in place of the picture (early exit)."""
+
+    @property
+    def planned(self) -> bool:
+        """Whether the plan chooses how many pictures are sent on."""
+        return self.threshold is None and self.share is None
+
+    def threshold_with(self, planned_share: float, curve: CascadeCurve | None = None) -> float:
+        """Return the threshold in force: its own, or else that of a share.
+
+        Args:
+            planned_share: that the plan chooses; it counts where nothing is set.
+            curve: of the camera's pictures; None: as fitted.
+        """
+        if self.threshold is not None:
+            return self.threshold
+        share = planned_share if self.share is None else self.share
+        return (curve or self.curve).at_share(share).threshold
 
 
 def picture_ns(profiles: Iterable[LatencyProfile], variant: VariantName) -> float | None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from edgebox.domain.cascades import CascadeCurve
 from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile, Variant, VariantName
 from edgebox.domain.pipelines import StageName
 from edgebox.domain.requests import Camera, CameraId, LinkState
@@ -86,6 +87,8 @@ class Assignment:
     later: tuple[tuple[StageName, VariantName], ...] = ()
     """The largest variant that crops run on, for the later stages of its pipeline that are planned;
     the others have the largest of their stage."""
+    cascade_share: float | None = None
+    """The share of its pictures that its cascade sends on; None: it has none, or that is set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +163,20 @@ class LaterStage:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedCascade:
+    """A camera's cascade, of which planning chooses how many pictures are sent on."""
+
+    small: VariantName
+    """Pictures that another variant has answered are never sent on."""
+    large: Variant
+    curve: CascadeCurve
+    executor_s: float
+    """The time of executors that the large model takes for one picture, in seconds."""
+    share: float
+    """The share of the pictures that is sent on at present, in [0, 1]."""
+
+
+@dataclass(frozen=True, slots=True)
 class CameraSnapshot:
     """The input of planning for one camera."""
 
@@ -179,6 +196,13 @@ class CameraSnapshot:
     """The later stages of its pipeline whose crops are known."""
     later_rate_hz: float = 0.0
     """The rate of the frames that have crops, those with their first stage at the camera too."""
+    cascade: PlannedCascade | None = None
+    """None: it has none, or how much that sends on is not planned."""
+
+    @property
+    def has_later(self) -> bool:
+        """Whether there is something to choose for the stages after the first."""
+        return bool(self.later) or self.cascade is not None
 
 
 @dataclass(frozen=True, slots=True)

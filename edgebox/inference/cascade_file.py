@@ -154,8 +154,6 @@ def as_served(
             both, the plan decides.
         continues: whether the large model is the second part of the small one's network.
     """
-    if share is not None:
-        threshold = cascade.curve.at_share(share).threshold
     return Cascade(
         cascade.name,
         cascade.small.variant,
@@ -165,6 +163,7 @@ def as_served(
         cascade.score_shown,
         cascade.curve,
         threshold,
+        share,
         continues,
     )
 

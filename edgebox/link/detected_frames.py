@@ -60,6 +60,8 @@ class Limits:
     """The number of variants that were offered."""
     crops_max: tuple[int, ...]
     """The most crops of each stage that was offered."""
+    labels_taken: tuple[frozenset[int], ...] = ()
+    """The labels whose objects each of these stages takes; empty: all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +192,13 @@ def _check_crops(crops: Sequence[SentCrop], found: Sequence[SentDetection], limi
             raise InvalidInputError(f"crop {at}: there is no stage {crop.stage}")
         if crop.detection >= len(found):
             raise InvalidInputError(f"crop {at}: there is no detection {crop.detection}")
+        taken = limits.labels_taken[crop.stage] if limits.labels_taken else frozenset()
+        label = found[crop.detection].label
+        if taken and label not in taken:
+            raise InvalidInputError(
+                f"crop {at}: stage {crop.stage} takes objects with the labels "
+                f"{', '.join(map(str, sorted(taken)))}, not {label}"
+            )
         if (crop.stage, crop.detection) in seen:
             raise InvalidInputError(f"crop {at}: it is there twice")
         seen.add((crop.stage, crop.detection))

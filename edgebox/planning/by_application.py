@@ -169,11 +169,13 @@ def _slowest(
 def _own_camera(
     camera: CameraSnapshot, numbers: Mapping[tuple[str, FamilyName], int]
 ) -> CameraSnapshot:
-    asked, current = camera.camera, camera.current
+    asked, current, cascade = camera.camera, camera.current, camera.cascade
     number = numbers.get((asked.app, asked.family))
     if number is None:
         return camera
     if current is not None:
         current = replace(current, variant=_own(current.variant, number))
-    family = _own_family(asked.family, number)
-    return replace(camera, camera=replace(asked, family=family), current=current)
+    if cascade is not None:
+        cascade = replace(cascade, small=_own(cascade.small, number))
+    asked = replace(asked, family=_own_family(asked.family, number))
+    return replace(camera, camera=asked, current=current, cascade=cascade)

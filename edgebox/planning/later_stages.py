@@ -4,7 +4,9 @@ Crops are cut from the picture as sent, so a smaller picture has smaller crops, 
 right less often. An option of a camera counts with its detector's accuracy times the mean accuracy
 of its later stages on the objects that this camera usually has, at the size of the option's picture
 (product of independent stages). For each option, each later stage gets the variant that is worth
-most at a price on the executors' time (a Lagrangian relaxation, as in `price_search`). Which price
+most at a price on the executors' time (a Lagrangian relaxation, as in `price_search`). A cascade's
+large model is a later stage, too: the share of the pictures that is sent on to it makes the answers
+more accurate, as its curve says, and takes executors' time; each share is a choice. Which price
 is decided once for the whole box (`priced`): the prices at which some choice changes are tried, as
 many as `PRICES_MAX`, and `optimised_part` keeps the one with which all are worth most. What later
 stages take is counted by family, so that it burdens the part of the box that runs that family.
@@ -17,7 +19,7 @@ from math import sqrt
 
 from edgebox.domain.model_family import FamilyName, Variant, VariantName
 from edgebox.domain.pipelines import StageName
-from edgebox.domain.plans import CameraSnapshot, LaterStage, LaterVariant, PlanningSnapshot
+from edgebox.domain.plans import CameraSnapshot, LaterStage, PlannedCascade, PlanningSnapshot
 from edgebox.planning.budgets import picture_pixels
 from edgebox.planning.planner_parameters import PlanningParameters
 
@@ -37,26 +39,84 @@ class LaterChoice:
 
     variants: tuple[tuple[StageName, VariantName], ...] = ()
     accuracy: float = 1.0
-    """The mean over all crops; 1 for those of families whose accuracy by side is not known."""
+    """The mean over all crops, 1 for those of families whose accuracy by side is not known; times
+    how much more accurate a cascade makes the objects, 1 or more."""
     executor_s: tuple[tuple[FamilyName, float], ...] = ()
     """The time of executors that each takes for one frame, in seconds."""
+    cascade_share: float | None = None
+    """The share of the pictures that a cascade sends on; None: that is not planned."""
 
 
 NO_LATER = LaterChoice()
 
 
 def later_choice(
-    stages: tuple[LaterStage, ...], picture_px: int, accuracy: float, price: float | None
+    camera: CameraSnapshot, picture_px: int, first: Variant, price: float | None
 ) -> LaterChoice:
-    """Choose the variants of a camera's later stages for one of its options. O(stages x variants).
+    """Choose what a camera's later stages do for one of its options. O(stages x variants).
 
     Args:
-        stages: what is known of them.
+        camera: with what is known of its later stages.
         picture_px: the pixels of the option's picture.
-        accuracy: of the option's first stage.
+        first: the option's variant, which its first stage runs on.
         price: accuracy times rate that an executor-second a second costs; None: what is in force
             stays.
     """
+    choice = _of_crops(camera.later, picture_px, first.accuracy, price)
+    if camera.cascade is None:
+        return choice
+    return _with_cascade(choice, camera.cascade, first, price)
+
+
+def _with_cascade(
+    crops: LaterChoice, cascade: PlannedCascade, first: Variant, price: float | None
+) -> LaterChoice:
+    """Add the share that a cascade sends on."""
+    if first.name != cascade.small:
+        return replace(crops, cascade_share=0.0)
+    shares, costs, worth = _cascade_worth(cascade, first, crops.accuracy)
+    at = shares.index(cascade.share) if price is None else _best(costs, worth, price)
+    gain = _cascade_gain(cascade, first, shares[at])
+    return replace(
+        crops,
+        accuracy=crops.accuracy * gain,
+        executor_s=(*crops.executor_s, (cascade.large.family, costs[at])),
+        cascade_share=shares[at],
+    )
+
+
+def _cascade_worth(
+    cascade: PlannedCascade, first: Variant, of_crops: float
+) -> tuple[list[float], list[float], list[float]]:
+    """Return the shares to choose from, the executors' seconds of each, and what each is worth.
+
+    Args:
+        cascade: of a camera.
+        first: its small model.
+        of_crops: the accuracy of the other later stages.
+    """
+    shares = sorted({*(point.share for point in cascade.curve.points), cascade.share})
+    worth = [
+        first.accuracy
+        * of_crops
+        * _cascade_gain(cascade, first, share)
+        * (STAY_BONUS if share == cascade.share else 1.0)
+        for share in shares
+    ]
+    return shares, [share * cascade.executor_s for share in shares], worth
+
+
+def _cascade_gain(cascade: PlannedCascade, first: Variant, share: float) -> float:
+    """Return how many times as accurate as the small model's all answers are; never below 1."""
+    if first.accuracy <= 0:
+        return 1.0
+    reached = cascade.curve.accuracy_at(share, first.accuracy, cascade.large.accuracy)
+    return max(1.0, reached / first.accuracy)
+
+
+def _of_crops(
+    stages: tuple[LaterStage, ...], picture_px: int, accuracy: float, price: float | None
+) -> LaterChoice:
     if not stages:
         return NO_LATER
     crops = sum(stage.crops for stage in stages)
@@ -64,7 +124,7 @@ def later_choice(
     for stage in stages:
         known, weight = _accuracies(stage, picture_px), accuracy * stage.crops / crops
         worth = _worth(stage, picture_px, weight)
-        at = _in_force(stage) if price is None else _best(stage, worth, price)
+        at = _in_force(stage) if price is None else _best(_costs(stage), worth, price)
         chosen = stage.variants[at]
         variants.append((stage.name, chosen.variant.name))
         right += stage.crops / crops * known[at]
@@ -80,12 +140,12 @@ def _worth(stage: LaterStage, picture_px: int, weight: float) -> list[float]:
     ]
 
 
-def _best(stage: LaterStage, worth: Sequence[float], price: float) -> int:
-    def net(at: int) -> tuple[float, float]:
-        cost = stage.variants[at].executor_s
-        return worth[at] - price * cost, -cost
+def _costs(stage: LaterStage) -> list[float]:
+    return [each.executor_s for each in stage.variants]
 
-    return max(range(len(worth)), key=net)
+
+def _best(costs: Sequence[float], worth: Sequence[float], price: float) -> int:
+    return max(range(len(worth)), key=lambda at: (worth[at] - price * costs[at], -costs[at]))
 
 
 def _in_force(stage: LaterStage) -> int:
@@ -114,7 +174,11 @@ def priced(
     The first has no price. The loads of each are what the later stages take at most, whichever
     options are chosen. What is in force comes last, if there is something to choose.
     """
-    choosable = [c for c in snapshot.cameras if any(len(stage.variants) > 1 for stage in c.later)]
+    choosable = [
+        c
+        for c in snapshot.cameras
+        if c.cascade is not None or any(len(stage.variants) > 1 for stage in c.later)
+    ]
     if not choosable:
         return [(snapshot, parameters)]
     prices: list[float | None] = [0.0, *_prices(snapshot, choosable)]
@@ -135,7 +199,7 @@ def _most(camera: CameraSnapshot, variants: Sequence[Variant], price: float | No
     """Return the most that a camera's later stages take of each family with any of its options."""
     found: Loads = {}
     for px, first in _pictures(camera, variants):
-        choice = later_choice(camera.later, px, first.accuracy, price)
+        choice = later_choice(camera, px, first, price)
         for family, load in _loads(camera, choice).items():
             found[family] = max(load, found.get(family, 0.0))
     return found
@@ -180,7 +244,12 @@ def _loads(camera: CameraSnapshot, choice: LaterChoice) -> Loads:
 
 
 def _present(camera: CameraSnapshot) -> LaterChoice:
-    return later_choice(camera.later, 1, 1.0, None)
+    choice = _of_crops(camera.later, 1, 1.0, None)
+    if camera.cascade is None:
+        return choice
+    large_s = camera.cascade.share * camera.cascade.executor_s
+    at_present = (*choice.executor_s, (camera.cascade.large.family, large_s))
+    return replace(choice, executor_s=at_present)
 
 
 def _pictures(camera: CameraSnapshot, variants: Sequence[Variant]) -> list[tuple[int, Variant]]:
@@ -197,7 +266,10 @@ def _prices(snapshot: PlanningSnapshot, cameras: Iterable[CameraSnapshot]) -> li
         for px, first in _pictures(camera, snapshot.variants):
             for stage in camera.later:
                 worth = _worth(stage, px, first.accuracy * stage.crops / crops)
-                found.update(_breakpoints(stage.variants, worth))
+                found.update(_breakpoints(_costs(stage), worth))
+            if camera.cascade is not None and first.name == camera.cascade.small:
+                _, costs, worth = _cascade_worth(camera.cascade, first, 1.0)
+                found.update(_breakpoints(costs, worth))
     rising = sorted(found)
     if len(rising) > PRICES_MAX:
         step = (len(rising) - 1) / (PRICES_MAX - 1)
@@ -205,15 +277,15 @@ def _prices(snapshot: PlanningSnapshot, cameras: Iterable[CameraSnapshot]) -> li
     return [1.0001 * price for price in rising]
 
 
-def _breakpoints(variants: Sequence[LaterVariant], worth: Sequence[float]) -> list[float]:
+def _breakpoints(costs: Sequence[float], worth: Sequence[float]) -> list[float]:
     """Return the slopes of the concave hull of value over cost, from the most valuable down."""
     out: list[float] = []
-    at = max(range(len(variants)), key=lambda n: (worth[n], -variants[n].executor_s))
+    at = max(range(len(costs)), key=lambda n: (worth[n], -costs[n]))
     while True:
         cheaper = [
-            ((worth[at] - worth[n]) / (variants[at].executor_s - each.executor_s), n)
-            for n, each in enumerate(variants)
-            if each.executor_s < variants[at].executor_s
+            ((worth[at] - worth[n]) / (costs[at] - cost), n)
+            for n, cost in enumerate(costs)
+            if cost < costs[at]
         ]
         if not cheaper:
             return out

@@ -135,9 +135,10 @@ def _at_best_price(
     def worth(candidate: tuple[PlanningSnapshot, PlanningParameters]) -> Expected:
         priced_snapshot, at_price = candidate
         found = _at_one_quantile(priced_snapshot, iterations_max, at_price, None)
-        if candidate is candidates[0] and _has_all(found):
-            return Expected(math.inf, math.inf, math.inf)
         taken = max(utilisations(snapshot, found))
+        fits = taken <= parameters.utilisation_slow
+        if candidate is candidates[0] and fits and _has_all(found):
+            return Expected(math.inf, math.inf, math.inf)
         # Frames that find no time are refused.
         share = min(1.0, parameters.utilisation_slow / max(taken, 1e-9))
         return _expected(found, at_price).scaled(share)

@@ -219,7 +219,7 @@ def _options_of(
     box_least_hz = min(parameters.rate_min_hz, asked.rate_hz)
     smallest = smallest._replace(rate_hz=_reduced(camera, smallest, box_least_hz))
     least_hz = least_rate(asked, parameters)
-    ladder = _rising(rest) if camera.later else tuple(rest)
+    ladder = _rising(rest) if camera.has_later else tuple(rest)
     current_px = current_pixels(camera, of.family)
     held = current_px is not None and is_held(camera, snapshot.taken_ns, parameters)
     options = [option for option in ladder if _carried(option, option.budget, asked.rate_hz)]
@@ -327,9 +327,8 @@ def _options(
         if dedicated:
             reserve_ns = _reserve_ns(camera, of, rung.single_ns)
         option = Option(rung.variant, of, rung.single_ns, rate_hz, reserve_ns)
-        if camera.later:
-            accuracy = rung.variant.accuracy
-            later = later_choice(camera.later, rung.picture_px, accuracy, later_price)
+        if camera.has_later:
+            later = later_choice(camera, rung.picture_px, rung.variant, later_price)
             option = option._replace(later=later)
         found.append(option)
     return found

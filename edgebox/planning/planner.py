@@ -4,12 +4,14 @@ Each camera gets one variant, such that all of them together are worth most of w
 their deadlines and the shared executors allow (`optimised_part`).
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from edgebox.domain.plans import Assignment, Plan, PlanningSnapshot
+from edgebox.planning.cascade_shares import filled_shares
 from edgebox.planning.disjoint import together
-from edgebox.planning.optimised_part import OptimisedPart, optimised_parts, utilisations
+from edgebox.planning.optimised_part import OptimisedPart, Parts, optimised_parts, utilisations
 from edgebox.planning.planner_parameters import PlanningParameters
 
 DEFAULTS = PlanningParameters()
@@ -47,7 +49,29 @@ def plan(
         )
         for (part, found), u in zip(parts, used, strict=True)
     ]
-    return planned[0][1] if len(planned) == 1 else together(snapshot, planned)
+    whole = planned[0][1] if len(planned) == 1 else together(snapshot, planned)
+    return _with_cascades(whole, parts, used, parameters)
+
+
+def _with_cascades(
+    whole: Plan, parts: Parts, used: Sequence[float], parameters: PlanningParameters
+) -> Plan:
+    """Return a plan whose cascades take the time that is left."""
+    chosen = [
+        (of.snapshot, option)
+        for _, found in parts
+        if found is not None
+        for of, option in zip(found.allocation.cameras, found.allocation.chosen, strict=True)
+    ]
+    if all(camera.cascade is None for camera, _ in chosen):
+        return whole
+    assignments = dict(whole.assignments)
+    for (part, _), taken in zip(parts, used, strict=True):
+        spare_s = (parameters.utilisation_slow - taken) * part.batches_at_once
+        families = {variant.family for variant in part.variants}
+        for camera, share in filled_shares(chosen, families, spare_s).items():
+            assignments[camera] = replace(assignments[camera], cascade_share=share)
+    return replace(whole, assignments=assignments)
 
 
 def _plan_of(part: OptimisedPart) -> Plan:
@@ -67,6 +91,7 @@ def _plan_of(part: OptimisedPart) -> Plan:
             reason=why.text,
             limit=why.limit,
             later=option.later.variants,
+            cascade_share=option.later.cascade_share,
         )
     prices = reasons.prices(limits)
     by_app = Plan(taken_ns, assignments, found.utilisation, found.groups, prices)

@@ -65,7 +65,11 @@ def offer(camera: Camera, families: Mapping[FamilyName, Family]) -> PlacementOff
 def limits_of(given: PlacementOffer, family: Family) -> Limits:
     """Return what the messages of a camera with this offer are checked against."""
     crops_max = tuple(each.stage.crops_max for each in given.stages)
-    return Limits(len(family.labels), len(given.variants), crops_max)
+    labels_taken = tuple(
+        frozenset(at for at, label in enumerate(family.labels) if label in each.stage.labels)
+        for each in given.stages
+    )
+    return Limits(len(family.labels), len(given.variants), crops_max, labels_taken)
 
 
 def check_pictures(detected: DetectedFrame) -> None:

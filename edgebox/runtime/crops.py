@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from edgebox.domain.model_family import FamilyName, VariantName
 from edgebox.domain.pipelines import PipelineStage
 from edgebox.domain.requests import FrameId, Request, RequestId
-from edgebox.runtime.cascade_decisions import decide
 from edgebox.runtime.frames import PendingFrame, note_refusal
 from edgebox.vision.cropping import crop_of, taken
 from edgebox.vision.detections import Detections
@@ -23,15 +22,22 @@ Labels = Mapping[FamilyName, Sequence[str]]
 class CropCutter:
     """Makes the requests of later stages."""
 
-    def __init__(self, labels: Labels, next_id: Callable[[], RequestId]) -> None:
+    def __init__(
+        self,
+        labels: Labels,
+        next_id: Callable[[], RequestId],
+        sends_on: Callable[[PendingFrame, Detections, VariantName, int], bool],
+    ) -> None:
         """Cut nothing yet.
 
         Args:
             labels: of the families that stages run on.
             next_id: returns a number that no other request has.
+            sends_on: `CascadeDecisions.decide`.
         """
         self._labels = labels
         self._next_id = next_id
+        self._sends_on = sends_on
 
     def cut(
         self, frame: PendingFrame, found: Detections, variant: VariantName, now_ns: int
@@ -47,7 +53,8 @@ class CropCutter:
             now_ns: when.
         """
         root = frame.root
-        if root.picture is not None and frame is root and decide(frame, found, variant):
+        whole = root.picture is not None and frame is root
+        if whole and self._sends_on(frame, found, variant, now_ns):
             assert root.pipeline is not None
             stage = root.pipeline.cascade_stage
             assert stage is not None

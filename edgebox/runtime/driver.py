@@ -22,6 +22,7 @@ from edgebox.inference.tensors import ModelInput
 from edgebox.runtime.availability import dropped_because
 from edgebox.runtime.batch_runner import BatchRunner
 from edgebox.runtime.callbacks import Callbacks
+from edgebox.runtime.cascade_decisions import CascadeDecisions
 from edgebox.runtime.crops import CropCutter, Labels
 from edgebox.runtime.decision_recorder import DecisionRecorder
 from edgebox.runtime.frame_decoder import FrameDecoder
@@ -115,7 +116,8 @@ class Driver:
         self._frames: dict[RequestId, PendingFrame] = {}
         self._inbox, self._draining = deque[Event | None](), False
         self._request_ids = itertools.count(1)
-        self._crops = CropCutter(labels or {}, self.next_request_id)
+        self.cascades = CascadeDecisions(scheduler, lambda: len(self._frames) == 1, self.feed)
+        self._crops = CropCutter(labels or {}, self.next_request_id, self.cascades.decide)
         self._to_cut: list[tuple[PendingFrame, Variant]] = []
         self._idle = asyncio.Event()
         self._idle.set()
@@ -400,6 +402,7 @@ class Driver:
             answer = frame.answer(batch, result, order.outcome, now_ns)
         else:
             answer = frame.joined(frame.collected, order.outcome, order.missing, now_ns)
+            self.cascades.answered(frame, frame.collected, answer, now_ns)
         self._canvases.give_back(frame)
         self._report_end(frame, answer)
 

@@ -233,6 +233,10 @@ class PendingFrame:
     """Why it was dropped; None: it was not, or its batch still runs."""
     cascade: CascadeOutcome | None = None
     """Of a frame: what its cascade decided; None: nothing."""
+    cascade_features: NDArray[np.float64] | None = None
+    """(d,) what its cascade decided by."""
+    cascade_sampled: bool = False
+    """Whether it was sent on as a sample only."""
     collected: Answer | None = None
     """Its own answer, while its crops are on their way; a crop's, until its frame ends."""
 

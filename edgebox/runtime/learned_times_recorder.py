@@ -49,7 +49,7 @@ class LearnedTimesRecorder:
 
     def began(self, scheduler: Scheduler, now_ns: int) -> None:
         """Consider a scheduler's initial knowledge as stored, so that its age is kept."""
-        for each in work_of(scheduler.learning, now_ns):
+        for each in work_of(scheduler.times.learning, now_ns):
             self._kept_ns[each.variant, each.app] = now_ns - each.age_ns
         # Stored factors have decayed since. The row of a factor that is 1 again is deleted.
         for on in self._executors:
@@ -59,7 +59,7 @@ class LearnedTimesRecorder:
     def keep(self, scheduler: Scheduler, now_ns: int) -> None:
         """Store what has been learned since the last call."""
         before, self._kept_ns = self._kept_ns, {}
-        for each in work_of(scheduler.learning, now_ns):
+        for each in work_of(scheduler.times.learning, now_ns):
             newest_ns = now_ns - each.age_ns
             key = each.variant, each.app
             kept_ns = self._kept_ns[key] = before.get(key, -(1 << 63))

@@ -16,11 +16,11 @@ from edgebox.domain.requests import Camera, CameraId, LinkState, SiteId
 from edgebox.scheduling.affinity import ExecutorAffinity
 from edgebox.scheduling.calibration import RecentValues
 from edgebox.scheduling.crop_sides import CropSides
-from edgebox.scheduling.events import Advise, ComputePlan
+from edgebox.scheduling.events import Advise, CascadeMeasured, ComputePlan
 from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.fan_out import FanOut
 from edgebox.scheduling.ladders import Ladders, first_variant
-from edgebox.scheduling.later_stages import later_stages
+from edgebox.scheduling.later_stages import later_stages, planned_cascade
 from edgebox.scheduling.ledger import LiveRequest, RunningBatch
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 
@@ -142,6 +142,15 @@ class Adaptation:
         self.crop_sides.forget(camera)
         self._wanted = True
 
+    def cascade_share(self, camera: CameraId) -> float:
+        """Return the share of a camera's pictures that its plan lets its cascade send on."""
+        return self._fan_out.cascade_share(camera)
+
+    def cascade_measured(self, event: CascadeMeasured) -> None:
+        """Note the curve of a connected camera's cascade for its last pictures."""
+        if event.camera in self.cameras:
+            self._fan_out.cascade_measured(event.camera, event.curve)
+
     @property
     def assignments(self) -> dict[CameraId, Assignment]:
         """The assignment in force for each camera."""
@@ -246,7 +255,7 @@ class Adaptation:
             if (wanted := self._ladders.named(given.variant)) is None:
                 continue
             connected.wanted = given.variant
-            self._fan_out.planned(camera, dict(given.later))
+            self._fan_out.planned(camera, given)
             variant = self._ladders.stand_in(wanted) or wanted
             whole = self._whole(given, connected.camera)
             assignment = whole if variant == wanted else _substitute(whole, variant)
@@ -321,6 +330,7 @@ class Adaptation:
                     later_ns=self._fan_out.after_first_ns(c.camera),
                     later=later_stages(c.camera, self._ladders, self._fan_out, self.crop_sides),
                     later_rate_hz=_rate_hz(c),
+                    cascade=planned_cascade(c.camera, self._ladders, self._fan_out),
                 )
                 for c in self.cameras.values()
             ),

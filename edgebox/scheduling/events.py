@@ -8,6 +8,7 @@ nanoseconds on the box's monotonic clock and are passed separately, as `now_ns` 
 from dataclasses import dataclass
 from enum import StrEnum
 
+from edgebox.domain.cascades import CascadeCurve
 from edgebox.domain.learned import Learned
 from edgebox.domain.model_family import (
     ExecutorId,
@@ -124,6 +125,14 @@ class CameraDisconnected:
     """A camera is gone; its answers are no longer needed."""
 
     camera: CameraId
+
+
+@dataclass(frozen=True, slots=True)
+class CascadeMeasured:
+    """What the cascade of a camera does on its last pictures, by the share that is sent on."""
+
+    camera: CameraId
+    curve: CascadeCurve
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +276,7 @@ Event = (
     | CameraChanged
     | CameraDisconnected
     | LinkMeasured
+    | CascadeMeasured
     | RequestArrived
     | FrameDetected
     | RequestPrepared

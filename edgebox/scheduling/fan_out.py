@@ -13,8 +13,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from math import ceil
 
+from edgebox.domain.cascades import Cascade, CascadeCurve
 from edgebox.domain.model_family import FamilyName, VariantName
 from edgebox.domain.pipelines import PipelineStage, StageName
+from edgebox.domain.plans import Assignment
 from edgebox.domain.requests import Camera, CameraId, Request, UtilityStep
 from edgebox.scheduling.calibration import RecentValues
 from edgebox.scheduling.execution_times import ExecutionTimes
@@ -37,6 +39,9 @@ class FanOut:
         self._proven: dict[CameraId, dict[StageName, RecentValues]] = {}
         """The same, from none on."""
         self._planned: dict[CameraId, Mapping[StageName, VariantName]] = {}
+        self._cascade_shares: dict[CameraId, float] = {}
+        self._curves: dict[CameraId, CascadeCurve] = {}
+        """Of cameras' cascades, where they were measured."""
 
     def observe(self, camera: Camera, crops: Mapping[StageName, int]) -> None:
         """Note how many crops a frame had for each stage; a stage that is not listed had none."""
@@ -58,10 +63,25 @@ class FanOut:
         self._crops.pop(camera, None)
         self._proven.pop(camera, None)
         self._planned.pop(camera, None)
+        self._cascade_shares.pop(camera, None)
+        self._curves.pop(camera, None)
 
-    def planned(self, camera: CameraId, variants: Mapping[StageName, VariantName]) -> None:
-        """Set the variants that a plan gives a camera's later stages; others have their largest."""
-        self._planned[camera] = variants
+    def planned(self, camera: CameraId, given: Assignment) -> None:
+        """Set what a plan gives a camera's later stages; others have their largest variant."""
+        self._planned[camera] = dict(given.later)
+        self._cascade_shares[camera] = given.cascade_share or 0.0
+
+    def cascade_share(self, camera: CameraId) -> float:
+        """Return the share of a camera's pictures that its plan lets its cascade send on."""
+        return self._cascade_shares.get(camera, 0.0)
+
+    def cascade_measured(self, camera: CameraId, curve: CascadeCurve) -> None:
+        """Note what the curve of a camera's cascade is for its last pictures."""
+        self._curves[camera] = curve
+
+    def curve(self, camera: CameraId, cascade: Cascade) -> CascadeCurve:
+        """Return the curve of a camera's cascade: as measured, else as fitted."""
+        return self._curves.get(camera, cascade.curve)
 
     def crops(self, camera: CameraId, stage: StageName) -> float:
         """Return the high quantile of the crops of a frame for a stage."""
@@ -138,7 +158,10 @@ class FanOut:
         found: dict[FamilyName, float] = defaultdict(float)
         for camera, rate_hz in rates_hz:
             for stage in camera.pipeline.stages[1:] if camera.pipeline is not None else ():
-                taken_s = self.executor_s(camera, stage, self.variant_of(camera, stage))
+                if stage.cascade is not None and stage.cascade.planned:
+                    taken_s = self.cascade_share(camera.id) * self.picture_s(stage.cascade.large)
+                else:
+                    taken_s = self.executor_s(camera, stage, self.variant_of(camera, stage))
                 found[stage.family] += rate_hz * taken_s
         return dict(found)
 
@@ -157,6 +180,11 @@ class FanOut:
             return 0.0
         at = bisect_left(row.sizes, min(ceil(crops), row.sizes[-1]))
         return crops * row.median_ns[at] / min(crops, row.sizes[at]) / 1e9
+
+    def picture_s(self, variant: VariantName) -> float:
+        """Return the time of executors that a variant takes for one picture alone, in seconds."""
+        row = self._row(variant)
+        return 0.0 if row is None else row.median_ns[0] / row.sizes[0] / 1e9
 
     def _row(self, variant: VariantName | None) -> Row | None:
         return None if variant is None else self._times.latencies.best(variant)

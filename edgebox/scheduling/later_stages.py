@@ -7,7 +7,7 @@ smaller one costs, and crops run on the stage's largest variant.
 """
 
 from edgebox.domain.pipelines import PipelineStage
-from edgebox.domain.plans import LaterStage, LaterVariant
+from edgebox.domain.plans import LaterStage, LaterVariant, PlannedCascade
 from edgebox.domain.requests import Camera
 from edgebox.scheduling.crop_sides import CropSides
 from edgebox.scheduling.fan_out import FanOut
@@ -22,6 +22,24 @@ def later_stages(
         return ()
     stages = (_stage(camera, each, ladders, fan_out, sides) for each in camera.pipeline.stages[1:])
     return tuple(stage for stage in stages if stage is not None)
+
+
+def planned_cascade(camera: Camera, ladders: Ladders, fan_out: FanOut) -> PlannedCascade | None:
+    """Return a camera's cascade if planning chooses its share and both its models are loaded."""
+    stage = None if camera.pipeline is None else camera.pipeline.cascade_stage
+    cascade = None if stage is None else stage.cascade
+    if cascade is None or not cascade.planned:
+        return None
+    large = ladders.named(cascade.large)
+    if large is None or ladders.stand_in(large) is not large:
+        return None
+    return PlannedCascade(
+        cascade.small,
+        large,
+        fan_out.curve(camera.id, cascade),
+        fan_out.picture_s(cascade.large),
+        fan_out.cascade_share(camera.id),
+    )
 
 
 def _stage(

@@ -33,7 +33,6 @@ from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.fan_out import FanOut
 from edgebox.scheduling.frame_admission import FrameAdmission
 from edgebox.scheduling.ladders import Ladders
-from edgebox.scheduling.learning import Learning
 from edgebox.scheduling.ledger import Ledger, LiveRequest
 from edgebox.scheduling.policy import BatchingPolicy
 from edgebox.scheduling.request_admission import Admission
@@ -179,6 +178,10 @@ class Scheduler:
         """The assignment in force for each connected camera."""
         return self._adaptation.assignments
 
+    def cascade_share(self, camera: CameraId) -> float:
+        """Return the share of a camera's pictures that its plan lets its cascade send on."""
+        return self._adaptation.cascade_share(camera)
+
     @property
     def advice(self) -> dict[CameraId, Advice]:
         """The last advice sent to each connected camera."""
@@ -193,11 +196,6 @@ class Scheduler:
     def corrections(self) -> Mapping[ExecutorId, Mapping[VariantName, float]]:
         """The factors of profiles that have drifted; 1 if not listed."""
         return self._times.corrections.factors
-
-    @property
-    def learning(self) -> Learning:
-        """The learned execution times by application; read only."""
-        return self._times.learning
 
     @property
     def times(self) -> ExecutionTimes:
@@ -481,6 +479,7 @@ _HANDLERS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.SampleCompleted: Scheduler._sample_ended,
     events.SampleFailed: Scheduler._sample_ended,
     events.LinkMeasured: Scheduler._link_measured,
+    events.CascadeMeasured: lambda scheduler, event: scheduler._adaptation.cascade_measured(event),
     events.CameraConnected: Scheduler._camera_connected,
     events.CameraChanged: Scheduler._camera_changed,
     events.CameraDisconnected: Scheduler._camera_disconnected,

@@ -26,7 +26,8 @@ def object_figures(report: Report, scenario: Scenario) -> dict[str, Any]:
     counted_s = (scenario.duration_ns - scenario.warmup_ns) / 1e9
     specs = {spec.camera.id: spec for spec in scenario.cameras}
     last = {camera: _last(spec.camera.pipeline) for camera, spec in specs.items()}
-    on_time = partial = frames = 0
+    partial = frames = 0
+    outcomes = dict.fromkeys(Outcome, 0)
     answered = dict.fromkeys(specs, 0)
     assert scenario.hardware is not None
     accuracy = {variant.name: variant.accuracy for variant in scenario.hardware.variants}
@@ -35,9 +36,9 @@ def object_figures(report: Report, scenario: Scenario) -> dict[str, Any]:
         if ended.truly_captured_ns < scenario.warmup_ns:
             continue
         frames += 1
+        outcomes[ended.outcome] += 1
         if ended.outcome is Outcome.ON_TIME and ended.work is not None:
             of = ended.request.camera
-            on_time += 1
             partial += 0 if ended.work.complete else 1
             answered[of] += sum(ended.work.answered[stage] for stage in last[of])
             found = accuracy.get(ended.variant or VariantName(""), 0.0)
@@ -50,7 +51,11 @@ def object_figures(report: Report, scenario: Scenario) -> dict[str, Any]:
         "objects_shown_per_s": round(sum(o for _, _, o in _frames(scenario)) / counted_s, 2),
         "objects_bound_per_s": round(objects_bound(scenario) / counted_s, 2),
         "cameras": {camera: round(number / counted_s, 2) for camera, number in answered.items()},
-        "frames": {"at_box": frames, "on_time": on_time, "partial": partial},
+        "frames": {
+            "at_box": frames,
+            **{outcome.value: number for outcome, number in outcomes.items()},
+            "partial": partial,
+        },
         "executor_time": {
             "complete": round(spent.complete_ns / max(1.0, all_ns), 4),
             "partial": round(spent.partial_ns / max(1.0, all_ns), 4),

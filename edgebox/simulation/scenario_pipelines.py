@@ -99,13 +99,8 @@ def _cascade(
         curve = CascadeCurve(tuple(points))
     except InvalidInputError as error:
         raise entry.wrong("curve", str(error)) from None
-    if ("share" in entry) == ("threshold" in entry):
-        raise entry.wrong("share", "a cascade needs either share or threshold")
-    threshold = (
-        curve.at_share(entry.number("share", 0, 1)).threshold
-        if "share" in entry
-        else entry.number("threshold", 0, 1)
-    )
+    if "share" in entry and "threshold" in entry:
+        raise entry.wrong("share", "excludes threshold; without both, the plan chooses the share")
     large = known[variant]
     return Cascade(
         CascadeName(entry.nonempty("name")),
@@ -115,7 +110,8 @@ def _cascade(
         Decider((), 0.0),
         0.0,
         curve,
-        threshold,
+        entry.number("threshold", 0, 1) if "threshold" in entry else None,
+        entry.number("share", 0, 1) if "share" in entry else None,
     )
 
 

@@ -65,6 +65,7 @@ class SimulatedPipelines:
         self,
         cameras: Sequence[SimulatedCamera],
         next_id: Callable[[], RequestId],
+        cascade_share: Callable[[CameraId], float],
         variants: Sequence[Variant] = (),
     ) -> None:
         """Begin without frames.
@@ -72,6 +73,7 @@ class SimulatedPipelines:
         Args:
             cameras: with their pipelines and objects.
             next_id: returns a number that no other request has.
+            cascade_share: returns the planned share of a camera's pictures that are sent on.
             variants: that crops may run on.
         """
         self._variants = {variant.name: variant for variant in variants}
@@ -84,6 +86,7 @@ class SimulatedPipelines:
         }
         self._difficulty = {spec.camera.id: spec.difficulty for spec in cameras}
         self._next_id = next_id
+        self._cascade_share = cascade_share
         self._frames: dict[FrameId, FrameWork] = {}
         self._crops: dict[RequestId, Request] = {}
         self._sides_px: dict[RequestId, float] = {}
@@ -122,7 +125,9 @@ class SimulatedPipelines:
         pipeline = self._pipelines[request.camera]
         if pipeline is None:
             return []
-        if request.stage is None and (stage := _sends_on(pipeline, variant, frame)) is not None:
+        share = self._cascade_share(request.camera)
+        stage = _sends_on(pipeline, variant, frame, share) if request.stage is None else None
+        if stage is not None:
             size_px = request.width_px, request.height_px
             return [self._spawn(request, stage, size_px, 0.0, now_ns)]
         of = request.stage or pipeline.first.name
@@ -213,7 +218,9 @@ class SimulatedPipelines:
         return frame
 
 
-def _sends_on(pipeline: Pipeline, variant: VariantName, frame: FrameWork) -> PipelineStage | None:
+def _sends_on(
+    pipeline: Pipeline, variant: VariantName, frame: FrameWork, planned_share: float
+) -> PipelineStage | None:
     """Return the stage of the cascade that sends a frame on, and note it; None: none does.
 
     The box decides alike (`runtime.cascade_decisions`): by a threshold, and for answers of the
@@ -221,9 +228,10 @@ def _sends_on(pipeline: Pipeline, variant: VariantName, frame: FrameWork) -> Pip
     """
     stage = pipeline.cascade_stage
     cascade = None if stage is None else stage.cascade
-    if cascade is None or cascade.threshold is None or variant != cascade.small:
+    if cascade is None or variant != cascade.small:
         return None
-    sent_on = frame.hardness < cascade.curve.at_threshold(cascade.threshold).share
+    threshold = cascade.threshold_with(planned_share)
+    sent_on = frame.hardness < cascade.curve.at_threshold(threshold).share
     frame.cascade = CascadeOutcome.MISSED if sent_on else CascadeOutcome.KEPT
     return stage if sent_on else None
 

@@ -183,7 +183,10 @@ class Simulator:
         self._wakeup_ns: int | None = None
         self._ends: dict[CameraId, CameraEnd] = {}
         self._pipelines = SimulatedPipelines(
-            cameras, lambda: RequestId(next(self._request_ids)), variants
+            cameras,
+            lambda: RequestId(next(self._request_ids)),
+            self._scheduler.cascade_share,
+            variants,
         )
         self.report.spent = self._pipelines.spent
         self._alive: dict[RequestId, tuple[Request, int]] = {}

@@ -128,7 +128,7 @@ def frame_loss(small: Detections, large: Detections, classes: int, score_shown: 
 
 def expected_losses(decider: Decider, rows: Floats) -> Floats:
     """Return (n,) expected losses in (0, 1) of pictures with features (n, d)."""
-    return _logistic(_logits(decider, rows))
+    return logistic(_logits(decider, rows))
 
 
 def expected_loss(
@@ -179,8 +179,8 @@ def fit_cascade(rows: Floats, losses: Floats) -> FittedCascade:
         rest = np.ones(len(losses), bool)
         rest[block] = False
         held_out[block] = _logits(fit(rows[rest], losses[rest]), rows[block])
-    slope, shift = _line(held_out, losses)
-    expected = _logistic(slope * held_out + shift)
+    slope, shift = line(held_out, losses)
+    expected = logistic(slope * held_out + shift)
     decider = _recalibrated(fit(rows, losses), slope, shift)
     return FittedCascade(
         decider, measured_curve(expected, losses), calibration_error(expected, losses)
@@ -210,7 +210,7 @@ def _recalibrated(decider: Decider, slope: float, shift: float) -> Decider:
     return Decider(weights, round(slope * decider.bias + shift, _DIGITS))
 
 
-def _line(logits: Floats, losses: Floats) -> tuple[float, float]:
+def line(logits: Floats, losses: Floats) -> tuple[float, float]:
     """Return slope and shift of the line in logits that fits labels best; it does not fall."""
     columns = np.column_stack((logits, np.ones(len(logits))))
     slope, shift = _newton(columns, losses, np.array((1e-3, 1e-6))).tolist()
@@ -237,7 +237,7 @@ def _newton(columns: Floats, labels: Floats, penalty: Floats) -> Floats:
     weights = np.zeros(columns.shape[1])
     value = objective(weights)
     for _ in range(_STEPS_MAX):
-        p = _logistic(columns @ weights)
+        p = logistic(columns @ weights)
         gradient = columns.T @ (p - labels) + penalty * weights
         hessian = (columns * (p * (1 - p))[:, None]).T @ columns + np.diag(penalty)
         step = np.linalg.solve(hessian, gradient)
@@ -252,8 +252,15 @@ def _newton(columns: Floats, labels: Floats, penalty: Floats) -> Floats:
     return weights
 
 
-def _logistic(logits: Floats) -> Floats:
+def logistic(logits: Floats) -> Floats:
+    """Return the logistic function of some numbers, in (0, 1)."""
     out: Floats = 1 / (1 + np.exp(-np.clip(logits, -_LOGIT_MAX, _LOGIT_MAX)))
+    return out
+
+
+def logit(values: Floats) -> Floats:
+    """Return the inverse of the logistic function, of numbers in (0, 1)."""
+    out: Floats = np.log(values / (1 - values))
     return out
 
 

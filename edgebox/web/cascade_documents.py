@@ -6,6 +6,7 @@ from edgebox.domain.cascades import CascadeOutcome, picture_ns, saving
 from edgebox.domain.requests import Camera
 from edgebox.runtime.box import Box
 from edgebox.runtime.frame_metrics import CameraMetrics
+from edgebox.vision.cascade_calibration import CascadeCalibration
 from edgebox.web.schemas import (
     BOOLEAN,
     COUNT,
@@ -27,20 +28,37 @@ def cascade_document(box: Box, camera: Camera, metrics: CameraMetrics) -> dict[s
     kept, sent_on, missed = (metrics.cascade[outcome.value] for outcome in CascadeOutcome)
     decided = kept + sent_on + missed
     share = (sent_on + missed) / decided if decided else None
-    point = None if cascade.threshold is None else cascade.curve.at_threshold(cascade.threshold)
+    calibration = box.driver.cascades.calibration(camera.id)
+    curve = cascade.curve if calibration is None else calibration.curve()
+    threshold = cascade.threshold_with(box.driver.scheduler.cascade_share(camera.id), curve)
+    point = curve.at_threshold(threshold)
     return {
         "name": cascade.name,
         "small": cascade.small,
         "large": cascade.large,
         "continues": cascade.continues,
-        "threshold": cascade.threshold,
-        "expected_share": None if point is None else round(point.share, 4),
-        "expected_agreement": None if point is None else round(1 - point.loss, 4),
+        "threshold": threshold,
+        "planned": cascade.planned,
+        "expected_share": round(point.share, 4),
+        "expected_agreement": round(1 - point.loss, 4),
+        "compared": _compared(calibration),
         "kept": kept,
         "sent_on": sent_on,
         "missed": missed,
         "share": None if share is None else round(share, 4),
         "saving": None if share is None else _saving(box, camera, share),
+    }
+
+
+def _compared(calibration: CascadeCalibration | None) -> dict[str, Any] | None:
+    losses = None if calibration is None else calibration.losses()
+    if calibration is None or losses is None:
+        return None
+    expected, measured = losses
+    return {
+        "pictures": calibration.compared,
+        "expected_loss": round(expected, 4),
+        "measured_loss": round(measured, 4),
     }
 
 
@@ -64,13 +82,23 @@ CAMERA_CASCADE = Schema(
             BOOLEAN, "Whether the large model is the second part of the small one's network"
         ),
         threshold=described(
-            nullable(SHARE), "Pictures with a greater expected loss are sent on to the large model"
+            SHARE, "Pictures with a greater expected loss are sent on to the large model"
         ),
+        planned=described(BOOLEAN, "Whether the plan sets the threshold, by the time there is"),
         expected_share=described(
-            nullable(SHARE), "The share that this threshold sent on where it was fitted"
+            SHARE,
+            "The share of the last pictures that this threshold sends on; of few, where it was "
+            "fitted",
         ),
         expected_agreement=described(
-            nullable(SHARE), "F1 of all answers against the large model's, where it was fitted"
+            SHARE, "F1 of all answers against the large model's to expect of the last pictures"
+        ),
+        compared=nullable(
+            record(
+                pictures=described(COUNT, "The last pictures that both models have answered"),
+                expected_loss=described(SHARE, "1 - F1 of the small model, as the decider says"),
+                measured_loss=described(SHARE, "1 - F1 of the small model against the large one"),
+            )
         ),
         kept=described(COUNT, "Answers of the small model that it was sure enough of"),
         sent_on=described(COUNT, "Answers of the large model"),

@@ -62,15 +62,17 @@ def _stage(box: Box, stage: PipelineStage) -> dict[str, Any]:
 def _cascade(cascade: Cascade | None) -> dict[str, Any] | None:
     if cascade is None:
         return None
-    share = None
-    if cascade.threshold is not None:
-        share = round(cascade.curve.at_threshold(cascade.threshold).share, 4)
+    share, threshold = cascade.share, cascade.threshold
+    if threshold is not None:
+        share = round(cascade.curve.at_threshold(threshold).share, 4)
+    elif share is not None:
+        threshold = cascade.curve.at_share(share).threshold
     return {
         "name": cascade.name,
         "small": cascade.small,
         "large": cascade.large,
         "continues": cascade.continues,
-        "threshold": cascade.threshold,
+        "threshold": threshold,
         "share": share,
     }
 

@@ -237,7 +237,7 @@ _Key = tuple[str, VariantName, ExecutorId]
 
 def _remembered(box: Box) -> Iterator[_Key]:
     """Yield the applications with known times on an executor, also from before the start."""
-    learning = box.driver.scheduler.learning
+    learning = box.driver.scheduler.times.learning
     for variant, app, _ in learning.known_distributions():
         if learning.is_known(variant, app):
             for executor, profiles in box.profiles.items():
@@ -402,7 +402,7 @@ def tracking_document(box: Box, camera: CameraId) -> dict[str, Any] | None:
     counts, crossings = box.tracking.zone_counts(camera), box.tracking.crossings(camera)
     zones, lines = written_zones(settings.zones), written_zones(settings.lines)
     return {
-        "tracks": box.tracking.tracks(camera),
+        "tracks": box.tracking.tracks(camera) if box.cameras[camera].connected else 0,
         "zones": [
             {**written, "counts": counts.get(zone.name, {})}
             for zone, written in zip(settings.zones, zones, strict=True)

@@ -42,7 +42,9 @@ def test_a_cascade_gives_its_stages_their_variants(tmp_path: Path, stored: Store
     assert stage.cascade is not None
     large = FAMILIES[0].variant(LARGE)
     assert stage.cascade.large_px == (large.width_px, large.height_px)
-    assert stage.cascade.threshold == stored.curve.at_share(0.25).threshold
+    assert (stage.cascade.share, stage.cascade.threshold) == (0.25, None)
+    threshold = stage.cascade.threshold_with(planned_share=0.9)
+    assert threshold == stored.curve.at_share(0.25).threshold
 
 
 def test_files_and_models_that_do_not_fit(tmp_path: Path, stored: StoredCascade) -> None:
@@ -75,8 +77,7 @@ def test_stages_at_places_where_they_cannot_be(tmp_path: Path, stored: StoredCas
     [
         ("threshold = 0.5", "threshold = 1.5", "stages[1].threshold: must be a number from 0 to 1"),
         ("threshold = 0.5", "share = -0.1", "stages[1].share: must be a number from 0 to 1"),
-        ("threshold = 0.5", "", "stages[1].cascade: needs either share or threshold"),
-        ("threshold = 0.5", "threshold = 0.5\nshare = 0.5", "needs either share or threshold"),
+        ("threshold = 0.5", "threshold = 0.5\nshare = 0.5", "share and threshold exclude"),
         ('cascade = "test"', "", "stages[1].threshold: is of a cascade"),
         ("threshold = 0.5", 'threshold = 0.5\nlabels = ["car"]', "given whole pictures"),
         ('name = "small"', 'name = "small"\ncascade = "test"\nshare = 0.5', "the first stage is"),

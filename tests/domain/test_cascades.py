@@ -6,8 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebox.domain.cascades import CascadeCurve, CascadePoint, saving
+from edgebox.domain.cascades import (
+    Cascade,
+    CascadeCurve,
+    CascadeName,
+    CascadePoint,
+    Decider,
+    saving,
+)
 from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.model_family import VariantName
 
 
 @st.composite
@@ -74,6 +82,25 @@ def test_accuracy_lies_between_those_of_the_models(
 def test_what_is_no_curve_is_refused(points: list[tuple[float, float, float]], said: str) -> None:
     with pytest.raises(InvalidInputError, match=said):
         CascadeCurve(tuple(CascadePoint(*point) for point in points))
+
+
+@given(curves(), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
+def test_the_threshold_in_force(
+    curve: CascadeCurve, threshold: float, share: float, planned_share: float
+) -> None:
+    def cascade(threshold: float | None, share: float | None) -> Cascade:
+        small, large = VariantName("small"), VariantName("large")
+        name, decider = CascadeName("test"), Decider((), 0.0)
+        return Cascade(name, small, large, (8, 8), decider, 0.3, curve, threshold, share)
+
+    assert cascade(threshold, None).threshold_with(planned_share) == threshold
+    by_share, by_plan = cascade(None, share), cascade(None, None)
+    assert (by_share.planned, by_plan.planned) == (False, True)
+    assert by_share.threshold_with(planned_share) == curve.at_share(share).threshold
+    assert by_plan.threshold_with(planned_share) == curve.at_share(planned_share).threshold
+    # What is measured of a camera's own pictures comes before what was fitted.
+    steep = CascadeCurve((CascadePoint(0.6, 0, 1), CascadePoint(0, 1, 0)))
+    assert by_plan.threshold_with(0.5, steep) == pytest.approx(0.3)
 
 
 @given(st.floats(0, 1), st.floats(1, 1e9), st.floats(1, 1e9))

@@ -76,7 +76,7 @@ async def app(
     request: pytest.FixtureRequest, tmp_path: Path, database: Path, file: Path
 ) -> AsyncIterator[App]:
     write_cascade(tmp_path / "models", cascade(request.param))
-    async with running(database, file=file) as app:
+    async with running(database, file=file, scheduler__sample_share=0) as app:
         yield app
 
 

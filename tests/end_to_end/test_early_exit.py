@@ -38,7 +38,7 @@ async def app(request: pytest.FixtureRequest, tmp_path: Path, database: Path) ->
     write_cascade(tmp_path / "models", stored)
     file = tmp_path / "edgebox.toml"
     file.write_text(TEXT.format(models=tmp_path / "models"))
-    async with running(database, file=file) as app:
+    async with running(database, file=file, scheduler__sample_share=0) as app:
         yield app
 
 

@@ -1,5 +1,6 @@
 """A camera's frames through a pipeline: street finds vehicles, vehicles says what they are."""
 
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -9,13 +10,23 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from edgebox.app.composition import App
 from edgebox.camera.session import BoxRefusedError
+from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import FamilyName
+from edgebox.inference.executor import OnnxExecutor
+from edgebox.inference.executor_thread import BatchJob, BatchResult
 from edgebox.media.jpeg import encode
 from edgebox.media.sources import PictureSource
 from edgebox.runtime.camera_record import CameraRecord
 from edgebox.runtime.frames import Answer, FrameResult, PendingFrame
 from edgebox.scene.street_camera import Scene
-from tests.end_to_end.running import running, streaming, until
+from tests.end_to_end.running import (
+    assert_counts_agree,
+    gone,
+    running,
+    streaming,
+    unharmed_bystander,
+    until,
+)
 
 SIZE_PX = (1280, 720)
 PIPELINE = """
@@ -110,6 +121,45 @@ async def test_the_answer_says_type_and_colour_of_what_was_found(app: App) -> No
     driver = app.box.driver
     assert driver.frames_pending == 0
     assert driver.decisions.timeline.failure == ""
+
+
+async def test_a_stage_that_fails_leaves_partial_answers_and_harms_nobody(
+    tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, broken = OnnxExecutor._run, threading.Event()
+
+    def fails(executor: OnnxExecutor, job: BatchJob) -> BatchResult:
+        if broken.is_set() and job.variant.startswith("vehicles"):
+            raise ModelError("out of memory")
+        return run(executor, job)
+
+    monkeypatch.setattr(OnnxExecutor, "_run", fails)
+    file = tmp_path / "edgebox.toml"
+    file.write_text(PIPELINE)
+    async with running(database, file=file) as app:
+        broken.set()
+        seen = watched(app)
+        async with (
+            aiohttp.ClientSession() as client,
+            client.ws_connect(f"{app.url}/v1/results?camera=gate") as results,
+            unharmed_bystander(app),
+            streaming(
+                app, "gate", pipeline="traffic", rate_hz=4.0, source=street(4.0), answered=False
+            ) as camera,
+        ):
+            said = await results.receive_json()
+            while "missing" not in said:
+                said = await results.receive_json()
+        assert said["missing"] == ["vehicle"]
+        assert said["detections"], "what the first stage found is answered all the same"
+        assert not any("stages" in each for each in said["detections"])
+        partial = [each for _, each, crops in seen if isinstance(each, Answer) and crops]
+        assert partial
+        assert all(each.missing == ("vehicle",) for each in partial)
+        counted = await crops_of(app, "gate")
+        assert counted == {"answered": 0, "dropped": sum(crops for _, _, crops in seen)}
+        await gone(app, "gate")
+        assert_counts_agree(app, camera.summary())
 
 
 async def test_a_picture_that_a_program_sends_goes_through_the_pipeline(app: App) -> None:

@@ -15,12 +15,12 @@ async def test_learned_times_outlive_a_restart(database: Path) -> None:
         for _ in range(SAMPLES_MIN + 5):
             query = {"deadline_ms": 30_000, "variant": SMALL, "app": "night"}
             assert (await post(app, JPEG, query))[0] == 200
-        learned = app.box.driver.scheduler.learning.distribution(SMALL, "night")
+        learned = app.box.driver.scheduler.times.learning.distribution(SMALL, "night")
         assert learned is not None
         before = learned.quantile(0.5)
         assert learned.samples >= SAMPLES_MIN
     async with running(database) as app:
-        again = app.box.driver.scheduler.learning.distribution(SMALL, "night")
+        again = app.box.driver.scheduler.times.learning.distribution(SMALL, "night")
         assert again is not None
         assert again.samples >= SAMPLES_MIN
         assert 0.5 * before <= again.quantile(0.5) <= 2 * before

@@ -107,7 +107,7 @@ async def test_an_idle_box_learns(database: Path, tmp_path: Path, policy: str) -
         assert completed >= 1
         driver = app.box.driver
         (executor,) = driver.executors
-        known = driver.scheduler.learning.known(executor.id, SMALL, "http")
+        known = driver.scheduler.times.learning.known(executor.id, SMALL, "http")
         assert known is not None
         assert known.samples >= completed
         # They count beside the pictures that were asked for, and are nobody's frames.

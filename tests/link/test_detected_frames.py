@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -128,6 +129,23 @@ def test_any_bytes_give_a_sound_frame_or_one_error(content: bytes) -> None:
     except InvalidInputError:
         return
     assert is_sound(found)
+
+
+@given(frames(), st.frozensets(st.integers(0, 4), min_size=1), st.frozensets(st.integers(0, 4)))
+def test_crops_of_objects_that_a_stage_does_not_take_are_refused(
+    frame: DetectedFrame, first: frozenset[int], second: frozenset[int]
+) -> None:
+    limits = replace(LIMITS, labels_taken=(first, second))
+    taken = [
+        not limits.labels_taken[crop.stage]
+        or frame.detections[crop.detection].label in limits.labels_taken[crop.stage]
+        for crop in frame.crops
+    ]
+    if all(taken):
+        assert read(frame.encode(HEADER), limits)[1].crops == read(frame.encode(HEADER))[1].crops
+    else:
+        with pytest.raises(InvalidInputError, match=f"crop {taken.index(False)}: stage . takes"):
+            read(frame.encode(HEADER), limits)
 
 
 CAR = SentDetection(1, 0.5, (10, 10, 60, 50))

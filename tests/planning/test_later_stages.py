@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from edgebox.domain.model_family import FamilyName, Variant, VariantName
 from edgebox.domain.picture_size import send_size
 from edgebox.domain.pipelines import StageName
-from edgebox.domain.plans import CameraSnapshot, LaterStage, LaterVariant, Plan, PlanningSnapshot
+from edgebox.domain.plans import (
+    CameraSnapshot,
+    LaterStage,
+    LaterVariant,
+    Plan,
+    PlanningSnapshot,
+)
 from edgebox.domain.requests import CameraId
 from edgebox.planning.allocation import SharedAllocation
 from edgebox.planning.capacity import ExecutorPool
@@ -153,7 +159,9 @@ def test_a_later_variant_is_the_best_at_its_price(
         stays = 1.01 if each.variant.name == of.current else 1.0
         return accuracy * right * stays - price * each.executor_s
 
-    chosen = dict(later_choice((of,), picture_px, accuracy, price).variants)[READ]
+    first = replace(FAMILY[0], accuracy=accuracy)
+    camera = with_stage(of, 1, 15, 1000)
+    chosen = dict(later_choice(camera, picture_px, first, price).variants)[READ]
     by_name = {each.variant.name: each for each in of.variants}
     assert net(by_name[chosen]) >= max(map(net, of.variants)) - 1e-9
 

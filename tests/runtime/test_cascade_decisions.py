@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from edgebox.domain.cascades import CascadeOutcome
 from edgebox.domain.pipelines import Pipeline
 from edgebox.domain.requests import Outcome
 from edgebox.inference.executor_thread import BatchResult
-from edgebox.runtime.cascade_decisions import decide
 from edgebox.runtime.frames import Answer, PendingFrame
 from edgebox.vision.detections import Detections
 from tests.runtime.driving import settle
@@ -69,14 +69,51 @@ async def test_a_large_model_that_is_too_late_leaves_the_small_answer_whole() ->
     await street.end(frame)
 
 
+def sends_on(street: Street, frame: PendingFrame, found: Detections, px: int) -> bool:
+    return street.driver.cascades.decide(frame, found, name(px), street.clock.now_ns)
+
+
 async def test_a_smaller_variant_than_the_small_model_decides_nothing() -> None:
     street = Street(cascade_pipeline())
     frame = await street.submit()
-    assert not decide(frame, Detections.empty(), name(LARGE_PX))
+    assert not sends_on(street, frame, Detections.empty(), LARGE_PX)
     assert frame.cascade is None
-    assert decide(frame, Detections.empty(), name(SMALL_PX))
+    assert sends_on(street, frame, Detections.empty(), SMALL_PX)
     await street.answer(0, SOMETHING)
     await street.end(frame)
+
+
+async def test_an_idle_box_compares_a_few_frames_that_the_small_model_is_sure_of() -> None:
+    street = Street(cascade_pipeline())
+    sampled = 0
+    for _ in range(60):
+        at = len(street.executor.batches)
+        frame = await street.submit()
+        assert frame.number == 0
+        street.clock.now_ns += 100 * MS
+        await street.answer(at, SOMETHING)
+        if frame.crops:
+            # The large model finds one object more, on a canvas that is larger.
+            boxes = [(8, 8, 40, 40), (50, 20, 90, 60), (0, 0, 9, 9)]
+            to = LARGE_PX / SMALL_PX
+            larger = [(to * x0, to * y0, to * x1, to * y1) for x0, y0, x1, y1 in boxes]
+            await street.answer(at + 1, found(*larger))
+            sampled += 1
+        street.clock.now_ns += 100 * MS
+    calibration = street.driver.cascades.calibration(street.camera.id)
+    assert calibration is not None
+    large = street.driver.scheduler.times.latencies.best(name(LARGE_PX))
+    assert large is not None
+    assert sampled >= 1
+    assert sampled * large.median_ns[0] <= 0.01 * street.clock.now_ns + large.median_ns[0]
+    # Frames a quarter of a second apart are compared.
+    assert 1 <= calibration.compared <= sampled
+    losses = calibration.losses()
+    assert losses is not None
+    expected, measured = losses
+    assert measured == pytest.approx(0.2)
+    assert 0.01 < expected < 0.25, "before it was expected to lose .001"
+    await street.driver.stop(1)
 
 
 def exit_pipeline() -> Pipeline:

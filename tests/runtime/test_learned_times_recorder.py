@@ -26,9 +26,9 @@ class Core:
     def __init__(self) -> None:
         self.factor = 1.0
         self.confirmed_ns: int | None = None
-        self.learning = SimpleNamespace(known_distributions=lambda: ())
         corrections = SimpleNamespace(confirmed_ns=lambda executor, variant: self.confirmed_ns)
-        self.times = SimpleNamespace(corrections=corrections)
+        learning = SimpleNamespace(known_distributions=lambda: ())
+        self.times = SimpleNamespace(corrections=corrections, learning=learning)
 
     @property
     def corrections(self) -> dict[object, dict[object, float]]:

@@ -150,7 +150,7 @@ async def test_an_idle_box_samples_by_itself() -> None:
     await until(lambda: all(frame.ended for frame in frames), "the answers")
 
     def learnt() -> int:
-        known = bench.driver.scheduler.learning.known(CPU, variant, camera().app)
+        known = bench.driver.scheduler.times.learning.known(CPU, variant, camera().app)
         assert known is not None
         return known.samples
 

@@ -44,7 +44,8 @@ class Street:
         self.pipeline = pipeline
         self.sides_px = [40]
         self.said: Mapping[int, StageAnswer] = {}
-        self._cutter = CropCutter({f.name: f.labels for f in FAMILIES.values()}, self._next)
+        labels = {f.name: f.labels for f in FAMILIES.values()}
+        self._cutter = CropCutter(labels, self._next, lambda *_: False)
         self._numbers = 0
 
     def _next(self) -> RequestId:

@@ -24,6 +24,7 @@ from edgebox.scheduling.events import (
     CameraChanged,
     CameraConnected,
     CameraDisconnected,
+    CascadeMeasured,
     Collect,
     CropsPrepared,
     Event,
@@ -51,6 +52,7 @@ from edgebox.scheduling.events import (
     VariantsAvailable,
 )
 from edgebox.scheduling.policies import POLICIES
+from tests.scheduling.cascades import CURVE
 from tests.scheduling.random_world import CAMERAS, EXECUTORS, PIPELINES, READ, World, profiles
 from tests.scheduling.scene import FAMILY, MEDIAN_MS, MS, camera, name, request
 
@@ -206,6 +208,7 @@ MAKERS: dict[str, Callable[[World, int, int], Event | None]] = {
     "plan_failed": plan_failed,
     "shutdown": lambda w, a, b: ShutdownRequested() if b % 16 == 0 else None,
     "partial": lambda w, a, b: PartialAnswered(a * MS),
+    "cascade": lambda w, a, b: CascadeMeasured(CameraId(CAMERAS[a % 3]), CURVE),
     "wake": lambda w, a, b: None,
 }
 KINDS = (

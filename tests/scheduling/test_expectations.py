@@ -242,7 +242,7 @@ def test_what_is_only_ever_served_in_mixed_batches_is_known_too() -> None:
     for of in ("usual", "long"):
         bench(CameraConnected(camera(of, app=of, slo_ms=2_000)), 2)
     at_ms = in_mixed_batches(bench, 150, long_ms=132)
-    direct = bench.scheduler.learning.distribution(SLOW, "long")
+    direct = bench.scheduler.times.learning.distribution(SLOW, "long")
     assert direct is not None and direct.samples == 0
     own = bench.scheduler.snapshot(round(at_ms * MS)).applications["long"][CPU][SLOW]
     assert own.quantile_ns(1, 0.5) == pytest.approx(3 * 40 * MS, rel=0.1)
@@ -265,7 +265,7 @@ def test_single_requests_at_another_size_outweigh_what_batches_say_of_this_one(
         learned(bench, "gate", 4, px=128, at_ms=offset_ms + measured_ms)  # twice the profile
     learned(bench, "gate", 120, samples=samples, at_ms=offset_ms + 1)
     if samples < SAMPLES_MIN:
-        inferred = bench.scheduler.learning.distribution(SLOW, "gate")
+        inferred = bench.scheduler.times.learning.distribution(SLOW, "gate")
         assert inferred is not None
         inferred.infer(np.array([2.0] * 60 + [10.0] * 4), round((offset_ms + 2) * MS))
     known = bench.scheduler.times.expectations.single_request(SLOW, "gate")
@@ -279,7 +279,7 @@ def test_queries_have_no_side_effects() -> None:
     for number in range(100):
         expectations.single_request(SLOW, f"app-{number}")
         expectations.profile(CPU, SLOW, f"app-{number}")
-    assert len(bench.scheduler.learning.distributions(SLOW)) == 0
+    assert len(bench.scheduler.times.learning.distributions(SLOW)) == 0
     assert expectations.single_request(VariantName("nothing"), "gate") is None
 
 

@@ -144,10 +144,10 @@ def test_the_scheduler_learns_whatever_the_policy(policy: str) -> None:
     scheduler.handle(ExecutorStarted(CPU, (profile(256),)), 0)
     for at in range(30):
         scheduler.handle(RequestSampled(CPU, HALL, "a", 24 * MS), at * S)
-    known = scheduler.learning.known(CPU, HALL, "a")
+    known = scheduler.times.learning.known(CPU, HALL, "a")
     assert known is not None
     assert known.samples == 30
-    quantile_ns = scheduler.learning.quantile_ns(CPU, HALL, ["a"], 1, 0.5)
+    quantile_ns = scheduler.times.learning.quantile_ns(CPU, HALL, ["a"], 1, 0.5)
     assert quantile_ns == pytest.approx(24 * MS, rel=0.01)
 
 
@@ -202,7 +202,7 @@ def test_of_an_application_that_is_new_the_profile_is_expected() -> None:
 def test_a_client_that_names_ten_thousand_applications_costs_no_more_than_a_few() -> None:
     scheduler = Scheduler(SchedulerParameters(), make_policy("adaptive"))
     scheduler.handle(ExecutorStarted(CPU, (profile(256),)), 0)
-    learnt = scheduler.learning
+    learnt = scheduler.times.learning
     for at in range(30):
         scheduler.handle(RequestSampled(CPU, HALL, "own", 24 * MS), at * MS)
     for at in range(10_000):

@@ -33,7 +33,7 @@ def usual_ms(scheduler: Scheduler) -> float:
 
 
 def test_a_restarted_box_knows_what_it_knew() -> None:
-    kept = work_of(taught().scheduler.learning, 2 * MS)
+    kept = work_of(taught().scheduler.times.learning, 2 * MS)
     assert [(each.variant, each.app, len(each.work)) for each in kept] == [
         (name(608), "short", 100)
     ]
@@ -52,7 +52,7 @@ def test_what_is_quicker_than_the_fixed_part_of_its_profile_is_remembered() -> N
     for _ in range(200):
         before(RequestSampled(CPU, name(608), "short", 4 * MS), 1)
     again = box()
-    again(LearningRestored(Learned(tuple(work_of(before.scheduler.learning, 2 * MS)))), 5)
+    again(LearningRestored(Learned(tuple(work_of(before.scheduler.times.learning, 2 * MS)))), 5)
     assert usual_ms(again.scheduler) == usual_ms(before.scheduler) == pytest.approx(4)
 
 
@@ -91,14 +91,14 @@ def test_restored_samples_look_like_no_change() -> None:
     bench = Bench()
     work = tuple(at / 100 for at in range(100))
     bench(LearningRestored(Learned((LearnedWork(name(608), "short", work, 0),))), 5)
-    distribution = bench.scheduler.learning.distribution(name(608), "short")
+    distribution = bench.scheduler.times.learning.distribution(name(608), "short")
     assert distribution is not None
     assert (distribution.samples, distribution.resets) == (100, 0)
 
 
 def test_the_journal_replays_it() -> None:
     """The event goes through a line of JSON, and the state that follows is the same."""
-    kept = tuple(work_of(taught().scheduler.learning, 2 * MS))
+    kept = tuple(work_of(taught().scheduler.times.learning, 2 * MS))
     event = LearningRestored(Learned(kept, (LearnedDrift(CPU, name(608), 1.5, DAY_NS),)))
     entry = read_entry(write_entry(7 * MS, event, []))
     assert entry.event == event

@@ -126,7 +126,7 @@ class Box:
         return [each.request for of_app in retained for each in of_app]
 
     def known(self, app: str = "default") -> Known:
-        found = self.bench.scheduler.learning.known(CPU, name(self.px), app)
+        found = self.bench.scheduler.times.learning.known(CPU, name(self.px), app)
         assert found is not None
         return found
 

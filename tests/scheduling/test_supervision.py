@@ -487,7 +487,7 @@ def drifted(box: Box) -> float:
 
 
 def knows(scheduler: Scheduler) -> tuple[object, list[float]]:
-    own = [scheduler.learning.distribution(name(416), app) for app in ("half", "whole")]
+    own = [scheduler.times.learning.distribution(name(416), app) for app in ("half", "whole")]
     return scheduler.corrections[CPU], [round(d.mean, 3) for d in own if d is not None]
 
 

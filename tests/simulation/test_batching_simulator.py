@@ -184,7 +184,9 @@ def test_an_application_seen_only_in_batches_is_learnt_when_idle(policy: str) ->
             work, deciding, rng=random.Random(1), sample_share=share, check=check_invariants
         )
         report = simulation.run()
-        known[share] = simulation.scheduler.learning.known(ExecutorId("worker/0"), MODEL, "new")
+        known[share] = simulation.scheduler.times.learning.known(
+            ExecutorId("worker/0"), MODEL, "new"
+        )
         took[share] = report.samples_ns
         assert report.finish_rate == 1.0
     without, sampled = known[0.0], known[0.05]

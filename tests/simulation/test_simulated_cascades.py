@@ -92,6 +92,23 @@ def sent_on(report: Report) -> set[tuple[str, int]]:
     }
 
 
+@pytest.mark.parametrize("rate_hz", [10, 30, 48, 65])
+def test_a_planned_share_is_nearly_as_good_as_the_best_of_all_shares(rate_hz: int) -> None:
+    # The large model alone could answer 100 frames a second of both cameras.
+    def goodput(threshold: str) -> dict[str, Any]:
+        text = TEXT.format(threshold=threshold, large_ms=10, camera="", duration_s=30)
+        text = text.replace("rate_hz = 10", f"rate_hz = {rate_hz}")
+        if not threshold:
+            text = text.replace('planning = "none"', 'planning = "adaptive"')
+        return run(parse_scenario(text, "test.toml", str))
+
+    fixed = [goodput(f"share = {share}") for share in (0, 0.25, 0.5, 0.75, 1)]
+    planned = goodput("")
+    best = max(each["accuracy_per_s"] for each in fixed)
+    assert planned["accuracy_per_s"] >= 0.95 * best
+    assert planned["cascade"]["missed"] <= 0.05 * sum(planned["cascade"].values())
+
+
 def test_the_same_picture_is_always_as_hard() -> None:
     few, many = (run_scenario(scenario(f"share = {share}")) for share in (0.2, 0.6))
     assert sent_on(few) < sent_on(many)
@@ -120,7 +137,7 @@ def test_a_large_model_that_is_too_slow_costs_no_answer() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("share = 0.25", "", "needs either share or threshold"),
+        ("share = 0.25", "share = 0.25\nthreshold = 0.5", "excludes threshold"),
         ("share = 0.25", "share = 2", "share"),
         ("[0.9, 0, 0.4]", "[0.9, 0]", "list of .threshold, share, loss"),
         ("[0.9, 0, 0.4]", "[0.9, 0, 0.05]", "losses fall"),

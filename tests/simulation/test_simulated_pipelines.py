@@ -55,6 +55,7 @@ def test_cameras_without_objects_or_pipeline_bring_no_crops() -> None:
     found = run(scenario)
     assert found["objects_shown_per_s"] == found["objects_per_s"] == 0
     assert found["frames"]["at_box"] == found["frames"]["on_time"] == 150
+    assert found["frames"]["late"] == found["frames"]["dropped"] == 0
 
 
 OVERLOADED = [yard(f"dense-{at}", "objects = 4", 30) for at in range(3)]

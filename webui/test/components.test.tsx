@@ -149,15 +149,17 @@ test('a pipeline says what came of the objects that its later stages were given'
 
 test('a cascade shows what it sends on, by which threshold, and what that saves', () => {
   const cascade = {
-    name: 'gate', small: 'street-256', large: 'street-608', continues: false, threshold: 0.3851, expected_share: 0.3, expected_agreement: 0.778,
+    name: 'gate', small: 'street-256', large: 'street-608', continues: false, threshold: 0.3851, planned: false, expected_share: 0.3, expected_agreement: 0.778, compared: null,
     kept: 60, sent_on: 35, missed: 5, share: 0.4, saving: 0.42,
   }
   const { rerender } = render(<Cascade {...cascade} />)
   const rows = () => screen.getAllByRole('row').map((row) => row.textContent?.replaceAll('\u202f', ' '))
   expect(rows()).toEqual(['sent on40.0 %', 'threshold0.385', 'expected agreement77.8 %', 'saves42.0 %', 'too late for the large model5'])
-  rerender(<Cascade {...cascade} threshold={null} saving={-0.1} />)
-  expect(rows()[1]).toBe('thresholdby the plan')
+  rerender(<Cascade {...cascade} planned saving={-0.1} />)
+  expect(rows()[1]).toBe('threshold0.385, as planned')
   expect(rows()[3]).toBe('savesnothing')
+  rerender(<Cascade {...cascade} compared={{ pictures: 12, expected_loss: 0.2, measured_loss: 0.2345 }} />)
+  expect(rows()[3]).toBe('loss of the small model0.234, 0.200 expected')
   rerender(<Cascade {...cascade} continues share={0.25} />)
   expect(screen.getByText('Early exit')).toBeTruthy()
   expect(screen.getByText('end at the exit').closest('tr')?.textContent).toContain('75')

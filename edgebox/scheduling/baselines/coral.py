@@ -123,7 +123,8 @@ class Coral(QueueingPolicy):
         self._new: dict[RequestId, None] = {}
         self._preparing: dict[RequestId, VariantName] = {}
         self._excluded: dict[ExecutorId, Excluded] = {}
-        self._asked_ns: dict[ExecutorId, int] = {}
+        self._asked: set[ExecutorId] = set()
+        """Executors that were asked about since requests expired: the next question is another."""
         self._changed = True
 
     def admitted(self, request: Request, variant: VariantName, now_ns: int) -> None:
@@ -159,6 +160,7 @@ class Coral(QueueingPolicy):
         Slots are planned only when requests come, so that an early wake-up changes nothing.
         """
         self._now_ns = now_ns
+        self._asked.clear()
         if self._new:
             self._plan_if_due(now_ns)
         gone = super().expired(now_ns)
@@ -180,14 +182,11 @@ class Coral(QueueingPolicy):
         self, executor: ExecutorId, now_ns: int, excluded: Excluded = NONE
     ) -> Batch | None:
         """Remove and return the requests that run in the present slot of this executor."""
-        # The second question of one instant is about work stealing, for which slots have no place.
-        if (
-            self._asked_ns.get(executor) != now_ns
-            and self._excluded.get(executor, NONE) != excluded
-        ):
+        # The second question is about work stealing, for which slots have no place.
+        if executor not in self._asked and self._excluded.get(executor, NONE) != excluded:
             self._excluded[executor] = excluded
             self._changed = True
-        self._asked_ns[executor] = now_ns
+        self._asked.add(executor)
         stream = self.streams.get(executor)
         slot = None if stream is None else self._slot_at(stream, now_ns)
         if stream is None or slot is None or slot.variant in excluded:

@@ -178,11 +178,21 @@ export type CameraCascade = {
   /** Whether the large model is the second part of the small one's network */
   continues: boolean
   /** Pictures with a greater expected loss are sent on to the large model */
-  threshold: number | null
-  /** The share that this threshold sent on where it was fitted */
-  expected_share: number | null
-  /** F1 of all answers against the large model's, where it was fitted */
-  expected_agreement: number | null
+  threshold: number
+  /** Whether the plan sets the threshold, by the time there is */
+  planned: boolean
+  /** The share of the last pictures that this threshold sends on; of few, where it was fitted */
+  expected_share: number
+  /** F1 of all answers against the large model's to expect of the last pictures */
+  expected_agreement: number
+  compared: {
+    /** The last pictures that both models have answered */
+    pictures: number
+    /** 1 - F1 of the small model, as the decider says */
+    expected_loss: number
+    /** 1 - F1 of the small model against the large one */
+    measured_loss: number
+  } | null
   /** Answers of the small model that it was sure enough of */
   kept: number
   /** Answers of the large model */

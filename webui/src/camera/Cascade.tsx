@@ -8,7 +8,7 @@ import type { Camera } from '../api/types'
 export type CameraCascade = NonNullable<Camera['cascade']>
 
 export function Cascade(cascade: CameraCascade) {
-  const { name, small, large, continues, threshold, share, expected_share, expected_agreement, saving, kept, sent_on, missed } = cascade
+  const { name, small, large, continues, threshold, planned, share, expected_share, expected_agreement, saving, compared, kept, sent_on, missed } = cascade
   return (
     <section class={styles.pipeline} data-testid="cascade">
       <p><span class="muted">{continues ? 'Early exit' : 'Cascade'}</span> {name} <span class="muted">({small}, then {large} where it is unsure)</span></p>
@@ -19,15 +19,20 @@ export function Cascade(cascade: CameraCascade) {
               <th scope="row">end at the exit</th><td>{share === null ? percent(null) : percent(1 - share)}</td>
             </tr>
           )}
-          <tr title={`${count(sent_on + missed)} of ${count(kept + sent_on + missed)} pictures; ${percent(expected_share)} where it was fitted`}>
+          <tr title={`${count(sent_on + missed)} of ${count(kept + sent_on + missed)} pictures; this threshold sends on ${percent(expected_share)} of the last ones`}>
             <th scope="row">sent on</th><td>{percent(share)}</td>
           </tr>
-          <tr title="Pictures whose expected loss (1 - F1 against the large model) is greater are sent on">
-            <th scope="row">threshold</th><td>{threshold === null ? 'by the plan' : threshold.toFixed(3)}</td>
+          <tr title={`Pictures whose expected loss (1 - F1 against the large model) is greater are sent on${planned ? '; the plan chooses the threshold by the time that executors have left' : ''}`}>
+            <th scope="row">threshold</th><td>{threshold.toFixed(3)}{planned && ', as planned'}</td>
           </tr>
-          <tr title="F1 of all answers against the large model's, where it was fitted">
+          <tr title="F1 of all answers against the large model's, to expect of the last pictures">
             <th scope="row">expected agreement</th><td>{percent(expected_agreement)}</td>
           </tr>
+          {compared && (
+            <tr title={`1 - F1 of the small model against the large one, on the last ${count(compared.pictures)} pictures that both have answered`}>
+              <th scope="row">loss of the small model</th><td>{compared.measured_loss.toFixed(3)}, {compared.expected_loss.toFixed(3)} expected</td>
+            </tr>
+          )}
           <tr title={`Of the execution time of ${continues ? 'both parts of the network' : 'the large model alone'}`}>
             <th scope="row">saves</th><td>{saving === null || saving > 0 ? percent(saving) : 'nothing'}</td>
           </tr>

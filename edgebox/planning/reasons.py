@@ -195,10 +195,9 @@ class Reasons:
         if refused is None or refused.who is None:
             missing = max(0.01, refused.missing_share if refused else 0.0)
             on = self._on(camera)
-            its = "its" if len(on) == 1 else "their"
+            its_time = "of its time" if len(on) == 1 else "of their time"
             return Reason(
-                f"{self.sharing(camera)}; {size} would need {round(100 * missing)} % more "
-                f"of {its} time",
+                f"{self.sharing(camera)}; {size} would need {_more_time(missing, its_time)}",
                 self._time_limit(camera, missing, gain),
             )
         over = ms_up(refused.over_ns)
@@ -266,9 +265,7 @@ class Reasons:
         """Say why not even the smallest option would do."""
         camera, link = of.snapshot.camera, of.snapshot.link
         if not of.ladder:
-            return Reason(
-                f"no loaded size of {camera.family} is as accurate as {camera.min_accuracy:g}"
-            )
+            return Reason(f"no loaded size of its model is as accurate as {camera.min_accuracy:g}")
         least = of.ladder[0]
         size = size_text(least.variant)
         if least.variant.name != of.smallest.variant.name:
@@ -334,9 +331,21 @@ class Reasons:
             Resource.EXECUTORS,
             missing,
             gain,
-            f"{round(100 * missing)} % more time of {what}: fewer or slower cameras, "
-            "or one more executor",
+            f"{_more_time(missing, f'time of {what}')}: fewer or slower cameras, or one more "
+            "executor",
         )
+
+
+def _more_time(missing: float, of: str) -> str:
+    """Say how much more time is needed, as a share of what there is.
+
+    Args:
+        missing: the share; above 1 it is said how many times as much is needed in all.
+        of: whose time: "of its time", "time of cpu/0".
+    """
+    if missing < 1:
+        return f"{round(100 * missing)} % more {of}"
+    return f"{math.ceil(1 + missing)} times as much {of}"
 
 
 def _gain(of: CameraOptions, has: Option, above: Option) -> float:
@@ -360,7 +369,9 @@ def _top(of: CameraOptions, option: Option) -> str:
     camera = of.snapshot.camera
     if option.variant.covers(camera.width_px, camera.height_px):
         return f"covers the camera's own picture of {camera.width_px}x{camera.height_px} px"
-    return f"the largest size of {camera.family}"
+    if camera.variant_max is not None:
+        return "the largest size that its pipeline allows"
+    return "the largest size of its model"
 
 
 def _uplink_text(of: CameraOptions, size: str, needed_bps: float) -> str:

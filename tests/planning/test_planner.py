@@ -9,8 +9,9 @@ from edgebox.domain.plans import Assignment, CameraSnapshot, Plan
 from edgebox.domain.requests import CameraId
 from edgebox.planning.planner import plan
 from edgebox.planning.planner_parameters import PlanningParameters
-from edgebox.planning.reasons import bandwidth_text
+from edgebox.planning.reasons import _more_time, bandwidth_text
 from tests.planning.scene import link, seen, snapshot
+from tests.scheduling.cascades import cascade_pipeline
 from tests.scheduling.scene import CPU, FAMILY, MS, STREET, camera, name
 
 
@@ -23,8 +24,27 @@ def only(of: CameraSnapshot, **what: object) -> Assignment:
 def test_with_ample_everything_the_largest_size_is_chosen() -> None:
     given = only(seen())
     assert given == Assignment(
-        CameraId("gate-1"), name(608), 10, 85, True, "608 px: the largest size of street"
+        CameraId("gate-1"), name(608), 10, 85, True, "608 px: the largest size of its model"
     )
+
+
+@pytest.mark.parametrize(
+    ("missing", "text"),
+    [
+        (0.06, "6 % more of its time"),
+        (0.99, "99 % more of its time"),
+        (1.0, "2 times as much of its time"),
+        (13.27, "15 times as much of its time"),
+    ],
+)
+def test_more_than_twice_the_time_is_said_in_times(missing: float, text: str) -> None:
+    assert _more_time(missing, "of its time") == text
+
+
+def test_a_pipeline_may_allow_no_larger_size() -> None:
+    of = seen()
+    limited = replace(of, camera=replace(of.camera, pipeline=cascade_pipeline()))
+    assert only(limited).reason == "128 px: the largest size that its pipeline allows"
 
 
 def test_the_uplink_decides() -> None:
@@ -193,7 +213,7 @@ def test_accuracy_that_was_asked_for_is_kept_or_nothing_is_promised() -> None:
     )
     never = only(seen(camera(min_accuracy=0.9)))
     assert (never.variant, never.served) == (name(128), False)
-    assert never.reason == "128 px, best effort: no loaded size of street is as accurate as 0.9"
+    assert never.reason == "128 px, best effort: no loaded size of its model is as accurate as 0.9"
 
 
 def test_an_slo_that_cannot_be_met_is_best_effort() -> None:

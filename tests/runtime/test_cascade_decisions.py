@@ -9,12 +9,14 @@ from edgebox.domain.cascades import CascadeOutcome
 from edgebox.domain.pipelines import Pipeline
 from edgebox.domain.requests import Outcome
 from edgebox.inference.executor_thread import BatchResult
+from edgebox.media.jpeg import encode
 from edgebox.runtime.frames import Answer, PendingFrame
 from edgebox.vision.detections import Detections
+from tests.end_to_end.running import until
 from tests.runtime.driving import settle
 from tests.runtime.test_driver_pipeline import Street, found
 from tests.scheduling.cascades import LARGE_PX, SMALL_PX, cascade_pipeline
-from tests.scheduling.scene import MS, name
+from tests.scheduling.scene import MS, name, request
 
 SOMETHING = found((8, 8, 40, 40), (50, 20, 90, 60))
 
@@ -187,3 +189,40 @@ async def test_a_second_part_that_is_too_late_releases_its_features() -> None:
     assert rest.features == ()
     batch.complete()
     await street.end(frame)
+
+
+async def test_survivors_of_several_frames_share_a_batch_of_the_second_part() -> None:
+    street = Street(exit_pipeline())
+    frames = [await street.submit()]
+    for _ in range(2):
+        picture = np.full((180, 320, 3), 200, np.uint8)
+        now_ms = street.clock.now_ns / MS
+        number = street.driver.next_request_id()
+        made = request(number, now_ms + 300, arrival_ms=now_ms, size=(320, 180))
+        more = PendingFrame(
+            made, encode(picture), 1280, 720, 0, street.bench._ended, pipeline=street.pipeline
+        )
+        street.driver.submit(more)
+        await until(lambda more=more: more.canvas is not None and not more.preparing, "a canvas")  # type: ignore[misc]
+        frames.append(more)
+    survivors = []
+    for at in range(8):
+        if len(street.executor.batches) <= at:
+            break
+        batch = await street.batch(at)
+        began_ns = street.clock.now_ns
+        street.clock.now_ns += 5 * MS
+        features: tuple[np.ndarray, ...] = ()
+        if batch.variant == name(LARGE_PX):
+            assert all(isinstance(each, tuple) for each in batch.inputs)
+            survivors.append(len(batch.inputs))
+        else:
+            features = (np.zeros((batch.batch_size, 2, 4, 4), np.float32),)
+        empty = [Detections.empty()] * batch.batch_size
+        batch.future.set_result(BatchResult(empty, began_ns, street.clock.now_ns, features))
+        await settle()
+    assert sum(survivors) == 3
+    assert max(survivors) >= 2
+    assert [ended(street, frame).cascade for frame in frames] == [CascadeOutcome.SENT_ON] * 3
+    assert not any(frame.features or frame.crops for frame in frames)
+    await street.driver.stop(1)

@@ -138,13 +138,13 @@ async def test_a_stage_that_fails_leaves_partial_answers_and_harms_nobody(
     file.write_text(PIPELINE)
     async with running(database, file=file) as app:
         broken.set()
-        seen = watched(app)
+        seen, pictures = watched(app), street(4.0)  # drawn while nobody waits
         async with (
             aiohttp.ClientSession() as client,
             client.ws_connect(f"{app.url}/v1/results?camera=gate") as results,
             unharmed_bystander(app),
             streaming(
-                app, "gate", pipeline="traffic", rate_hz=4.0, source=street(4.0), answered=False
+                app, "gate", pipeline="traffic", rate_hz=4.0, source=pictures, answered=False
             ) as camera,
         ):
             said = await results.receive_json()

@@ -176,6 +176,7 @@ class Config:
             camera_pending_max=self.limits.pending_per_camera_max,
             box_pending_max=self.limits.pending_max,
             concurrent_batches=self.scheduler.concurrent_batches,
+            variant_per_batch=self.scheduler.variant_per_batch,
             low_quantile=self.scheduler.low_quantile,
             high_quantile=self.scheduler.high_quantile,
             sample_share=self.scheduler.sample_share,

@@ -23,6 +23,11 @@ class SchedulerSection:
         low=0,
         high=64,
     )
+    variant_per_batch: bool = key(
+        False,
+        "Frames that would miss their deadline run on a smaller variant than planned, if then more "
+        "are answered in time",
+    )
     low_quantile: float = key(
         0.05,
         "A frame is dropped when it would be late even if its batch took only this "

@@ -42,6 +42,7 @@ class BatchJob:
 
     variant: VariantName
     inputs: Sequence[ModelInput]
+    """May be made when they are read, in the executor's thread, before the batch is timed."""
     batch_size: int
     future: Future[BatchResult]
     threads: int = 0
@@ -101,6 +102,7 @@ class ExecutorThread:
         while (job := self._jobs.get()) is not None:
             if job.future.set_running_or_notify_cancel():
                 try:
+                    job.inputs = list(job.inputs)  # some are made only now
                     result = self._run(job)
                 except Exception as error:  # a batch may fail in any way; the thread must go on
                     job.future.set_exception(model_error(job.variant, error))

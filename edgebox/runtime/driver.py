@@ -18,7 +18,6 @@ from edgebox.domain.plans import Plan
 from edgebox.domain.requests import DropReason, Outcome, Request, RequestId
 from edgebox.inference.executor import Executor
 from edgebox.inference.executor_thread import BatchResult
-from edgebox.inference.tensors import ModelInput
 from edgebox.runtime.availability import dropped_because
 from edgebox.runtime.batch_runner import BatchRunner
 from edgebox.runtime.callbacks import Callbacks
@@ -32,7 +31,7 @@ from edgebox.runtime.loading import Loader, Loads
 from edgebox.runtime.loop_calls import LoopCalls
 from edgebox.runtime.measurements import Measurements
 from edgebox.runtime.planning_thread import PlanFunction, PlanningThread
-from edgebox.runtime.preparation import CanvasPool
+from edgebox.runtime.preparation import CanvasPool, batch_inputs
 from edgebox.runtime.sample_runs import Samples
 from edgebox.runtime.supervisor import Opener, Supervisor
 from edgebox.scheduling.events import (
@@ -329,13 +328,10 @@ class Driver:
             self.feed(RequestPrepared(frame.request.id, took_ns))
 
     def _infer(self, order: Infer) -> None:
-        inputs: list[ModelInput] = []
-        for frame in map(self._frames.__getitem__, order.requests):
+        frames = [self._frames[request] for request in order.requests]
+        for frame in frames:
             frame.batched = True
-            if frame.features:
-                inputs.append(frame.features)
-            elif frame.canvas is not None:
-                inputs.append(frame.canvas)
+        inputs = batch_inputs(frames, self._variants[order.variant], self._canvases)
         self._batches.run(order, inputs)
 
     def _measured(self, order: Infer, result: BatchResult) -> tuple[Request, ...]:

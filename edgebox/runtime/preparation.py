@@ -2,6 +2,9 @@
 
 import threading
 from collections import defaultdict
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,9 +12,10 @@ from numpy.typing import NDArray
 from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.model_family import FamilyName, Variant, VariantName
 from edgebox.inference.family import InputSpec
+from edgebox.inference.tensors import Canvas, ModelInput
 from edgebox.media.jpeg import decode, decode_into, lay_into
 from edgebox.runtime.frames import PendingFrame
-from edgebox.vision.letterbox import Placement
+from edgebox.vision.letterbox import Fit, Placement
 
 _SPARE_MAX = 32
 """Canvases kept per variant; a burst may allocate more, which are freed."""
@@ -52,6 +56,81 @@ class CanvasPool:
             spare = self._spare[name]
             if len(spare) < _SPARE_MAX:
                 spare.append(canvas)
+
+
+def batch_inputs(
+    frames: Sequence[PendingFrame], variant: Variant, canvases: CanvasPool
+) -> Sequence[ModelInput]:
+    """Return what a variant is given of some frames. To be called on the loop.
+
+    A frame that was prepared for another variant is scaled to this one in the executor's thread.
+    """
+    inputs: list[ModelInput | Callable[[], ModelInput]] = []
+    for frame in frames:
+        if frame.features:
+            inputs.append(frame.features)
+        elif frame.canvas is not None and frame.canvas_of == variant.name:
+            inputs.append(frame.canvas)
+        elif frame.canvas is not None:
+            source = _source(frame, canvases.input_of(variant).fit)
+            inputs.append(partial(_prepare_again, frame, source, variant, canvases))
+    return _Inputs(inputs)
+
+
+class _Inputs(Sequence[ModelInput]):
+    """Inputs, some of which are made whenever they are read."""
+
+    def __init__(self, made_by: Sequence[ModelInput | Callable[[], ModelInput]]) -> None:
+        self._made_by = made_by
+
+    def __len__(self) -> int:
+        return len(self._made_by)
+
+    @overload
+    def __getitem__(self, at: int) -> ModelInput: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[ModelInput]: ...
+
+    def __getitem__(self, at: int | slice) -> ModelInput | Sequence[ModelInput]:
+        if isinstance(at, slice):
+            return _Inputs(self._made_by[at])
+        found = self._made_by[at]
+        return found() if callable(found) else found
+
+
+def _source(frame: PendingFrame, fit: Fit) -> NDArray[np.uint8] | bytes | memoryview:
+    """Return what a prepared frame is scaled from: what its canvas shows of the picture.
+
+    Where the picture juts out of the canvas, it is the picture itself.
+    """
+    place, canvas = frame.placement, frame.canvas
+    assert place is not None
+    assert canvas is not None
+    if fit != "cover":
+        below, right = place.top_px + place.height_px, place.left_px + place.width_px
+        return canvas[place.top_px : below, place.left_px : right]
+    source = frame.picture if frame.rgb is None else frame.rgb
+    return frame.jpeg if source is None else source
+
+
+def _prepare_again(
+    frame: PendingFrame,
+    source: NDArray[np.uint8] | bytes | memoryview,
+    variant: Variant,
+    canvases: CanvasPool,
+) -> Canvas:
+    spec = canvases.input_of(variant)
+    picture = source if isinstance(source, np.ndarray) else decode(source)
+    # A new canvas: nobody else may read it, whatever becomes of the frame meanwhile.
+    canvas = np.empty((variant.height_px, variant.width_px, 3), np.uint8)
+    lay_into(picture, canvas, spec.fill, spec.fit)
+    height_px, width_px = picture.shape[:2]
+    frame.placement = Placement.on_canvas(
+        width_px, height_px, variant.width_px, variant.height_px, spec.fit
+    )
+    frame.canvas, frame.canvas_of = canvas, variant.name
+    return canvas
 
 
 def prepare(frame: PendingFrame, variant: Variant, canvases: CanvasPool) -> None:

@@ -5,8 +5,11 @@ policy is asked for a batch of the executor's own group; where it has none, for 
 that it may steal (`affinity`). A trial runs where there is nothing else to run. An idle box may
 sample instead. No more batches run at once on a device than its measured interference makes
 worthwhile (`concurrency`). A batch on a CPU gets as many threads as its deadline needs
-(`thread_choice`).
+(`thread_choice`). Before, waiting requests that would miss may be moved to a smaller variant
+(`variant_choice`).
 """
+
+from collections.abc import Sequence
 
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import BatchId, Request
@@ -15,11 +18,14 @@ from edgebox.scheduling.cores.thread_choice import ThreadChoice
 from edgebox.scheduling.crop_wait import CropWait
 from edgebox.scheduling.events import Infer, Sample
 from edgebox.scheduling.execution_times import ExecutionTimes
+from edgebox.scheduling.fan_out import with_reserve
+from edgebox.scheduling.ladders import Ladders
 from edgebox.scheduling.ledger import Ledger
 from edgebox.scheduling.policy import Batch, BatchingPolicy
 from edgebox.scheduling.request_stages import Stage
 from edgebox.scheduling.sampling import Sampling
 from edgebox.scheduling.trials import Trials
+from edgebox.scheduling.variant_choice import VariantChoice
 
 
 class Dispatch:
@@ -34,6 +40,7 @@ class Dispatch:
         *,
         trials: Trials,
         sampling: Sampling,
+        ladders: Ladders,
     ) -> None:
         self._policy = policy
         self._ledger = ledger
@@ -44,6 +51,7 @@ class Dispatch:
         self._next_batch = 1
         self._crop_wait = CropWait()
         self._threads = ThreadChoice(ledger, times)
+        self._variants = VariantChoice(ledger, times, ladders, affinity)
 
     def idle(self) -> list[ExecutorId]:
         """Return the executors that run nothing, the fastest first.
@@ -79,10 +87,35 @@ class Dispatch:
         running = self._ledger.running
         return sum(other in running for other in device.executors) < device.limit
 
-    def admitted(self, request: Request, variant: VariantName, now_ns: int) -> None:
-        """Note a request that the policy is to put into a batch, with its stage's deadline."""
-        self._threads.admitted(request, variant, now_ns)
-        self._policy.admitted(request, variant, now_ns)
+    def admitted(self, request: Request, variants: Sequence[VariantName], now_ns: int) -> None:
+        """Note a request that the policy is to put into a batch.
+
+        Args:
+            request: with the deadline of its stage.
+            variants: the variant that it is prepared for, and smaller ones that it may run on.
+            now_ns: the instant.
+        """
+        self._threads.admitted(request, variants[0], now_ns)
+        self._policy.admitted(request, variants[0], now_ns)
+        if self._times.latencies.parameters.variant_per_batch and len(variants) > 1:
+            self._ledger.live[request.id].variants = tuple(variants)
+
+    def choose_variants(self, now_ns: int) -> None:
+        """Move waiting requests that would miss to smaller variants, and back once there is time.
+
+        Only where the answer matters now: an executor is idle, or a request would expire.
+        """
+        if not self._times.latencies.parameters.variant_per_batch or not self._ledger.waiting:
+            return
+        due_ns = self._policy.next_wakeup_ns()
+        if not self.idle() and (due_ns is None or due_ns > now_ns):
+            return
+        for live, variant in self._variants.changes(now_ns):
+            self._ledger.change_variant(live, variant)
+            self._policy.removed(live.request.id)
+            request = with_reserve(live.request, live.request.deadline_ns - live.due_ns)
+            self._policy.admitted(request, variant, now_ns)
+            self._policy.prepared(live.request.id, now_ns)
 
     def completed(self, infer: Infer, isolated_ns: int, now_ns: int) -> None:
         """Note a batch; `isolated_ns`: its time with all threads, without interference."""

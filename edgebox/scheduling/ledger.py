@@ -38,6 +38,9 @@ class LiveRequest:
     """When it was prepared."""
     due_ns: int = 0
     """Its deadline; of the first stage of a pipeline, the one that leaves time for the others."""
+    variants: tuple[VariantName, ...] = ()
+    """What it may run on: the variant that admission chose, then smaller ones, by falling size;
+    empty: there is no choice."""
 
     @property
     def waits(self) -> bool:
@@ -123,6 +126,15 @@ class Ledger:
         live.ready_ns = now_ns
         self.crops_preparing -= live.request.frame is not None
         self.ready.setdefault(live.variant, Counter())[live.request.app] += 1
+
+    def change_variant(self, live: LiveRequest, variant: VariantName) -> None:
+        """Note that a prepared request is to run on another variant."""
+        self._not_ready(live)
+        if not live.request.optional:
+            _decrement(self.waiting_by_variant, live.variant)
+            self.waiting_by_variant[variant] += 1
+        live.variant = variant
+        self.ready.setdefault(variant, Counter())[live.request.app] += 1
 
     def start(self, infer: Infer, now_ns: int) -> None:
         """Move a batch's members from waiting to running."""
@@ -236,10 +248,13 @@ class Ledger:
         if live.stage is Stage.PREPARING:
             self.crops_preparing -= request.frame is not None
         if live.stage is Stage.READY:
-            ready = self.ready[live.variant]
-            _decrement(ready, request.app)
-            if not ready:
-                del self.ready[live.variant]
+            self._not_ready(live)
+
+    def _not_ready(self, live: LiveRequest) -> None:
+        ready = self.ready[live.variant]
+        _decrement(ready, live.request.app)
+        if not ready:
+            del self.ready[live.variant]
 
 
 def _decrement(counter: Counter[_Key], key: _Key) -> None:

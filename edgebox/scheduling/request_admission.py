@@ -181,6 +181,20 @@ class Admission:
             if variant.family == family
         )
 
+    def variants(self, request: Request, variant: VariantName) -> tuple[VariantName, ...]:
+        """Return the variant that was chosen for a request, and the smaller ones that it may run on
+        instead, by falling size."""
+        connected = self._adaptation.cameras.get(request.camera)
+        chosen = self._ladders.named(variant)
+        if request.variant is not None or request.optional or connected is None or chosen is None:
+            return (variant,)
+        ladder = self._ladders.of(chosen.family)
+        if request.stage is None:
+            ladder = tuple(_acceptable(connected.camera, variant, ladder))
+        names = [each.name for each in ladder]
+        at = names.index(variant) if variant in names else 0
+        return (variant, *reversed(names[:at]))
+
     def choose_for_trial(self, request: Request, now_ns: int) -> VariantName | None:
         """Return the variant for a trial of an infeasible request (`trials`); None: no trial.
 

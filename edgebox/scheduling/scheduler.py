@@ -84,6 +84,7 @@ class Scheduler:
             self._affinity,
             trials=self._trials,
             sampling=self._sampling,
+            ladders=self._ladders,
         )
         self._endings = Endings(
             self._ledger,
@@ -120,6 +121,7 @@ class Scheduler:
             _HANDLERS[type(event)](self, event)
             self._supervision.observe(event, now_ns)
         self._supervise()
+        self._dispatch.choose_variants(now_ns)
         out += self._endings.expired(now_ns)
         out += self._endings.frames(now_ns)
         out += self._dispatch.batches(now_ns)
@@ -257,8 +259,8 @@ class Scheduler:
     def _take(self, request: Request, variant: VariantName) -> None:
         self._ledger.admit(request, variant, self._admission.pipeline_of(request))
         if not self._trials.is_of(request.id):
-            of_stage = self._admission.for_policy(request, variant, self._now_ns)
-            self._dispatch.admitted(of_stage, variant, self._now_ns)
+            of_stage = self._admission.for_policy(request, variant, now_ns := self._now_ns)
+            self._dispatch.admitted(of_stage, self._admission.variants(request, variant), now_ns)
         self._out.append(Prepare(request.id, variant))
 
     def _admit(self, request: Request) -> VariantName | DropReason:

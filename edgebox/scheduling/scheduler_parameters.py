@@ -34,6 +34,8 @@ class SchedulerParameters:
     """Frames of all cameras that may wait. It bounds memory; deadlines bound the queue earlier."""
     concurrent_batches: int = 0
     """Maximum number of batches at once on each device; 0: by the measured interference."""
+    variant_per_batch: bool = False
+    """Whether waiting requests that would miss may run on a smaller variant (`variant_choice`)."""
     cores: int = 0
     """CPU cores that all CPU executors share; 0: not known, each may use all of its threads."""
     low_quantile: float = 0.05

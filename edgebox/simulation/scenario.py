@@ -119,8 +119,7 @@ def parse_scenario(text: str, name: str, read: ReadFile, seed: int | None = None
     duration_s = top.number("duration_s", 0, 86_400, above=True)
     warmup_s = top.number("warmup_s", 0, duration_s, 0.0)
     planning, scheduling, refuses = _planner(top.inner("planner", optional=True))
-    policy, rule = _policy(top.inner("policy", optional=True), scheduling.frame_admission)
-    scheduling = replace(scheduling, frame_admission=rule)
+    policy, scheduling = _policy(top.inner("policy", optional=True), scheduling)
     if top.choice("profiles", ("inline", DATABASE), "inline") == DATABASE:
         hardware, families = None, None
     else:
@@ -154,7 +153,7 @@ def parse_scenario(text: str, name: str, read: ReadFile, seed: int | None = None
     return scenario
 
 
-def _policy(table: FieldReader, rule: FrameAdmissionRule) -> tuple[Policy, FrameAdmissionRule]:
+def _policy(table: FieldReader, core: SchedulerParameters) -> tuple[Policy, SchedulerParameters]:
     plain = Policy()
     policy = Policy(
         table.choice("batching", tuple(POLICIES), plain.batching),
@@ -162,9 +161,14 @@ def _policy(table: FieldReader, rule: FrameAdmissionRule) -> tuple[Policy, Frame
         SenderKind(table.choice("sender", tuple(SenderKind), plain.sender)),
         table.choice("planning", ("adaptive", "none"), "adaptive") == "adaptive",
     )
-    rule = FrameAdmissionRule(table.choice("frame_admission", tuple(FrameAdmissionRule), rule))
+    rule = table.choice("frame_admission", tuple(FrameAdmissionRule), core.frame_admission)
+    core = replace(
+        core,
+        frame_admission=FrameAdmissionRule(rule),
+        variant_per_batch=table.flag("variant_per_batch", core.variant_per_batch),
+    )
     table.refuse_unknown()
-    return policy, rule
+    return policy, core
 
 
 def _planner(table: FieldReader) -> tuple[PlanningParameters, SchedulerParameters, bool]:

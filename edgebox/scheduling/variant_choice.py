@@ -15,6 +15,7 @@ most urgent member has left ("slack fit"). Ours looks at all that waits, and tak
 order in which the planner would at a rising price of the executors' time.
 """
 
+import math
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -150,13 +151,19 @@ def answered(
 
 
 def _largest_in_time(request: WaitingRequest, executors: Sequence[ExecutorTimes]) -> int:
-    """Return the first variant that is in time in a batch of its own, by index; 0: none is."""
-    for at, variant in enumerate(request.variants):
-        for executor in executors:
-            times = executor.batch_ns.get(variant)
-            if times is not None and executor.free_ns + times[0] <= request.due_ns:
-                return at
-    return 0
+    """Return the first variant that is in time in a batch of its own, else the quickest; by index.
+
+    0 if no executor has any of them.
+    """
+    ends_ns = [
+        min(
+            (e.free_ns + e.batch_ns[variant][0] for e in executors if variant in e.batch_ns),
+            default=math.inf,
+        )
+        for variant in request.variants
+    ]
+    in_time = (at for at, end_ns in enumerate(ends_ns) if end_ns <= request.due_ns)
+    return next(in_time, ends_ns.index(min(ends_ns)))
 
 
 def _steps(
@@ -196,7 +203,7 @@ def _next_step(
 def _cost_ns(variant: VariantName, executors: Sequence[ExecutorTimes]) -> float:
     """Return the executor time of a request in the largest batch."""
     held = (each for executor in executors if (each := executor.batch_ns.get(variant)) is not None)
-    return min((times[-1] / len(times) for times in held), default=float("inf"))
+    return min((times[-1] / len(times) for times in held), default=math.inf)
 
 
 def _after(steps: Sequence[_Step], count: int, alone: Sequence[int]) -> list[int]:

@@ -53,7 +53,15 @@ from edgebox.scheduling.events import (
 )
 from edgebox.scheduling.policies import POLICIES
 from tests.scheduling.cascades import CURVE
-from tests.scheduling.random_world import CAMERAS, EXECUTORS, PIPELINES, READ, World, profiles
+from tests.scheduling.random_world import (
+    CAMERAS,
+    EXECUTORS,
+    PIPELINES,
+    READ,
+    VARIANTS,
+    World,
+    profiles,
+)
 from tests.scheduling.scene import FAMILY, MEDIAN_MS, MS, camera, name, request
 
 
@@ -270,7 +278,7 @@ steps = st.one_of(
 )
 
 
-policies = st.sampled_from(sorted(POLICIES))
+policies = st.sampled_from([*sorted(POLICIES), f"adaptive{VARIANTS}", f"edf{VARIANTS}"])
 
 
 def played(drawn: Drawn, policy: str) -> World:

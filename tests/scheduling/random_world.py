@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
 from edgebox.domain.pipelines import Pipeline, PipelineName, PipelineStage, StageName
@@ -96,8 +96,13 @@ def reachable(stage: Stage) -> set[Stage]:
 STEPS = {stage: reachable(stage) for stage in Stage}
 
 
+VARIANTS = "+variants"
+"""Ends the name of a policy where waiting requests may run on smaller variants."""
+
+
 def fresh(policy: str) -> Scheduler:
-    return Scheduler(PARAMETERS, make_policy(policy))
+    parameters = replace(PARAMETERS, variant_per_batch=policy.endswith(VARIANTS))
+    return Scheduler(parameters, make_policy(policy.removesuffix(VARIANTS)))
 
 
 def profiles(executor: ExecutorId, loaded: int) -> tuple[LatencyProfile, ...]:
@@ -166,6 +171,7 @@ class World:
         self.journal.append((self.now_ns, event, actions))
         check_invariants(self.scheduler)
         self._note(event)
+        self._follow_variants()
         for action in actions:
             self._judge(action, event, before)
         assert self.scheduler.queue_length + sum(
@@ -216,6 +222,20 @@ class World:
             elif isinstance(event, RequestArrived):
                 left_ns = of.deadline_ns - self.now_ns - self._quickest_ns(variant, of.app)
                 assert reserve_ns <= max(0, left_ns), "more is reserved than was left"
+
+    def _follow_variants(self) -> None:
+        sides = [variant.name for variant in FAMILY]
+        for number, live in self.scheduler._ledger.live.items():
+            admitted = self.variant.setdefault(number, live.variant)
+            if live.variant == admitted:
+                continue
+            assert self.policy.endswith(VARIANTS)
+            assert live.variant in live.variants, "it must not run there"
+            of = self.alive[number]
+            assert of.variant is None, "its client named another"
+            assert not of.optional
+            assert sides.index(live.variant) <= sides.index(live.variants[0])
+            self.variant[number] = live.variant
 
     def frames_waiting(self, camera: CameraId | None = None) -> int:
         """Return how many frames wait, of one camera or of all."""

@@ -25,7 +25,7 @@ from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 from edgebox.vision.detections import Detections
 from tests.end_to_end.running import until
 from tests.runtime.driving import Bench, FakeClock, ManualExecutor, settle
-from tests.scheduling.scene import CPU, MS, camera
+from tests.scheduling.scene import CPU, LARGE, MEDIAN_MS, MS, camera, name
 
 WHITE = encode(np.full((234, 416, 3), 255, np.uint8))
 
@@ -303,21 +303,22 @@ PICTURES = [
     st.lists(st.booleans(), max_size=5),
     st.none() | st.integers(0, 24),
     st.booleans(),
-    st.sampled_from(["edf", "adaptive"]),
+    st.tuples(st.sampled_from(["edf", "adaptive"]), st.booleans()),
 )
 def test_every_frame_ends_once_and_no_canvas_is_shared(
     frames: list[tuple[int, int]],
     fails: list[bool],
     leaves_at: int | None,
     patient: bool,
-    policy: str,
+    how: tuple[str, bool],
 ) -> None:
     """Frames of all deadlines, some broken, failing batches, a camera that leaves, a stop."""
+    policy, per_batch = how
     executor = CanvasWatch(fails)
 
     async def live() -> Bench:
-        sampling = SchedulerParameters(sample_share=1.0)
-        bench = Bench(executor, needs_pixels=True, policy=policy, parameters=sampling, gain=0.9)
+        parameters = SchedulerParameters(sample_share=1.0, variant_per_batch=per_batch)
+        bench = Bench(executor, needs_pixels=True, policy=policy, parameters=parameters, gain=0.9)
         submitted = []
         for number, (slo_ms, kind) in enumerate(frames):
             if number == leaves_at:
@@ -338,6 +339,33 @@ def test_every_frame_ends_once_and_no_canvas_is_shared(
     executor.close()
     assert executor.spoilt == 0
     assert bench.driver.frames_pending == 0
+
+
+async def test_frames_that_would_miss_are_scaled_to_a_smaller_variant() -> None:
+    executor, clock = ManualExecutor(), FakeClock()
+    parameters = SchedulerParameters(
+        variant_per_batch=True, first_pixels_max=LARGE, prepare_initial_ns=0
+    )
+    bench = Bench(executor, clock_ns=clock, needs_pixels=True, parameters=parameters)
+    frames = [bench.submit(slo_ms=115, jpeg=picture) for picture in PICTURES[:1] * 8]
+    ready = bench.driver.scheduler._ledger.ready
+    await until(lambda: sum(sum(of.values()) for of in ready.values()) == 7, "the pictures")
+    # Seven wait behind the first, 20 ms each; they have 95 ms.
+    while executor.batches:
+        batch = executor.batches.pop()
+        side = int(batch.variant.removeprefix("street-"))
+        assert [canvas.shape for canvas in batch.canvases] == [(side, side, 3)] * len(
+            batch.canvases
+        )
+        clock.now_ns += MEDIAN_MS[side] * MS * len(batch.canvases)
+        batch.complete(MEDIAN_MS[side] * MS * len(batch.canvases))
+        await settle()
+    answers = [bench.ending(frame) for frame in frames]
+    variants = [answer.variant for answer in answers if isinstance(answer, Answer)]
+    assert len(variants) == 8, "none was dropped"
+    assert name(416) in variants
+    assert set(variants) - {name(416)}, "some ran on a smaller one"
+    await bench.driver.stop(1)
 
 
 async def test_canvases_are_used_again() -> None:

@@ -7,7 +7,7 @@ from edgebox.domain.model_family import FamilyName, Variant, VariantName
 from edgebox.inference.family import InputSpec
 from edgebox.media.jpeg import encode
 from edgebox.runtime.frames import PendingFrame
-from edgebox.runtime.preparation import CanvasPool, prepare
+from edgebox.runtime.preparation import CanvasPool, batch_inputs, prepare
 from edgebox.vision.detections import Detections
 from edgebox.vision.letterbox import Fit
 from tests.scheduling.scene import request
@@ -61,6 +61,32 @@ def test_raw_pixels_lie_where_their_jpeg_would(fit: str) -> None:
     assert of_pixels.canvas is not None
     assert of_jpeg.canvas is not None
     assert np.abs(of_pixels.canvas.astype(int) - of_jpeg.canvas).max() <= 5
+
+
+SMALLER = Variant(VariantName("tall-32"), TALL, 32, 64, 0.4)
+STRIPES = encode(
+    np.repeat(np.linspace(0, 255, 100).astype(np.uint8)[:, None], 300, axis=1).reshape(100, 100, 3)
+)
+
+
+@pytest.mark.parametrize("fit", ["top_left", "centre", "cover", "stretch"])
+def test_a_frame_for_another_variant_lies_as_if_it_had_been_prepared_for_it(fit: Fit) -> None:
+    canvases = CanvasPool({TALL: InputSpec("nhwc", "uint8", "rgb", fit, 9, 32)})
+    moved, own, other = frame(STRIPES), frame(STRIPES), frame(STRIPES)
+    prepare(moved, VARIANT, canvases)
+    before = moved.canvas
+    prepare(own, SMALLER, canvases)
+    prepare(other, SMALLER, canvases)
+    inputs = batch_inputs([moved, other], SMALLER, canvases)
+    assert moved.canvas is before, "it is scaled when the executor's thread reads it"
+    made = list(inputs)
+    assert made[1] is other.canvas
+    assert made[0] is moved.canvas
+    assert moved.canvas is not None
+    assert own.canvas is not None
+    assert moved.canvas_of == SMALLER.name
+    assert moved.placement == own.placement
+    assert np.abs(moved.canvas.astype(int) - own.canvas).mean() < 3
 
 
 def test_what_is_wrong_with_a_picture_is_kept_for_its_camera() -> None:

@@ -155,8 +155,9 @@ def document(load_share: float, rate_hz: float, by: dict[str, Spent]) -> dict[st
     return rows
 
 
-def _copy_database(of: Path, to: Path) -> None:
-    for part in of.parent.glob(f"{of.name}*"):  # the write-ahead log, too
+def copy_database(of: Path, to: Path) -> None:
+    """Copy a database, with what is not merged into it yet."""
+    for part in of.parent.glob(f"{of.name}*"):
         to.with_name(part.name.replace(of.name, to.name)).write_bytes(part.read_bytes())
 
 
@@ -176,7 +177,7 @@ async def compare(
             for threads in THREADS:
                 own = folder / threads / "box.sqlite3"
                 config = write_config(folder / threads, family, threads, own)
-                await asyncio.to_thread(_copy_database, measured, own)
+                await asyncio.to_thread(copy_database, measured, own)
                 boxes[threads] = await stack.enter_async_context(serving(threads, config))
             before = {threads: process_s(box.pid) for threads, box in boxes.items()}
             await asyncio.sleep(IDLE_S)

@@ -218,6 +218,13 @@ def _after(steps: Sequence[_Step], count: int, alone: Sequence[int]) -> list[int
     return chosen
 
 
+def _due_ns(live: LiveRequest, now_ns: int) -> int:
+    """Return the deadline that a request waits for: its last one, once the first has passed."""
+    request = live.request
+    reserve_ns = request.deadline_ns - live.due_ns
+    return live.due_ns if now_ns <= live.due_ns else request.last_deadline_ns - reserve_ns
+
+
 class VariantChoice:
     """The variants of the core's waiting requests."""
 
@@ -243,7 +250,8 @@ class VariantChoice:
         if not any(live.variants for live in looked_at):
             return []
         waiting = [
-            WaitingRequest(live.due_ns, live.variants or (live.variant,)) for live in looked_at
+            WaitingRequest(_due_ns(live, now_ns), live.variants or (live.variant,))
+            for live in looked_at
         ]
         variants = {variant for request in waiting for variant in request.variants}
         slower = self._slower({(live.variant, live.request.app) for live in looked_at})

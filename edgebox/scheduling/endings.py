@@ -87,7 +87,8 @@ class Endings:
         return [self.drop(next(iter(of_camera)), Cause.DISPLACED)] if of_camera else None
 
     def expired(self, now_ns: int) -> list[Drop]:
-        """Drop what can no longer meet its deadline."""
+        """Drop what can no longer meet its deadline, on a smaller variant either."""
+        self._dispatch.choose_variants(now_ns)
         out = []
         for request in self._policy.expired(now_ns):
             live = self._ledger.live[request]

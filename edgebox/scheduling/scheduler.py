@@ -121,9 +121,7 @@ class Scheduler:
             _HANDLERS[type(event)](self, event)
             self._supervision.observe(event, now_ns)
         self._supervise()
-        self._dispatch.choose_variants(now_ns)
-        out += self._endings.expired(now_ns)
-        out += self._endings.frames(now_ns)
+        out += [*self._endings.expired(now_ns), *self._endings.frames(now_ns)]
         out += self._dispatch.batches(now_ns)
         if not self._stopping:
             out += self._dispatch.sample(now_ns)
@@ -259,8 +257,9 @@ class Scheduler:
     def _take(self, request: Request, variant: VariantName) -> None:
         self._ledger.admit(request, variant, self._admission.pipeline_of(request))
         if not self._trials.is_of(request.id):
-            of_stage = self._admission.for_policy(request, variant, now_ns := self._now_ns)
-            self._dispatch.admitted(of_stage, self._admission.variants(request, variant), now_ns)
+            of_stage = self._admission.for_policy(request, variant, self._now_ns)
+            variants = self._admission.variants(request, variant)
+            self._dispatch.admitted(of_stage, variants, self._now_ns)
         self._out.append(Prepare(request.id, variant))
 
     def _admit(self, request: Request) -> VariantName | DropReason:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Protocol
 
+from edgebox.domain.model_family import VariantName
 from edgebox.domain.plans import Advice
 from edgebox.domain.requests import (
     BatchId,
@@ -66,6 +67,7 @@ class RequestStory:
         """Follow a request; `living`: requests that arrived before the first entry."""
         self._id = request
         self._request: Request | None = None
+        self._admitted: VariantName | None = None
         self._batch: BatchId | None = None
         self._sample: BatchId | None = None
         self._lines: list[str] = []
@@ -160,10 +162,13 @@ class RequestStory:
             return
         match action:
             case Prepare(request, variant) if request == self._id:
+                self._admitted = variant
                 self._say(now_ns, f"admitted to run as {variant}")
             case Infer(executor, batch, variant, requests, size) if self._id in requests:
                 self._batch = batch
                 padded = f", padded to {size}" if size > len(requests) else ""
+                if self._admitted not in (None, variant):
+                    self._say(now_ns, f"moved to {variant}: more frames are answered in time then")
                 self._say(
                     now_ns,
                     f"joined a batch of {len(requests)} on {executor} as {variant}{padded}, "

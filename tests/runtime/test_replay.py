@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from edgebox.domain.requests import CameraId, RequestId
+from edgebox.domain.requests import BatchId, CameraId, RequestId
 from edgebox.runtime.entries import JournalEntry
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.replay import DIFFERENCES_KEPT, Replay, replay, replay_file, to_json
@@ -15,13 +15,17 @@ from edgebox.scheduling.events import (
     CameraChanged,
     Drop,
     ExecutorStopped,
+    Infer,
+    Prepare,
+    RequestArrived,
+    RequestPrepared,
     Sample,
     SampleCompleted,
     SampleFailed,
 )
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
 from tests.runtime.recorded import Life, entries_of, eventful, filed, refusal
-from tests.scheduling.scene import CPU, LARGE, MS, camera
+from tests.scheduling.scene import CPU, LARGE, MS, camera, name, request
 
 
 def fresh() -> Scheduler:
@@ -110,6 +114,20 @@ def test_the_story_of_a_request(request_id: int, sentences: list[str]) -> None:
     lines = story.lines()
     for line, sentence in zip(lines[-len(sentences) :], sentences, strict=True):
         assert line.startswith(sentence)
+
+
+def test_the_story_of_a_request_that_ran_on_a_smaller_variant() -> None:
+    frame = request(1, 300)
+    story = RequestStory(frame.id)
+    small = Infer(CPU, BatchId(1), name(256), (frame.id,), 1)
+    for at_ms, event, action in (
+        (0, RequestArrived(frame), Prepare(frame.id, name(416))),
+        (1, RequestPrepared(frame.id, MS), small),
+    ):
+        story.see(JournalEntry(at_ms * MS, event, (action,)))
+    assert story.lines()[-2] == (
+        "+1.0 ms moved to street-256: more frames are answered in time then"
+    )
 
 
 def test_the_story_of_a_request_with_several_deadlines() -> None:

@@ -100,15 +100,17 @@ class Dispatch:
         if self._times.latencies.parameters.variant_per_batch and len(variants) > 1:
             self._ledger.live[request.id].variants = tuple(variants)
 
-    def choose_variants(self, now_ns: int) -> None:
+    def choose_variants(self, now_ns: int, *, woken: bool) -> None:
         """Move waiting requests that would miss to smaller variants, and back once there is time.
 
-        Only where the answer matters now: an executor is idle, or a request would expire.
+        Only where the answer matters now: an executor is idle, or the policy is due, as when a
+        request would expire. If nothing has happened (`woken`) only the latter: a wake-up that
+        comes early must change nothing, whatever executors wait for.
         """
         if not self._times.latencies.parameters.variant_per_batch or not self._ledger.waiting:
             return
         due_ns = self._policy.next_wakeup_ns()
-        if not self.idle() and (due_ns is None or due_ns > now_ns):
+        if (woken or not self.idle()) and (due_ns is None or due_ns > now_ns):
             return
         for live, variant in self._variants.changes(now_ns):
             self._ledger.change_variant(live, variant)

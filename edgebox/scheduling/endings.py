@@ -86,9 +86,12 @@ class Endings:
             return []
         return [self.drop(next(iter(of_camera)), Cause.DISPLACED)] if of_camera else None
 
-    def expired(self, now_ns: int) -> list[Drop]:
-        """Drop what can no longer meet its deadline, on a smaller variant either."""
-        self._dispatch.choose_variants(now_ns)
+    def expired(self, now_ns: int, *, woken: bool) -> list[Drop]:
+        """Drop what can no longer meet its deadline, on a smaller variant either.
+
+        `woken`: nothing has happened since the last call.
+        """
+        self._dispatch.choose_variants(now_ns, woken=woken)
         out = []
         for request in self._policy.expired(now_ns):
             live = self._ledger.live[request]

@@ -17,7 +17,7 @@ can move a request from stage to stage is one table (`request_stages`).
 """
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from typing import Any
 
 from edgebox.domain.model_family import ExecutorId, VariantName
@@ -112,7 +112,7 @@ class Scheduler:
         """
         return self.handle_together(() if event is None else (event,), now_ns)
 
-    def handle_together(self, facts: Iterable[Event], now_ns: int) -> list[Action]:
+    def handle_together(self, facts: Collection[Event], now_ns: int) -> list[Action]:
         """Process all events of one instant in order, then decide."""
         self._now_ns = now_ns
         self._out = out = list[Action]()
@@ -121,7 +121,7 @@ class Scheduler:
             _HANDLERS[type(event)](self, event)
             self._supervision.observe(event, now_ns)
         self._supervise()
-        out += [*self._endings.expired(now_ns), *self._endings.frames(now_ns)]
+        out += [*self._endings.expired(now_ns, woken=not facts), *self._endings.frames(now_ns)]
         out += self._dispatch.batches(now_ns)
         if not self._stopping:
             out += self._dispatch.sample(now_ns)

@@ -86,6 +86,10 @@ def choose_variants(
     in_time = answered(waiting, alone, executors)
     if in_time == len(waiting):
         return alone
+    # What only a smaller variant can answer may take the time of several others.
+    planned = [0] * len(waiting)
+    if any(alone) and (count := answered(waiting, planned, executors)) > in_time:
+        alone, in_time = planned, count
     steps = _steps(waiting, executors, accuracies)
     total = sum(len(step.requests) for step in steps)
     reachable = answered(waiting, _after(steps, total, alone), executors)

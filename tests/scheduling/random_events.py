@@ -278,7 +278,7 @@ steps = st.one_of(
 )
 
 
-policies = st.sampled_from([*sorted(POLICIES), f"adaptive{VARIANTS}", f"edf{VARIANTS}"])
+policies = st.sampled_from([*sorted(POLICIES), *(f"{each}{VARIANTS}" for each in sorted(POLICIES))])
 
 
 def played(drawn: Drawn, policy: str) -> World:

@@ -207,12 +207,14 @@ def measure(setting: str, link: Link, policy: str, seed: int) -> dict[str, Any]:
     ablation: Ablation | None = ABLATIONS.get(policy)
     start_s = time.perf_counter()
     scenario = replace(scenario, policy=(POLICIES | RULES)[PAPER if ablation else policy])
+    if policy == JELLYFISH or policy in READINGS:
+        plain = replace(scenario.scheduling, variant_per_batch=False)
+        scenario = replace(scenario, scheduling=plain)
     if policy == UNRESERVED:
         reckless = replace(
             scenario.planning,
             uplink_utilisation_max=1.0,
             link_upgrade=1.0,
-            latency_upgrade_ns=0,
             upgrade_hold_ns=0,
         )
         scenario = replace(scenario, planning=reckless)

@@ -177,7 +177,7 @@ class Jellyfish:
             rng: of the search.
             reading: of the paper; None: all of it.
         """
-        self._parameters = replace(parameters, uplink_utilisation_max=1.0, guard_ns=0)
+        self._parameters = replace(parameters, uplink_utilisation_max=1.0)
         self._rng = rng
         self._reading = reading or Reading()
         self._previous: Mapping | None = None

@@ -81,6 +81,7 @@ def write_config(scenario: Scenario, network: Network, folder: Path, profile_s: 
         "[[executors]]", 'device = "cpu"', f"streams = {executors}",
         "[inference]", f"profile_s = {profile_s:g}",
         "[scheduler]", f'batching = "{scenario.policy.batching}"',
+        f"variant_per_batch = {str(scenario.scheduling.variant_per_batch).lower()}",
         "[planner]", f'bandwidth = "{scenario.policy.bandwidth}"',
         f"interval_ms = {scenario.scheduling.planning_interval_ns // 1_000_000}",
         f"utilisation_max = {planning.utilisation_max}",

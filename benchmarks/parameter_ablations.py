@@ -40,16 +40,14 @@ PLAYED_ON_CPU = ((4, "lte"), (8, "steps"), (20, "lte"))
 DURATION_NS = 35_000_000_000
 PARAMETERS: tuple[tuple[str, float], ...] = (
     ("quantile", 0.9),
-    ("utilisation_max", 0.85),
-    ("utilisation_upgrade", 0.75),
+    ("utilisation_max", 0.75),
+    ("utilisation_upgrade", 0.9),
     ("utilisation_slow", 0.75),
     ("cycle_utilisation_max", 1.0),
     ("uplink_utilisation_max", 0.95),
     ("uplink_utilisation_max_stable", 0.8),
     ("link_upgrade", 1.0),
-    ("latency_upgrade_ns", 0),
     ("upgrade_hold_ns", 0),
-    ("guard_ns", 0),
     ("hysteresis_ratio", 1.0),
     ("rate_min_hz", 0.2),
     ("bytes_per_pixel", 0.6),

@@ -31,7 +31,7 @@ LARGEST_MS = SIZES[608][1]
 CAMERAS = 8
 GAINS = (0.0, 0.4)
 """Share of a request's time that a further one in its batch saves: on CPUs, and on GPUs."""
-USED = (0.75, 1.0)
+USED = (0.9, 1.0)
 """The planner's `utilisation_max`: the default, and without a reserve."""
 KINDS = ("mobile", "motion", "pictures")
 TRACES = Path("benchmarks/scenarios/traces")

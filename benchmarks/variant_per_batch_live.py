@@ -152,7 +152,7 @@ async def compare(rate_hz: float, used: float, turn_s: float, turns: int) -> dic
 
 @click.command()
 @click.option("--rate-hz", default=15.0, show_default=True, help="Of the steady cameras together.")
-@click.option("--utilisation-max", default=0.75, show_default=True)
+@click.option("--utilisation-max", default=0.9, show_default=True)
 @click.option("--turn-s", default=30.0, show_default=True)
 @click.option("--turns", default=4, show_default=True)
 def main(*, rate_hz: float, utilisation_max: float, turn_s: float, turns: int) -> None:

@@ -24,7 +24,7 @@ class SchedulerSection:
         high=64,
     )
     variant_per_batch: bool = key(
-        False,
+        True,
         "Frames that would miss their deadline run on a smaller variant than planned, if then more "
         "are answered in time",
     )
@@ -63,7 +63,7 @@ class PlannerSection:
     interval_ms: int = key(500, "Milliseconds between two plans", low=50, high=60_000)
     quality: int = key(85, "JPEG quality that cameras are advised to use", low=1, high=100)
     utilisation_max: float = key(
-        0.75,
+        0.9,
         "Share of the executors' time that plans may use; the rest absorbs unfavourable phases",
         low=0.05,
         high=1,

@@ -73,7 +73,6 @@ def demand_of(
 def solve_cycle(
     demand: Mapping[VariantName, VariantDemand],
     timing: Mapping[VariantName, BatchTimes],
-    margin_ns: int = 0,
     stolen_ns: int = 0,
 ) -> BatchCycle | DeadlineMiss:
     """Find the shortest cycle that serves a demand, or say who is late in every one.
@@ -84,7 +83,6 @@ def solve_cycle(
     Args:
         demand: of each active variant.
         timing: what its batches take.
-        margin_ns: kept back from every budget.
         stolen_ns: the longest batch of another group that an idle executor may run.
     """
     at = dict.fromkeys(demand, 0)
@@ -94,7 +92,7 @@ def solve_cycle(
         wait_ns = max((round(cycle_ns), *(longest_ns for _, longest_ns, _ in batches.values())))
         for name, (_, longest_ns, pooled_ns) in batches.items():
             waits_ns = max(wait_ns, round(cycle_ns + max(0, stolen_ns - pooled_ns)))
-            over_ns = waits_ns + longest_ns + margin_ns - demand[name].tightest_ns
+            over_ns = waits_ns + longest_ns - demand[name].tightest_ns
             if over_ns > 0:
                 return DeadlineMiss(name, over_ns)
         grown = False

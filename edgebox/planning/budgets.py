@@ -3,7 +3,7 @@
 Source: Jellyfish (sections 3.3 and 6): compute budget = SLO - bytes / bandwidth - RTT. Here the
 bytes are those of the picture that would really be sent (its aspect kept inside the variant's
 input, never enlarged), predicted from what this camera's own frames weighed per pixel; fixed
-costs and a guard come off too, and an uplink may be filled to a share only.
+costs come off too, and an uplink may be filled to a share only.
 
 Cameras of a site share an uplink. Whether it sends frames one after the other or all at once, a
 frame is through no later than one frame of each of them together would be. So one frame of each
@@ -33,11 +33,9 @@ class Budget(NamedTuple):
     """What the uplink carries of the frames the camera wants to send."""
 
 
-def deadline_left_ns(
-    camera: Camera, link: LinkState, fixed_ns: int, parameters: PlanningParameters
-) -> int:
+def deadline_left_ns(camera: Camera, link: LinkState, fixed_ns: int) -> int:
     """Return what a deadline leaves for transmission and batches together."""
-    return camera.slo_ns - (link.rtt_ns or 0) - fixed_ns - parameters.guard_ns
+    return camera.slo_ns - (link.rtt_ns or 0) - fixed_ns
 
 
 def transmission_ns(frame_bits: float, bandwidth_bps: float, share: UplinkShare | None) -> float:
@@ -73,11 +71,11 @@ class CameraBudgets:
         known_bps = link.bandwidth_bps
         self._bandwidth_bps = None if known_bps is None else known_bps / weaker
         self._share = share
-        self._left_ns = deadline_left_ns(camera, link, fixed_ns, parameters)
+        self._left_ns = deadline_left_ns(camera, link, fixed_ns)
         self._carried_bps = share_of(link, parameters) * (self._bandwidth_bps or 0.0)
         self._bytes_per_pixel = link.bytes_per_pixel or parameters.bytes_per_pixel
         unmeasured_ns = round(camera.slo_ns * parameters.unmeasured_slo_share)
-        self._unmeasured_ns = unmeasured_ns - fixed_ns - parameters.guard_ns
+        self._unmeasured_ns = unmeasured_ns - fixed_ns
         unmeasured_bytes = parameters.unmeasured_frame_bytes / (share.cameras if share else 1)
         self._unmeasured_bits = BITS_PER_BYTE * unmeasured_bytes
 
@@ -147,7 +145,7 @@ def bandwidth_needed_bps(
 
     None: none would do, because round trip, fixed costs and batches alone exceed the SLO.
     """
-    rest_ns = deadline_left_ns(camera, link, fixed_ns, parameters) - compute_ns
+    rest_ns = deadline_left_ns(camera, link, fixed_ns) - compute_ns
     if rest_ns <= 0:
         return None
     others_bps = share.others_bps if share else 0.0

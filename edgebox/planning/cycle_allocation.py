@@ -185,8 +185,7 @@ def cycle_feasible(
     """
     if cycle_utilisation(demand, timing) > _limit(parameters, upgrade):
         return False  # cheaper to see than a cycle
-    margin_ns = parameters.latency_upgrade_ns if upgrade else 0
-    return isinstance(solve_cycle(demand, timing, margin_ns), BatchCycle)
+    return isinstance(solve_cycle(demand, timing), BatchCycle)
 
 
 def cycle_violation(
@@ -199,7 +198,7 @@ def cycle_violation(
 
     Args: those of `cycle_feasible`.
     """
-    found = solve_cycle(demand, timing, parameters.latency_upgrade_ns if upgrade else 0)
+    found = solve_cycle(demand, timing)
     if isinstance(found, DeadlineMiss):
         return found
     missing = cycle_utilisation(demand, timing) - _limit(parameters, upgrade)

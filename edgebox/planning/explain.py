@@ -149,7 +149,7 @@ class _Weighed:
             height_px=height_px,
             frame_bytes=round(option.budget.frame_bits / 8),
             needed_bps=self.reasons.needed_bps(self.idle, option),
-            needed_ns=option.needed_ns + self.reasons.margin_ns(self.idle, option),
+            needed_ns=option.needed_ns,
             left_ns=option.budget.compute_ns,
             verdict=verdict,
             why=why.text,
@@ -178,8 +178,7 @@ class _Weighed:
         bandwidth_bps = of.snapshot.link.bandwidth_bps
         needed_bps = self.reasons.needed_bps(of, option)
         if bandwidth_bps is not None and needed_bps is None:
-            needed_ns = option.needed_ns + self.reasons.margin_ns(of, option)
-            more_ms = ms_up(needed_ns - option.budget.compute_ns)
+            more_ms = ms_up(option.needed_ns - option.budget.compute_ns)
             limit = self.reasons.deadline_limit(of, option, has)
             return "infeasible", Reason(
                 f"no link would do: batches alone would need {more_ms} ms more", limit

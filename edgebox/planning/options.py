@@ -224,11 +224,15 @@ def _options_of(
     held = current_px is not None and is_held(camera, snapshot.taken_ns, parameters)
     options = [option for option in ladder if _carried(option, option.budget, asked.rate_hz)]
     if current_px is not None:
-        upgrade_ns = snapshot.fixed_of(camera) + parameters.latency_upgrade_ns
         kept = [option for option in options if not is_upgrade(option.variant, current_px)]
         upgrades = () if held else options[len(kept) :]
         with_margins = CameraBudgets(
-            asked, link, upgrade_ns, parameters, share, weaker=parameters.link_upgrade
+            asked,
+            link,
+            snapshot.fixed_of(camera),
+            parameters,
+            share,
+            weaker=parameters.link_upgrade,
         )
         left = with_margins.of_frames(option.budget.frame_bits for option in upgrades)
         options = kept + [

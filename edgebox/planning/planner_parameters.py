@@ -12,9 +12,10 @@ class PlanningParameters:
 
     quantile: float = 0.99
     """Batches are planned to take as long as this quantile of their profile."""
-    utilisation_max: float = 0.75
-    """Share of the executors' time that may be planned; the rest absorbs unlucky phases."""
-    utilisation_upgrade: float = 0.70
+    utilisation_max: float = 0.9
+    """Share of the executors' time that may be planned; the rest absorbs unlucky phases, and what
+    they do not fit into runs on smaller variants (`scheduling/variant_choice.py`)."""
+    utilisation_upgrade: float = 0.85
     """An upgrade beyond what a camera has must keep utilisation below this."""
     utilisation_slow: float = 0.95
     """Only above this share, with everybody at the smallest size, are rates lowered: that loses
@@ -28,13 +29,9 @@ class PlanningParameters:
     """The same of an uplink that carries what was expected of it, frame by frame."""
     link_upgrade: float = 1.1
     """An upgrade must leave an uplink this many times the bandwidth it needs."""
-    latency_upgrade_ns: int = 2_000_000
-    """An upgrade must leave this much time over."""
     upgrade_hold_ns: int = 1_500_000_000
     """A camera that was lowered is not raised for so long: a link or a load that swings would
     else move it up and down twice a second."""
-    guard_ns: int = 2_000_000
-    """Time kept back from every deadline for what no model covers."""
     rate_min_hz: float = 1.0
     """No camera is told to send fewer frames than this (or than it asked for); a camera that is
     served not fewer than it said are of use to it either."""

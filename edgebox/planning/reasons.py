@@ -157,8 +157,8 @@ class Reasons:
         return _deadline_limit(of, above, self._missing_ns(of, above), _gain(of, has, above))
 
     def _missing_ns(self, of: CameraOptions, option: Option) -> int:
-        """Return by how much an option exceeds its compute budget, the margins included."""
-        left_ns = option.budget.compute_ns - self.margin_ns(of, option)
+        """Return by how much an option exceeds its compute budget, with the margin of its link."""
+        left_ns = option.budget.compute_ns
         bandwidth_bps = of.snapshot.link.bandwidth_bps
         if of.is_upgrade(option) and bandwidth_bps:
             on_link_ns = transmission_ns(option.budget.frame_bits, bandwidth_bps, of.snapshot.share)
@@ -224,23 +224,18 @@ class Reasons:
 
     def needed_bps(self, of: CameraOptions, option: Option) -> float | None:
         """Return the bandwidth that an option needs, margins included; None: none would do."""
-        margin_ns = self.margin_ns(of, option)
         needed_bps = bandwidth_needed_bps(
             of.snapshot.camera,
             of.snapshot.link,
             frame_bits=option.budget.frame_bits,
-            compute_ns=option.needed_ns + margin_ns,
+            compute_ns=option.needed_ns,
             fixed_ns=self._fixed_ns + of.snapshot.later_ns,
             parameters=self._parameters,
             share=of.snapshot.share,
         )
-        if needed_bps is None or not margin_ns:
+        if needed_bps is None or not of.is_upgrade(option):
             return needed_bps
         return needed_bps * self._parameters.link_upgrade
-
-    def margin_ns(self, of: CameraOptions, option: Option) -> int:
-        """Return the time that must be left over at an option: an upgrade asks for some."""
-        return self._parameters.latency_upgrade_ns if of.is_upgrade(option) else 0
 
     def prices(self, limits: Mapping[int, Limit]) -> tuple[ResourcePrice, ...]:
         """Return what more of the resources would bring that several cameras share.

@@ -96,19 +96,18 @@ def _problem(
     columns = [[at for at, each in enumerate(table.names) if each == name] for name in names]
     value = np.stack([table.value[:, of].max(axis=1) for of in columns], axis=1)
     compute_ns = np.stack([table.compute_ns[:, of].max(axis=1) for of in columns], axis=1)
-    margin_ns, share = 0, parameters.cycle_utilisation_max
+    share = parameters.cycle_utilisation_max
     if table.raises.any():  # it may be less: not every camera gets more
-        margin_ns = parameters.latency_upgrade_ns
         share *= parameters.upgrade_share
     limits = np.zeros(value.shape, np.int64)
     for at, name in enumerate(names):
-        per_ns = _capacity(pool.together[name], compute_ns[:, at], margin_ns, share)
+        per_ns = _capacity(pool.together[name], compute_ns[:, at], share)
         limits[:, at] = per_ns * 1e9 * _UNITS_PER_HZ / len(pool.executors) + 1e-6
     limits[limits < units[:, None] / len(pool.executors)] = 0
     return UniformProblem(len(pool.executors), True, units, limits, value)
 
 
-def _capacity(of: BatchTimes, compute_ns: Floats, margin_ns: int, share: float) -> Floats:
+def _capacity(of: BatchTimes, compute_ns: Floats, share: float) -> Floats:
     """Return what all executors can serve in a nanosecond where cameras have so much time.
 
     In the largest batch that may wait for one of its length, as far as the part of the time that
@@ -118,6 +117,6 @@ def _capacity(of: BatchTimes, compute_ns: Floats, margin_ns: int, share: float) 
         np.array(each, np.float64) for each in zip(*of.batches, strict=True)
     )
     best = np.concatenate([[0.0], np.maximum.accumulate(sizes / pooled_ns)])
-    waits = best[np.searchsorted(2 * longest_ns + margin_ns, compute_ns, side="right")]
+    waits = best[np.searchsorted(2 * longest_ns, compute_ns, side="right")]
     at_once = best[np.searchsorted(longest_ns, compute_ns, side="right")]
     return np.asarray(np.minimum(waits, share * at_once))

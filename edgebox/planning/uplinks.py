@@ -151,9 +151,7 @@ class _Site:
         self._fill = min((share_of(link, parameters) for link in known), default=0.0)
         self._rates_hz = [m.snapshot.camera.rate_hz for m in members]
         self._left_ns = [
-            deadline_left_ns(
-                m.snapshot.camera, m.snapshot.link, snapshot.fixed_of(m.snapshot), parameters
-            )
+            deadline_left_ns(m.snapshot.camera, m.snapshot.link, snapshot.fixed_of(m.snapshot))
             for m in members
         ]
         """What each deadline leaves for the link and the batches."""
@@ -269,8 +267,7 @@ class _Site:
         for of, n, hopeless, left_ns in zip(
             self._members, at, self._hopeless, self._left_ns, strict=True
         ):
-            margin_ns = parameters.latency_upgrade_ns if of.is_upgrade(n) else 0
-            needed_ns = network_ns + of.options[n].needed_ns + margin_ns
+            needed_ns = network_ns + of.options[n].needed_ns
             if not hopeless and needed_ns > left_ns:
                 return False
         return True

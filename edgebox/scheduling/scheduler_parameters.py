@@ -34,7 +34,7 @@ class SchedulerParameters:
     """Frames of all cameras that may wait. It bounds memory; deadlines bound the queue earlier."""
     concurrent_batches: int = 0
     """Maximum number of batches at once on each device; 0: by the measured interference."""
-    variant_per_batch: bool = False
+    variant_per_batch: bool = True
     """Whether waiting requests that would miss may run on a smaller variant (`variant_choice`)."""
     cores: int = 0
     """CPU cores that all CPU executors share; 0: not known, each may use all of its threads."""
@@ -47,7 +47,7 @@ class SchedulerParameters:
     first_pixels_max: int = 60_000
     """Input pixels of a camera's first variant: its frames of some 18 KB fit through a slow link
     too."""
-    busy_share: float = 0.75
+    busy_share: float = 0.9
     """Share of the time that an executor runs when the planner uses all its time: its
     `utilisation_max`."""
     quality: int = 85

@@ -187,9 +187,7 @@ def _planner(table: FieldReader) -> tuple[PlanningParameters, SchedulerParameter
             "uplink_utilisation_max_stable", 0.05, 1, plain.uplink_utilisation_max_stable
         ),
         link_upgrade=table.number("link_upgrade", 1, 10, plain.link_upgrade),
-        latency_upgrade_ns=_ns(table, "latency_upgrade_ms", plain.latency_upgrade_ns),
         upgrade_hold_ns=_ns(table, "upgrade_hold_ms", plain.upgrade_hold_ns),
-        guard_ns=_ns(table, "guard_ms", plain.guard_ns),
         rate_min_hz=table.number("rate_min_hz", 0.01, 1000, plain.rate_min_hz),
     )
     scheduling = replace(

@@ -153,7 +153,7 @@ rate_min_hz = 2
     [
         ('[policy]\nbandwidth = "perfect"', "nobody knows a real link perfectly"),
         ('[policy]\nsender = "obedient"', "edgebox camera has no sender obedient"),
-        ("[planner]\nguard_ms = 9", "a box's configuration has only interval_ms,"),
+        ("[planner]\nupgrade_hold_ms = 9", "a box's configuration has only interval_ms,"),
         ("[planner]\nutilisation_upgrade = 0.5", "a box's configuration has only interval_ms,"),
     ],
 )

@@ -118,7 +118,7 @@ def runs_in_cycles(
     demand = demand_of(cameras, chosen)
     rising = raised(cameras, chosen)
     limit = P.cycle_utilisation_max * (P.upgrade_share if rising else 1.0)
-    cycle = solve_cycle(demand, timing, P.latency_upgrade_ns if rising else 0)
+    cycle = solve_cycle(demand, timing)
     return cycle_utilisation(demand, timing) <= limit + 1e-9 and isinstance(cycle, BatchCycle)
 
 

@@ -14,7 +14,7 @@ from edgebox.domain.plans import Assignment, CameraSnapshot, PlanningSnapshot
 from edgebox.domain.requests import Camera, LinkState
 from tests.scheduling.scene import CPU, FAMILY, MEDIAN_MS, MS, camera, name, profile
 
-FIXED_NS = 5 * MS
+FIXED_NS = 7 * MS
 
 
 def link(

@@ -36,7 +36,7 @@ def test_a_small_camera_sends_its_own_size_whatever_the_variant() -> None:
 
 def test_without_an_estimate_two_batches_of_a_third_fit() -> None:
     small = budget(camera(slo_ms=300), link(None), FAMILY[0], 0, PARAMETERS)
-    assert small.compute_ns == 198 * MS
+    assert small.compute_ns == 200 * MS
     assert small.rate_hz == 10
 
 

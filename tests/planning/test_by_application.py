@@ -29,7 +29,7 @@ def planned(of: PlanningSnapshot) -> Plan:
 
 def mixed(**factors: float) -> PlanningSnapshot:
     apps = ("short", "short", "long", "long")
-    cameras = [seen(camera(f"{app}-{at}", rate_hz=5, app=app)) for at, app in enumerate(apps)]
+    cameras = [seen(camera(f"{app}-{at}", rate_hz=7, app=app)) for at, app in enumerate(apps)]
     return learned(snapshot(cameras), **factors)
 
 
@@ -49,7 +49,7 @@ def test_long_applications_get_smaller_variants_and_short_ones_larger() -> None:
     assert sizes(after, "long") < sizes(before, "long")
     assert sizes(after, "short") > sizes(before, "short")
     assert all(a.served for a in after.assignments.values())
-    assert after.utilisation <= 0.8
+    assert after.utilisation <= 0.9
 
 
 def test_what_cannot_be_in_time_is_not_planned_as_if_it_could() -> None:

@@ -180,6 +180,6 @@ def test_pipelines_of_which_nothing_is_known_bring_no_crops() -> None:
     newcomer = camera("new", 1000, 60, min_rate_hz=60)
     assert refusal(of, replace(newcomer, pipeline=other), P) is None
     assert refusal(of, replace(newcomer, pipeline=CHAIN), P) == (
-        "2 cameras would need 161% of the time of cpu/0 at their smallest sizes and least rates, "
+        "2 cameras would need 143% of the time of cpu/0 at their smallest sizes and least rates, "
         "the later stages of their pipelines included"
     )

@@ -169,7 +169,7 @@ def test_a_later_variant_is_the_best_at_its_price(
 def test_the_camera_with_small_objects_gets_the_larger_picture() -> None:
     small, large = stage((0.0, 0.0), (0.06,)), stage((0.0, 0.0), (0.3,))
     for order in ((small, large), (large, small)):
-        cameras = [with_stage(of, n, 15, 1000) for n, of in enumerate(order)]
+        cameras = [with_stage(of, n, 18, 1000) for n, of in enumerate(order)]
         found = plan(box(*cameras), 10_000)
         px = {v.name: v.pixels for v in FAMILY}
         of_small, of_large = (

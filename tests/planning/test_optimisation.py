@@ -168,7 +168,7 @@ def test_of_equal_plans_the_one_in_force_is_kept() -> None:
     # There is room for three at 416 px and one at 320: whoever has the less keeps it.
     for small in range(4):
         cameras = [
-            seen(camera(f"gate-{at}", rate_hz=6.5), has_px=320 if at == small else 416)
+            seen(camera(f"gate-{at}", rate_hz=7.8), has_px=320 if at == small else 416)
             for at in range(4)
         ]
         found = optimised(snapshot(cameras))

@@ -89,7 +89,7 @@ def slack_ns(of: PlanningSnapshot, c: CameraSnapshot, variant: Variant) -> float
         w, h = send_size(camera_.width_px, camera_.height_px, variant)
         bits = 8 * message_bytes(link_.bytes_per_pixel or 0, w * h)
         left = camera_.slo_ns - bits / link_.bandwidth_bps * 1e9 - (link_.rtt_ns or 0)
-    return left - FIXED_NS - P.guard_ns - p99_ns(of, variant)
+    return left - FIXED_NS - p99_ns(of, variant)
 
 
 def alone(of: PlanningSnapshot, executors: int, having: Sequence[tuple[float, Variant]]) -> bool:

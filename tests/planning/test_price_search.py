@@ -132,8 +132,8 @@ def test_the_search_is_close_to_the_best_of_all_options(
 
 
 def test_one_large_step_is_taken_instead_of_small_ones_that_leave_it_no_room() -> None:
-    """5 Hz at 256 px bring as much for their time as 60 Hz at 256 px, but leave these no room."""
-    of = [seen(camera("slow", 1000, 5)), seen(camera("fast", 300, 60))]
+    """6 Hz at 256 px bring as much for their time as 72 Hz at 256 px, but leave these no room."""
+    of = [seen(camera("slow", 1000, 6)), seen(camera("fast", 300, 72))]
     cameras, pool = options_of(snapshot(of))
     [best, *_] = searched(cameras, pool)
     assert [o.variant.name for o in best.chosen] == [name(128), name(256)]
@@ -193,9 +193,9 @@ def test_a_plan_that_raises_leaves_some_of_the_time_over_after_all_steps() -> No
 
 
 def test_a_raise_stays_within_its_own_limit_and_what_is_held_within_all() -> None:
-    # 40 Hz at 18 ms are 72 % of the time: more than may be raised to, not more than may be kept.
+    # 48 Hz at 18 ms are 86 % of the time: more than may be raised to, not more than may be kept.
     def chosen(has_px: int | None) -> list[str]:
-        cameras, pool = options_of(snapshot([seen(camera("a", 1000, 40), has_px=has_px)]))
+        cameras, pool = options_of(snapshot([seen(camera("a", 1000, 48), has_px=has_px)]))
         return [each.chosen_of(0).variant.name for each in searched(cameras, pool)]
 
     assert set(chosen(None)) == {name(320)}
@@ -205,13 +205,13 @@ def test_a_raise_stays_within_its_own_limit_and_what_is_held_within_all() -> Non
 
 
 def test_the_plan_in_force_is_a_candidate_beside_the_best_new_one() -> None:
-    # Three of 6.5 Hz have room at 416 px, one at 320: 0.7 of the time for those that rise.
-    of = snapshot([seen(camera(f"gate-{at}", 1000, 6.5), has_px=320) for at in range(4)])
+    # Three of 7.8 Hz have room at 416 px, one at 320: 0.85 of the time for those that rise.
+    of = snapshot([seen(camera(f"gate-{at}", 1000, 7.8), has_px=320) for at in range(4)])
     cameras, pool = options_of(of)
     found = searched(cameras, pool)
     assert len(found) == 2
     assert all(each.utilisation <= P.utilisation_upgrade for each in found)
-    top = [seen(camera(f"gate-{at}", 1000, 6.5), has_px=608) for at in range(4)]
+    top = [seen(camera(f"gate-{at}", 1000, 7.8), has_px=608) for at in range(4)]
     cameras, pool = options_of(snapshot(top))
     assert len(searched(cameras, pool)) == 1  # nobody can rise: they are the same
 

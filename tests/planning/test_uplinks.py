@@ -63,7 +63,7 @@ def in_time(of: PlanningSnapshot, sizes: Sequence[int], rates_hz: Sequence[float
         return False
     network_ns = sum(bits) / bandwidth_bps * 1e9
     for c, px in zip(of.cameras, sizes, strict=True):
-        fixed_ns = of.fixed_ns + P.guard_ns + (c.link.rtt_ns or 0)
+        fixed_ns = of.fixed_ns + (c.link.rtt_ns or 0)
         needed_ns = 2 * 0.05 * SINGLE_MS[name(px)] * MS
         if network_ns + fixed_ns + needed_ns > c.camera.slo_ns + 2:
             return False

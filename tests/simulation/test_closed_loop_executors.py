@@ -104,7 +104,7 @@ def test_executors_slow_each_other_as_their_profiles_say() -> None:
 
 
 def test_a_box_that_gets_hot_and_cools_down_is_believed_both_times() -> None:
-    scenario = scenario_of(gate(slo_ms=110, rate_hz=15), top="duration_s = 150")
+    scenario = scenario_of(gate(slo_ms=110, rate_hz=18), top="duration_s = 150")
     cool = (0.0, 30.0)
     hot, cool_again = (60.0, 80.0), (115.0, 150.0)
 

@@ -172,8 +172,10 @@ async def test_what_a_camera_says_over_and_over_is_noted_a_few_times_and_counted
         app.box.end_minute()
         assert any("more notices within a minute" in text for text in texts(app, "warning"))
         for number in range(NOTICES_PER_MINUTE + 3):
-            app.box.note_from("127.0.0.1", "info", f"news {number}", "gate")
-        app.box.note("info", "what a person has set is told whatever the camera says", "gate")
+            app.box.notices.publish_from("127.0.0.1", "info", f"news {number}", "gate")
+        app.box.notices.publish(
+            "info", "what a person has set is told whatever the camera says", "gate"
+        )
         app.box.end_minute()
         *_, first, last, person, more = texts(app)
         assert (first, last) == tuple(f"news {NOTICES_PER_MINUTE - at}" for at in (2, 1))

@@ -166,7 +166,7 @@ async def test_a_site_that_was_found_is_told_and_shown(
             "(127.0.0.1)",
         )
         assert gate.link.bandwidth.newest() == door.link.bandwidth.newest()
-        assert any("door shares the uplink" in event.text for event in app.box.events)
+        assert any("door shares the uplink" in event.text for event in app.box.notices.recent)
         await change(app, site="own")
         assert (gate.camera.site, gate.inferred) == ("own", None)
 
@@ -294,7 +294,9 @@ async def test_a_camera_is_forgotten_once_it_has_gone(app: App) -> None:
 
 async def test_events_come_in_pages_newest_first(app: App) -> None:
     for number in range(7):
-        app.box.note("warning" if number % 2 else "info", f"event {number}", f"c{number % 3}")
+        app.box.notices.publish(
+            "warning" if number % 2 else "info", f"event {number}", f"c{number % 3}"
+        )
     seen: list[str] = []
     query: str | None = "limit=3"
     while query is not None:

@@ -97,14 +97,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--duration-s", type=float, default=60)
     parser.add_argument("--warmup-s", type=float, default=10)
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     print("| each group, deadline, work | planned by | short: misses / accuracy | long |")
     print("|---|---|---|---|")
     for of in SETTINGS:
         for name, planner in PLANNERS.items():
             runs = [
-                run(of, planner, 1 + at, asked.duration_s, asked.warmup_s)
-                for at in range(asked.seeds)
+                run(of, planner, 1 + at, options.duration_s, options.warmup_s)
+                for at in range(options.seeds)
             ]
             cells = []
             for group in GROUPS:

@@ -84,9 +84,9 @@ def arrivals(
     return read_late(passages, at)
 
 
-def joined(frames: Sequence[Passage], told: Sequence[Stall]) -> int:
+def joined(frames: Sequence[Passage], stalls: Sequence[Stall]) -> int:
     """Return how many cameras were ever taken for cameras of a site."""
-    inference, ever, waiting = SiteInference(), set[str](), list(reversed(told))
+    inference, ever, waiting = SiteInference(), set[str](), list(reversed(stalls))
     for number in range(4):
         inference.opened(CameraId(f"c{number}"), "address")
     for read_ns, name, size_bytes, sent_ns in frames:

@@ -78,9 +78,9 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, dela
 
 async def main() -> None:
     """Serve all ports until standard input ends."""
-    asked = orjson.loads(sys.argv[1])
-    ports = [Port(**of) for of in asked["cameras"]]
-    servers = [await listen(port, (asked["box"][0], asked["box"][1])) for port in ports]
+    request = orjson.loads(sys.argv[1])
+    ports = [Port(**of) for of in request["cameras"]]
+    servers = [await listen(port, (request["box"][0], request["box"][1])) for port in ports]
     addresses = {
         port.camera: server.sockets[0].getsockname()[:2]
         for port, server in zip(ports, servers, strict=True)

@@ -250,8 +250,8 @@ async def _relay(
         }
         for spec in scenario.cameras
     ]
-    asked = orjson.dumps({"box": box, "cameras": ports}).decode()
-    command = network.at_box([sys.executable, "-m", "benchmarks.links_relay", asked])
+    request = orjson.dumps({"box": box, "cameras": ports}).decode()
+    command = network.at_box([sys.executable, "-m", "benchmarks.links_relay", request])
     log = folder / "relay.log"
     async with _program(command, log) as process:
         assert process.stdout is not None

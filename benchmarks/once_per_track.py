@@ -60,7 +60,7 @@ class Result:
     """What a way to ask costs and is worth."""
 
     way: str
-    asked_share: float
+    request_share: float
     type_right: float
     colour_right: float
 
@@ -144,7 +144,7 @@ class Asking:
 
     def __init__(self, way: str) -> None:
         self.way = way
-        self.asked = 0
+        self.requests = 0
         self._answers: TrackAnswers[Said] = TrackAnswers()
 
     def of(self, crop: Crop) -> Said:
@@ -153,7 +153,7 @@ class Asking:
         quality = crop.side_px * crop.score
         again = self.way == "uncertain" and known is not None and not known.certain
         if self.way == "always" or again or self._answers.wants(STAGE, crop.track, quality):
-            self.asked += 1
+            self.requests += 1
             said = crop.said
             if self.way == "always" or not crop.track:
                 return said
@@ -164,7 +164,7 @@ class Asking:
             certain = self.way == "first" or (
                 self.way != "better" and min(score for _, score in said) >= CERTAIN
             )
-            self._answers.asked(STAGE, crop.track, quality)
+            self._answers.submitted(STAGE, crop.track, quality)
             self._answers.answered(STAGE, crop.track, quality, said, certain=certain)
             return said
         assert known is not None
@@ -173,7 +173,7 @@ class Asking:
 
 def judge(way: str, streets: Sequence[Sequence[Sequence[Crop]]]) -> Result:
     """Ask in a way and compare with the truth."""
-    asked = total = types = colours = judged = 0
+    requests = total = types = colours = judged = 0
     for pictures in streets:
         asking = Asking(way)
         for crop in chain.from_iterable(pictures):
@@ -183,10 +183,10 @@ def judge(way: str, streets: Sequence[Sequence[Sequence[Crop]]]) -> Result:
                 judged += 1
                 types += kind == crop.truth[0]
                 colours += colour == crop.truth[1]
-        asked += asking.asked
+        requests += asking.requests
     return Result(
         way,
-        round(asked / max(1, total), 3),
+        round(requests / max(1, total), 3),
         round(types / max(1, judged), 3),
         round(colours / max(1, judged), 3),
     )

@@ -67,8 +67,8 @@ def memory(path: Path) -> list[dict[str, float]]:
         for count in range(1, len(SIZES_PX) + 1):
             sizes = SIZES_PX[-count:]
             shared = pool.apply(_grown, (path, [sizes]))
-            apart = pool.apply(_grown, (path, [[px] for px in sizes]))
-            rows.append({"sizes": count, "shared_mb": shared / 1e6, "apart_mb": apart / 1e6})
+            separate = pool.apply(_grown, (path, [[px] for px in sizes]))
+            rows.append({"sizes": count, "shared_mb": shared / 1e6, "apart_mb": separate / 1e6})
     return rows
 
 

@@ -66,10 +66,10 @@ class Machine:
 
     def installed(self) -> list[str]:
         """Return what apt was asked to install, last."""
-        asked = (
+        command = (
             self.apt_log.read_text(encoding="utf-8").splitlines() if self.apt_log.exists() else []
         )
-        installs = [line for line in asked if line.startswith("install ")]
+        installs = [line for line in command if line.startswith("install ")]
         options = {"install", "-y", "--no-install-recommends"}
         return [word for word in installs[-1].split() if word not in options] if installs else []
 

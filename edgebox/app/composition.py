@@ -185,7 +185,7 @@ class App:
             try:
                 self._box.override(known.camera, changed(NOTHING_SET, known.overrides))
             except InvalidInputError as error:
-                self._box.note(
+                self._box.notices.publish(
                     "warning", f"the stored settings of {known.camera} are damaged: {error}"
                 )
         self._report_storage_error()
@@ -237,16 +237,16 @@ class App:
         left_out = [f"a model family is left out: {problem}" for problem in problems]
         models, missing = served(found.families, inference.family, pipelines, inference.pipeline)
         for text in (*left_out, *self._opened.problems, *found.problems, *missing):
-            self.box.note("error", text)
+            self.box.notices.publish("error", text)
         self.profiled = found.profiled
         self.box.offer(models)
         self._zone_notices = ZoneNotices(self.box)
         for camera, overrides in self.box.overrides.items():
             if overrides.pipeline is not None and overrides.pipeline not in models.pipelines:
                 gone = f"{camera} was given the pipeline {overrides.pipeline}, which is not served"
-                self.box.note("warning", f"{gone}; its hello decides", camera)
+                self.box.notices.publish("warning", f"{gone}; its hello decides", camera)
         for text in missing_classes(self.box, tracking_defaults(self.config)):
-            self.box.note("warning", text)
+            self.box.notices.publish("warning", text)
         driver = self._driver = self._make_driver(found)
         driver.start()
         variants = {v.name: v for family in found.families for v in family.offered}
@@ -300,7 +300,7 @@ class App:
                 on_give_up=self._cpu_fallback.give_up,
                 on_not_opened=self._cpu_fallback.needed,
                 on_decoding_hang=self._give_up_decoding,
-                notify=self.box.note,
+                notify=self.box.notices.publish,
             ),
             opener=replacements.open,
             loaders=found.loaders,
@@ -324,7 +324,9 @@ class App:
         try:
             driver.feed(LearningRestored(await self._learned_times_recorder.load()))
         except StorageError as error:
-            self.box.note("warning", f"learned execution times could not be loaded: {error}")
+            self.box.notices.publish(
+                "warning", f"learned execution times could not be loaded: {error}"
+            )
         self._learned_times_recorder.began(driver.scheduler, driver.clock_ns())
 
     async def _with_accuracy_reports(self, family: Family) -> Family:
@@ -343,7 +345,7 @@ class App:
             self.box.metrics,
             variants,
             names_max,
-            lambda: self.box.note(
+            lambda: self.box.notices.publish(
                 "warning",
                 f"more than {names_max} names of cameras in an hour: further ones are recorded "
                 "only in the history of the whole box",
@@ -361,7 +363,7 @@ class App:
     def _report_drift(self, drift: ReportDrift) -> None:
         ago_ms = (self.box.driver.clock_ns() - drift.since_ns) / 1e6
         since = time.strftime("%H:%M", time.localtime((_wall_clock_ms() - ago_ms) / 1e3))
-        self.box.note(*drift_text(drift, since))
+        self.box.notices.publish(*drift_text(drift, since))
 
     def _progress(self, text: str, share: float) -> None:
         self.box.set_not_ready(f"{text} ({share:.0%})")
@@ -413,7 +415,9 @@ class App:
         why, before = self._storage.last_error, self._storage_error
         self._storage_error = why
         if why and why != before:
-            self.box.note("error", f"the database cannot be written ({why}); serving goes on")
+            self.box.notices.publish(
+                "error", f"the database cannot be written ({why}); serving goes on"
+            )
 
     # -- the journal --------------------------------------------------------------------------
 
@@ -421,14 +425,14 @@ class App:
         """Write the journal to the database's folder and publish a notice; None: it failed."""
         file = self.config.storage.file
         folder = Path() if file == ":memory:" else Path(file).parent
-        return await keep(self.journal, folder.absolute(), self.box.note)
+        return await keep(self.journal, folder.absolute(), self.box.notices.publish)
 
     def _fail(self, violation: InvariantViolation) -> None:
         self.box.set_not_ready(str(violation))
         self._tasks.append(asyncio.create_task(self._end_clearly(violation), name="failure"))
 
     async def _end_clearly(self, violation: InvariantViolation) -> None:
-        self.box.note("error", f"{violation}; the box stops")
+        self.box.notices.publish("error", f"{violation}; the box stops")
         path = await self.write_journal()
         where = f"; the journal is in {path}" if path else ""
         self.failure = InvariantViolation(
@@ -449,7 +453,7 @@ class App:
     def _end_wedged(self, why: str) -> None:
         self.failure = WedgedError(f"{why}. The process supervisor should restart edgebox")
         self.box.set_not_ready(str(self.failure))
-        self.box.note("error", f"{self.failure}; the box stops")
+        self.box.notices.publish("error", f"{self.failure}; the box stops")
         self.failed.set()
 
     # -- stop -------------------------------------------------------------------------------

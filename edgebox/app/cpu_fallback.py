@@ -106,7 +106,7 @@ class CpuFallback:
             if is_wedged(executors, [variant.name for variant in family.offered])
         }
         for name in sorted(wedged - self._reported):
-            self._box.note(
+            self._box.notices.publish(
                 "error",
                 f"{name} cannot run any more in this process: every executor that runs it is "
                 "wedged. Start edgebox again; if that does not help, look at the model and the "
@@ -119,7 +119,7 @@ class CpuFallback:
             self._end_box()
 
     async def _prepare_replacement(self, lost: ExecutorId, spec: ExecutorSpec) -> None:
-        self._box.note("warning", f"{spec.id} is being prepared to replace {lost}")
+        self._box.notices.publish("warning", f"{spec.id} is being prepared to replace {lost}")
         try:
             await self._open(lost, spec)
         except Exception as error:  # after any error, a box without executors must stop
@@ -127,7 +127,7 @@ class CpuFallback:
             text = str(error) if expected else f"{type(error).__name__}: {error}"
             if not expected:
                 _log.critical("%s cannot replace %s", spec.id, lost, exc_info=error)
-            self._box.note("error", f"{spec.id} cannot replace {lost}: {text}")
+            self._box.notices.publish("error", f"{spec.id} cannot replace {lost}: {text}")
 
     async def _open(self, lost: ExecutorId, spec: ExecutorSpec) -> None:
         inference, storage = self._prepare
@@ -158,7 +158,7 @@ class CpuFallback:
         driver.feed(ExecutorStarted(executor.id, served))
         for limited in found.limits:
             driver.feed(limited)
-        box.note("warning", f"{executor.id} replaces {lost}: {executor.device}")
+        box.notices.publish("warning", f"{executor.id} replaces {lost}: {executor.device}")
 
 
 def _abandon_opened(opening: asyncio.Future[OnnxExecutor]) -> None:

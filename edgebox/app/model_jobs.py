@@ -102,7 +102,9 @@ class ModelJobs:
         for executor in executors:
             self._storage.save_profiles(fingerprint(executor, family), found[executor.id])
             await self._use(executor.id, found[executor.id])
-        self._box.note("info", f"{family.name} was measured again; planning uses the new times")
+        self._box.notices.publish(
+            "info", f"{family.name} was measured again; planning uses the new times"
+        )
         return Finished("measured; planning uses the new times")
 
     async def _measured(
@@ -215,7 +217,7 @@ class ModelJobs:
             f"imported as {upload.name}: {done['layout']}, variants: {done['variants']}; "
             "served from the box's next start on, which measures it"
         )
-        self._box.note("info", text)
+        self._box.notices.publish("info", text)
         return Finished(text, tuple(done["remarks"]))
 
 

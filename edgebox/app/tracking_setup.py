@@ -42,13 +42,13 @@ class ZoneNotices:
         """Publish how many notices of each camera were held back in this minute."""
         for camera, count in self._repeats.end_period().items():
             text = f"{camera}: {count} more events of zones and lines within a minute"
-            self._box.note("info", text, camera)
+            self._box.notices.publish("info", text, camera)
 
     def _happened(self, camera: CameraId, events: Sequence[Notification]) -> None:
         for event in events:
             text = zone_event_text(event.kind, event.label, event.details)
             if text is not None and self._repeats.passes(camera):
-                self._box.note("info", f"{camera}: {text}", camera)
+                self._box.notices.publish("info", f"{camera}: {text}", camera)
 
 
 def missing_classes(box: Box, defaults: TrackingDefaults) -> list[str]:

@@ -117,8 +117,8 @@ def _print_cost(problem: "CostProblem", plan: "CostPlan", solve_ms: float) -> No
         for m, p in zip(problem.modules, plan.modules, strict=True)
         if p.dummy_hz
     ]:
-        told = ", ".join(f"{name} {hz:.1f} Hz" for name, hz in dummy)
-        out.print(f"requests that only fill batches in time: {told}", markup=False)
+        rates = ", ".join(f"{name} {hz:.1f} Hz" for name, hz in dummy)
+        out.print(f"requests that only fill batches in time: {rates}", markup=False)
 
 
 def _print_mapping(problem: "MappingProblem", mapping: "Mapping", solve_ms: float) -> None:

@@ -146,8 +146,8 @@ def _zones(zones: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
 
 def _lines(lines: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Iterator[str]:
     """Yield the crossings of each line that has been crossed."""
-    for name, ways in lines.items():
-        sums = {way: sum(counts.values()) for way, counts in ways.items()}
+    for name, directions in lines.items():
+        sums = {way: sum(counts.values()) for way, counts in directions.items()}
         if any(sums.values()):
             yield f"line {name}: {', '.join(f'{count} {way}' for way, count in sums.items())}"
 

@@ -197,8 +197,8 @@ class FieldReader:
 
     def _message(self, name: str | FieldPath, problem: str, value: object) -> str:
         path = (*self.path, name) if isinstance(name, str) else (*self.path, *name)
-        told = "" if value is _UNSET else f", not {self._notation.show(value)}"
-        return f"{self._notation.locate(path)}{problem}{told}"
+        found = "" if value is _UNSET else f", not {self._notation.show(value)}"
+        return f"{self._notation.locate(path)}{problem}{found}"
 
     # -- one value --------------------------------------------------------------------------
 

@@ -26,20 +26,20 @@ class Overrides:
     lines: tuple[Line, ...] | None = None
 
     def applied_to(
-        self, asked: Camera, pipelines: Mapping[PipelineName, Pipeline] | None = None
+        self, hello: Camera, pipelines: Mapping[PipelineName, Pipeline] | None = None
     ) -> Camera:
         """Return a camera's settings with these overrides applied.
 
         Args:
-            asked: the settings of its hello.
+            hello: the settings that the camera asks for.
             pipelines: those that are served; one that is not among them changes nothing.
         """
-        camera = asked
+        camera = hello
         if self.slo_ns is not None:
             camera = replace(camera, slo_ns=self.slo_ns, steps=())
         if self.rate_hz is not None:
-            rate_hz = min(asked.rate_hz, self.rate_hz)
-            camera = replace(camera, rate_hz=rate_hz, min_rate_hz=min(asked.min_rate_hz, rate_hz))
+            rate_hz = min(hello.rate_hz, self.rate_hz)
+            camera = replace(camera, rate_hz=rate_hz, min_rate_hz=min(hello.min_rate_hz, rate_hz))
         if self.app is not None:
             camera = replace(camera, app=self.app)
         if self.min_accuracy is not None:

@@ -159,10 +159,10 @@ class LiveSource:
 
     def _read(self) -> None:
         """Read for as long as there is a stream, in a thread of its own."""
-        why, heard = self._drain(self._container)
+        why, received = self._drain(self._container)
         left = self._retries
         while not self._closed:
-            left = self._retries if heard else left
+            left = self._retries if received else left
             if left == 0:
                 with self._changed:
                     self._ended = why
@@ -175,25 +175,25 @@ class LiveSource:
             try:
                 container = _open_video(self._address, self._device_format, live=True)
             except InvalidInputError as error:
-                why, heard = str(error), False
+                why, received = str(error), False
             else:
-                why, heard = self._drain(container)
+                why, received = self._drain(container)
 
     def _drain(self, container: Any) -> tuple[str, bool]:
         """Take frames until the stream breaks off; return (why it did, whether any came)."""
-        heard = False
+        received = False
         try:
             with container:
                 for frame in container.decode(container.streams.video[0]):
-                    heard = True
+                    received = True
                     with self._changed:
                         if self._closed:
                             break
                         self._newest = frame
                         self._changed.notify_all()
         except _av().error.FFmpegError as error:
-            return str(error), heard
-        return "the other side closed it", heard
+            return str(error), received
+        return "the other side closed it", received
 
 
 def _av() -> Any:

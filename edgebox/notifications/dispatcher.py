@@ -118,7 +118,7 @@ class NotificationDispatcher:
 
     def _note(self, level: Level, text: str) -> None:
         if self._box is not None:
-            self._box.note(level, text)
+            self._box.notices.publish(level, text)
 
     def _left_over(self, topic: str) -> None:
         if self._states is not None:
@@ -166,7 +166,7 @@ class NotificationDispatcher:
                 await asyncio.sleep(_WATCH_PERIOD_S)
         except Exception:
             _log.exception("watching for events failed")
-            box.note(
+            box.notices.publish(
                 "error", "notifications have stopped because of a defect of edgebox; see its log"
             )
 

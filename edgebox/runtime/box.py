@@ -5,9 +5,7 @@ orders.
 """
 
 import asyncio
-import logging
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
@@ -41,6 +39,7 @@ from edgebox.runtime.frames import (
     one_shot_request,
 )
 from edgebox.runtime.model_choice import ModelChoice
+from edgebox.runtime.notices import Notices
 from edgebox.runtime.peers import Peers
 from edgebox.runtime.refusals import (
     REFUSALS,
@@ -50,8 +49,7 @@ from edgebox.runtime.refusals import (
     Refusals,
     UnavailableError,
 )
-from edgebox.runtime.repeat_limiter import NOTICES_PER_MINUTE, RepeatLimiter
-from edgebox.runtime.viewer_data import LOG_LEVELS, BoxEvent, ShownFrame
+from edgebox.runtime.viewer_data import BoxEvent, ShownFrame
 from edgebox.scheduling.events import (
     Advise,
     CameraChanged,
@@ -59,12 +57,9 @@ from edgebox.scheduling.events import (
     CameraDisconnected,
     LinkMeasured,
 )
-from edgebox.storage.rows import Level
 from edgebox.tracking.settings import NOT_TRACKED, TrackingDefaults
 
-_log = logging.getLogger(__name__)
-
-_FORGET_NS, _EVENTS_KEPT = 600_000_000_000, 200
+_FORGET_NS = 600_000_000_000
 
 Profiles = Mapping[ExecutorId, Mapping[VariantName, LatencyProfile]]
 OnEnd = Callable[[PendingFrame, FrameResult], None]
@@ -116,9 +111,8 @@ class Box:
         self.destinations: list[Destination] = []
         """The receivers of notifications."""
         self.metrics = Metrics()
-        self._repeats = RepeatLimiter(NOTICES_PER_MINUTE)
         self._peers = Peers(cameras_max, time.monotonic_ns)
-        self.events: deque[BoxEvent] = deque(maxlen=_EVENTS_KEPT)
+        self.notices = Notices(self._peers, on_event)
         self._not_ready_because = "starting"
         self.started_ns = time.monotonic_ns()
         self.plan_ns = 0
@@ -127,7 +121,6 @@ class Box:
         self.plans = 0
         self._profiles: Profiles = {}
         self._cameras_max = cameras_max
-        self._on_event = on_event
         self._on_camera = on_camera
         self._admission = admission
         self._opening = asyncio.Lock()
@@ -200,28 +193,12 @@ class Box:
         driver = self._driver
         return unserved_because(driver.scheduler.supervised, driver.clock_ns(), names)
 
-    def note(self, level: Level, text: str, camera: str | None = None) -> None:
-        """Publish a notice: on the page, in the log and in the database."""
-        event = BoxEvent(round(time.time() * 1000), level, camera, text)
-        _log.log(LOG_LEVELS[level], "%s", text)
-        self.events.append(event)
-        self._on_event(event)
-
-    def note_from(self, address: str, level: Level, text: str, camera: str | None) -> None:
-        """Publish a notice about a camera or an address, unless the minute's limit is reached."""
-        # An address can use any number of names, so its own limit comes first.
-        if self._peers.passes(address) and self._repeats.passes(camera or address):
-            self.note(level, text, camera)
-
     def _warn_of(self, text: str, camera: str | None, address: str) -> None:
-        self.note_from(address, "warning", text, camera)
+        self.notices.publish_from(address, "warning", text, camera)
 
     def end_minute(self) -> None:
         """Publish how many notices were held back in this minute; forget cameras that left."""
-        held_back = [*self._repeats.end_period().items(), *self._peers.end_minute().items()]
-        for source, count in held_back:
-            text = f"{source}: {count} more notices within a minute"
-            self.note("warning", text, source if source in self.cameras else None)
+        self.notices.end_minute(self.cameras)
         if self._driver is not None:
             self._driver.end_minute()
         self.forget_old_cameras()
@@ -258,7 +235,7 @@ class Box:
         except BoxFullError as error:
             # The number of names is unbounded, so nothing is stored per name.
             self.refusals.counts[error.code] += 1
-            self.note_from(address, "warning", f"a camera was refused: {error}", None)
+            self.notices.publish_from(address, "warning", f"a camera was refused: {error}", None)
             raise
 
     def _check_place(self, camera: Camera, instance: str | None) -> None:
@@ -309,7 +286,7 @@ class Box:
         self.driver.feed(CameraConnected(record.camera))
         self._on_camera(record)
         text = f"{camera.id} connected from {session.address}"
-        self.note_from(session.address, "info", text, camera.id)
+        self.notices.publish_from(session.address, "info", text, camera.id)
         return record
 
     def override(self, camera: CameraId, overrides: Overrides) -> None:
@@ -373,7 +350,9 @@ class Box:
         self.sites.leave(record.camera.id)
         self.tracking.departed(record.camera.id)
         self.driver.feed(CameraDisconnected(record.camera.id))
-        self.note_from(address, "info", f"{record.camera.id} left: {why}", record.camera.id)
+        self.notices.publish_from(
+            address, "info", f"{record.camera.id} left: {why}", record.camera.id
+        )
 
     def forget_old_cameras(self) -> None:
         """Forget cameras that left ten minutes ago."""
@@ -447,7 +426,7 @@ class Box:
             found = "no longer shares its uplink" if site is None else "shares the uplink"
             address = "" if record.session is None else record.session.address
             text = f"{camera} {found} with others from {address}, as its frames say"
-            self.note_from(address, "info", text, camera)
+            self.notices.publish_from(address, "info", text, camera)
 
     def submit_picture(
         self,
@@ -488,7 +467,7 @@ class Box:
         if before is not None and before.variant != after.variant and session is not None:
             sizes = f"from {before.width_px} to {after.width_px} px"
             text = f"{order.camera} moved {sizes}: {after.reason}"
-            self.note_from(session.address, "info", text, order.camera)
+            self.notices.publish_from(session.address, "info", text, order.camera)
         if session is not None and before is not None:
             session.advised(after)
 

@@ -50,7 +50,7 @@ class StageMemory:
         qualities = _qualities(frame, found)
         for row in rows:
             if track := int(found.tracks[row]):
-                self._answers.asked(stage.name, track, float(qualities[row]))
+                self._answers.submitted(stage.name, track, float(qualities[row]))
 
     def dropped(self, frame: PendingFrame) -> None:
         """Note that a frame has ended without an answer."""

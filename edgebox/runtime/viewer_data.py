@@ -1,16 +1,9 @@
 """Data that the running box shows to people: events and live frames. Pure."""
 
-import logging
 from dataclasses import dataclass
 
 from edgebox.runtime.frames import Answer, PendingFrame
 from edgebox.storage.rows import Level
-
-LOG_LEVELS: dict[Level, int] = {
-    "info": logging.INFO,
-    "warning": logging.WARNING,
-    "error": logging.ERROR,
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -194,13 +194,13 @@ def _members(
     lists += [(rank == each).nonzero()[0] for each in class_ranks[1:]]
     place = np.concatenate(lists) if len(lists) > 1 else lists[0]
     ends = np.array([len(each) for each in lists]).cumsum()
-    apart = 2 * (float(slack_ns[-1]) + float(need_ns.max()) + 1e9)
+    spacing_ns = 2 * (float(slack_ns[-1]) + float(need_ns.max()) + 1e9)
     keys = slack_ns[place]
     for number in range(1, len(lists)):
-        keys[ends[number - 1] : ends[number]] += number * apart
+        keys[ends[number - 1] : ends[number]] += number * spacing_ns
     needs = need_ns.reshape(-1, 1)
 
-    start = keys.searchsorted(needs + top * apart)
+    start = keys.searchsorted(needs + top * spacing_ns)
     count = np.minimum(ends[top] - start, limit)
     at = start + column
     present = column < count
@@ -209,8 +209,8 @@ def _members(
         later = slice(need_ns[0].size, None)
         top, limit, needs = top[later], limit[later], needs[later]
         own_list = top + (len(class_ranks) - 1)
-        own = keys.searchsorted(needs + own_list * apart)
-        low = keys.searchsorted(needs + (top - 1) * apart)
+        own = keys.searchsorted(needs + own_list * spacing_ns)
+        low = keys.searchsorted(needs + (top - 1) * spacing_ns)
         of_own = np.minimum(ends[own_list] - own, limit)
         total = np.minimum(of_own + ends[top - 1] - low, limit)
         second = np.where(column < of_own, own + column, low - of_own + column)

@@ -104,7 +104,9 @@ def _check_running(scheduler: Scheduler) -> None:
         "the busy executors are not those that run a batch or a sample",
     )
     for executor, batch in ledger.running.items():
-        _require(executor in scheduler._executors, f"{executor} runs a batch but has stopped")
+        _require(
+            executor in scheduler._executors.in_service, f"{executor} runs a batch but has stopped"
+        )
         _require(batch.infer.executor == executor, f"{executor} runs another's batch")
         profile = scheduler._times.latencies.profiles(executor).get(batch.infer.variant)
         _require(profile is not None, f"{batch.infer.variant} is not loaded on {executor}")
@@ -120,7 +122,7 @@ def _check_running(scheduler: Scheduler) -> None:
 
 
 def _check_sampling(scheduler: Scheduler) -> None:
-    sampling, executors = scheduler._sampling, scheduler._executors
+    sampling, executors = scheduler._sampling, scheduler._executors.in_service
     running = sampling.running
     if running is not None:
         executor = running.sample.executor
@@ -154,7 +156,7 @@ def _check_sampling(scheduler: Scheduler) -> None:
 def _check_resources(scheduler: Scheduler) -> None:
     slowdowns = scheduler._times.latencies.slowdowns
     _require(
-        set(slowdowns) == set(scheduler._executors),
+        set(slowdowns) == set(scheduler._executors.in_service),
         "the executors and those with expected times differ",
     )
     for executor, slowdown in slowdowns.items():
@@ -198,7 +200,7 @@ def _check_derived(scheduler: Scheduler) -> None:
             affinity.non_affine(executor) == excluded, f"{executor} excludes other groups' variants"
         )
     latencies = scheduler._times.latencies
-    known = {executor: latencies.known(executor) for executor in scheduler._executors}
+    known = {executor: latencies.known(executor) for executor in scheduler._executors.in_service}
     _require(latencies.all_known == known, "the known profiles are not the executors'")
 
 
@@ -206,7 +208,8 @@ def _check_supervision(scheduler: Scheduler) -> None:
     supervised, sampling = scheduler.supervised, scheduler._sampling
     up = {executor for executor, of in supervised.items() if of.state is ExecutorState.UP}
     _require(
-        up == set(scheduler._executors), "the executors that are up are not those of the scheduler"
+        up == set(scheduler._executors.in_service),
+        "the executors that are up are not those of the scheduler",
     )
     runs = {batch.infer.executor: batch.infer.batch for batch in scheduler._ledger.running.values()}
     if sampling.running is not None:

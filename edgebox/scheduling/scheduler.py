@@ -22,7 +22,7 @@ from typing import Any
 
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.plans import Advice, Assignment, Group, PlanningSnapshot
-from edgebox.domain.requests import BatchId, CameraId, DropReason, FrameId, Request, RequestId
+from edgebox.domain.requests import CameraId, DropReason, FrameId, Request, RequestId
 from edgebox.scheduling import events
 from edgebox.scheduling.adaptation import Adaptation
 from edgebox.scheduling.affinity import ExecutorAffinity
@@ -30,6 +30,7 @@ from edgebox.scheduling.dispatch import Dispatch
 from edgebox.scheduling.endings import Endings
 from edgebox.scheduling.events import Action, Drop, Event, Infer, Prepare
 from edgebox.scheduling.execution_times import ExecutionTimes
+from edgebox.scheduling.executors import Executors
 from edgebox.scheduling.fan_out import FanOut
 from edgebox.scheduling.frame_admission import FrameAdmission
 from edgebox.scheduling.ladders import Ladders
@@ -37,7 +38,7 @@ from edgebox.scheduling.ledger import Ledger, LiveRequest
 from edgebox.scheduling.policy import BatchingPolicy
 from edgebox.scheduling.request_admission import Admission
 from edgebox.scheduling.request_stages import Cause, Stage
-from edgebox.scheduling.residency import Memory, Residency
+from edgebox.scheduling.residency import Memory
 from edgebox.scheduling.sampling import Sampling
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 from edgebox.scheduling.supervision import Supervised, Supervision
@@ -63,7 +64,6 @@ class Scheduler:
         self._sampling = Sampling(
             parameters, times.latencies, times.learning, wanted=policy.wants_samples
         )
-        self._residency = Residency(times.latencies, self._sampling)
         self._supervision = supervision = Supervision(
             times.latencies, times.expectations, self._ledger, self._sampling
         )
@@ -96,7 +96,15 @@ class Scheduler:
             frames=frames,
             partial_early_ns=parameters.partial_early_ns,
         )
-        self._executors: dict[ExecutorId, None] = {}
+        self._executors = Executors(
+            self._ledger,
+            times,
+            ladders=self._ladders,
+            affinity=self._affinity,
+            adaptation=self._adaptation,
+            sampling=self._sampling,
+            endings=self._endings,
+        )
         self._stopping = False
         self._stale: Counter[str] = Counter()
         self._now_ns = 0
@@ -116,7 +124,7 @@ class Scheduler:
         """Process all events of one instant in order, then decide."""
         self._now_ns = now_ns
         self._out = out = list[Action]()
-        self._times.relax(self._without_batch(), now_ns)
+        self._times.relax(self._executors.without_batch(), now_ns)
         for event in map(self._supervision.admitted, facts):
             _HANDLERS[type(event)](self, event)
             self._supervision.observe(event, now_ns)
@@ -138,7 +146,7 @@ class Scheduler:
             if not self._ledger.live:
                 due.append(self._sampling.due_ns())
         if self._ledger.waiting:
-            due.append(self._times.relax_at_ns(self._without_batch()))
+            due.append(self._times.relax_at_ns(self._executors.without_batch()))
             due.append(self._dispatch.crops_awaited_ns(self._now_ns))
         return min((at for at in due if at is not None), default=None)
 
@@ -205,7 +213,7 @@ class Scheduler:
     @property
     def memories(self) -> Mapping[ExecutorId, Memory]:
         """The memory contents of executors with limited memory."""
-        return self._residency.memories
+        return self._executors.residency.memories
 
     @property
     def supervised(self) -> Mapping[ExecutorId, Supervised]:
@@ -265,7 +273,7 @@ class Scheduler:
     def _admit(self, request: Request) -> VariantName | DropReason:
         if self._stopping:
             return DropReason.SHUTDOWN
-        if not self._executors and self._supervision.executors:
+        if not self._executors.in_service and self._supervision.executors:
             return DropReason.FAILED
         if not isinstance(variant := self._admission.choose(request, self._now_ns), DropReason):
             displaced = self._endings.make_room(request, self._parameters)
@@ -332,7 +340,7 @@ class Scheduler:
 
     def _batch_failed(self, event: events.BatchFailed) -> None:
         if self._runs(event):
-            self._fail(event.executor, event.batch)
+            self._out += self._executors.batch_failed(event.executor, self._now_ns)
 
     def _learning_restored(self, event: events.LearningRestored) -> None:
         self._times.restore(event.learned, self._now_ns)
@@ -345,11 +353,6 @@ class Scheduler:
             self._ignore(event)
         else:
             self._times.sample_ended(ended, took_ns, self._now_ns)
-
-    def _fail(self, executor: ExecutorId, batch: BatchId) -> None:
-        self._times.batch_failed(executor, self._now_ns)
-        members = self._ledger.finish(executor, Cause.FAILED)
-        self._out += self._endings.members(members, batch, self._now_ns)
 
     def _runs(self, event: events.BatchCompleted | events.BatchFailed) -> bool:
         running = self._ledger.running.get(event.executor)
@@ -395,51 +398,25 @@ class Scheduler:
 
     def _plan_computed(self, event: events.PlanComputed) -> None:
         self._out.extend(self._adaptation.planned(event.plan, self._now_ns))
-        if self._residency.memories and not self._stopping:
-            in_use = self._ledger.variants | self._sampling.variants
-            cameras = self._affinity.shares(self._residency.memories, self._adaptation.wanted)
-            self._out += self._residency.planned(cameras, in_use, self._now_ns)
+        if not self._stopping:
+            self._out += self._executors.planned(self._now_ns)
 
     # Resources
 
     def _executor_started(self, event: events.ExecutorStarted) -> None:
-        if event.executor in self._executors:
-            self._forget_executor(event.executor)
-        self._executors[event.executor] = None
-        self._times.executor_started(event.executor, event.profiles, self._now_ns)
-        self._sampling.executor_started(event.executor, self._now_ns)
-        self._out += self._adaptation.resources_changed(self._now_ns)
+        self._out += self._executors.started(event, self._now_ns)
 
     def _executor_stopped(self, event: events.ExecutorStopped | events.Abandon) -> None:
-        if event.executor in self._executors:
-            self._forget_executor(event.executor)
-            self._out += self._adaptation.resources_changed(self._now_ns)
-
-    def _forget_executor(self, executor: ExecutorId) -> None:
-        if (running := self._ledger.running.get(executor)) is not None:
-            self._fail(executor, running.infer.batch)
-        self._out += self._sampling.executor_stopped(executor)
-        del self._executors[executor]
-        self._times.executor_stopped(executor, self._now_ns)
-        self._residency.executor_stopped(executor)
+        self._out += self._executors.stopped(event.executor, self._now_ns)
 
     def _variants_available(self, event: events.VariantsAvailable) -> None:
-        self._ladders.offer(event.variants)
-        self._times.expectations.offer(event.variants)
-        self._sampling.offered(event.variants)
-        self._out += self._adaptation.resources_changed(self._now_ns)
-
-    # Memory
+        self._out += self._executors.variants_available(event, self._now_ns)
 
     def _memory_limited(self, event: events.MemoryLimited) -> None:
-        if event.executor in self._executors:
-            self._out += self._residency.limit(event)
-            self._out += self._adaptation.resources_changed(self._now_ns)
+        self._out += self._executors.memory_limited(event, self._now_ns)
 
     def _load_ended(self, event: events.WeightsLoaded | events.LoadFailed) -> None:
-        in_use = self._ledger.variants | self._sampling.variants
-        self._out += self._residency.ended(event, in_use, self._now_ns)
-        self._out += self._adaptation.resources_changed(self._now_ns)
+        self._out += self._executors.load_ended(event, self._now_ns)
 
     def _shutdown_requested(self, event: events.ShutdownRequested) -> None:
         self._stopping = True
@@ -454,9 +431,6 @@ class Scheduler:
             self._out.append(lost)
         if not self._stopping:
             self._out += self._supervision.orders(self._now_ns)
-
-    def _without_batch(self) -> list[ExecutorId]:
-        return [executor for executor in self._executors if executor not in self._ledger.running]
 
     def _plan(self) -> None:
         due_ns = self._adaptation.next_plan_ns()

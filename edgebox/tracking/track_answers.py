@@ -32,7 +32,7 @@ class TrackAnswers(Generic[_Said]):
     def __init__(self) -> None:
         """Know nothing yet."""
         self._known: dict[_Key, Known[_Said]] = {}
-        self._asked: dict[_Key, float] = {}
+        self._submitted: dict[_Key, float] = {}
         """The best quality that a stage was given, answered or on its way."""
 
     def wants(self, stage: StageName, track: int, quality: float) -> bool:
@@ -40,11 +40,11 @@ class TrackAnswers(Generic[_Said]):
         known = self._known.get((stage, track))
         if known is not None and known.certain:
             return False
-        return not track or quality > self._asked.get((stage, track), 0.0)
+        return not track or quality > self._submitted.get((stage, track), 0.0)
 
-    def asked(self, stage: StageName, track: int, quality: float) -> None:
+    def submitted(self, stage: StageName, track: int, quality: float) -> None:
         """Note that an object of a track was given to a stage."""
-        self._asked[stage, track] = quality
+        self._submitted[stage, track] = quality
 
     def answered(
         self, stage: StageName, track: int, quality: float, said: _Said, *, certain: bool
@@ -64,13 +64,13 @@ class TrackAnswers(Generic[_Said]):
 
     def unanswered(self, stage: StageName, track: int, quality: float) -> None:
         """Note that a stage did not answer in time: it is given the next crop."""
-        if self._asked.get((stage, track)) != quality:
+        if self._submitted.get((stage, track)) != quality:
             return  # a better one is on its way
         known = self._known.get((stage, track))
         if known is None:
-            del self._asked[stage, track]
+            del self._submitted[stage, track]
         else:
-            self._asked[stage, track] = known.quality
+            self._submitted[stage, track] = known.quality
 
     def known(self, stage: StageName, track: int) -> Known[_Said] | None:
         """Return what is known of a track; None: nothing."""
@@ -79,4 +79,4 @@ class TrackAnswers(Generic[_Said]):
     def keep(self, alive: frozenset[int]) -> None:
         """Forget all tracks but these."""
         self._known = {key: of for key, of in self._known.items() if key[1] in alive}
-        self._asked = {key: of for key, of in self._asked.items() if key[1] in alive}
+        self._submitted = {key: of for key, of in self._submitted.items() if key[1] in alive}

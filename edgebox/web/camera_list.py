@@ -94,7 +94,9 @@ async def _change(context: WebContext, request: web.Request) -> web.Response:
     if after != before:
         context.box.override(camera, after)
         context.storage.record_overrides(camera, written(after))
-        context.box.note("info", f"{camera} was set on the box: {_in_words(after)}", camera)
+        context.box.notices.publish(
+            "info", f"{camera} was set on the box: {_in_words(after)}", camera
+        )
     return json_response(_shown(context, camera, (await _stored(context)).get(camera)))
 
 
@@ -143,7 +145,7 @@ async def _forget(context: WebContext, request: web.Request) -> web.Response:
         raise CameraConnectedError(f"frames of {camera} are still running; try again in a second")
     context.box.forget(camera)
     context.storage.forget_camera(camera)
-    context.box.note("info", f"{camera} was forgotten")
+    context.box.notices.publish("info", f"{camera} was forgotten")
     return web.Response(status=204)
 
 

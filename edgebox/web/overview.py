@@ -41,10 +41,10 @@ async def _plan(context: WebContext, request: web.Request) -> web.Response:
 
 
 def _plan_document(box: Box) -> dict[str, Any]:
-    assignments, apart, slowdown, age_s = [], [], {}, None
+    assignments, groups, slowdown, age_s = [], [], {}, None
     if box.ready:
         scheduler = box.driver.scheduler
-        apart = group_documents(scheduler.groups)
+        groups = group_documents(scheduler.groups)
         slowdown = {executor: round(by, 3) for executor, by in scheduler.slowdown.items()}
         assignments = [
             {
@@ -66,7 +66,7 @@ def _plan_document(box: Box) -> dict[str, Any]:
         "took_ms": round(box.plan_ns / 1e6, 3) if box.plans else None,
         "utilisation": None if box.plan is None else round(box.plan.utilisation, 4),
         "slowdown": slowdown,
-        "groups": apart,
+        "groups": groups,
         "prices": [] if box.plan is None else [price_document(p) for p in box.plan.prices],
         "assignments": assignments,
     }

@@ -106,7 +106,7 @@ def _box(box: Box, machine: MachineMeasurements) -> dict[str, Any]:
         "destinations": [destination.to_json() for destination in box.destinations],
         "events": [
             {"at_ms": e.at_ms, "level": e.level, "camera": e.camera, "text": e.text}
-            for e in list(box.events)[-_EVENTS_SHOWN:]
+            for e in list(box.notices.recent)[-_EVENTS_SHOWN:]
         ],
     }
     if box.ready:

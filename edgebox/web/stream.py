@@ -198,7 +198,7 @@ class CameraSession:
         return self._camera_name or self.address
 
     def _note(self, text: str) -> None:
-        self._box.note_from(self.address, "warning", text, self._camera_name)
+        self._box.notices.publish_from(self.address, "warning", text, self._camera_name)
 
     # -- the conversation -------------------------------------------------------------------
 

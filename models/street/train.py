@@ -9,10 +9,7 @@ that is judged to be better.
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -27,6 +24,7 @@ from models.street.evaluate import Judged, held_out, judge, worth_offering
 from models.street.export import WIDTHS_PX, export_onnx, write_manifest
 from models.street.network import StreetNet
 from models.street.objective import BOX_WEIGHT, box_loss, heat_loss
+from models.training.course import Course, course_options, replaces, train
 from models.training.graph_files import open_session
 from models.training.layers import normalise
 from models.training.optimisation import AveragedTraining, with_other_light
@@ -72,73 +70,16 @@ def judge_all(path: Path, pictures: Pictures) -> list[Judged]:
     return judged
 
 
-@dataclass(frozen=True)
-class Course:
-    """How long to train, and on what."""
-
-    folder: Path  # of the rendered scenes; the checkpoint goes there too
-    seed: int
-    steps: int  # 0: until the minutes are over
-    minutes: float
-    workers: int
-    begin_at: float  # share of the course that an earlier run has done; it left its checkpoint
-
-    @property
-    def checkpoint(self) -> Path:
-        """Return where the averaged weights are kept."""
-        return self.folder / "checkpoint.pt"
-
-    def progress(self, steps: int, began_s: float) -> float:
-        """Return how much of the course is done, 0..1."""
-        if self.steps:
-            done = steps / self.steps
-        else:
-            done = (time.monotonic() - began_s) / 60 / self.minutes
-        return self.begin_at + (1 - self.begin_at) * done
-
-
-def train(trainer: Trainer, course: Course) -> None:
-    """Train until the course is done, with a checkpoint every few minutes."""
-    loader = DataLoader(
-        Batches(course.folder, course.seed),
-        batch_size=None,
-        num_workers=course.workers,
-        prefetch_factor=6 if course.workers else None,
-    )
-    began = saved = time.monotonic()
-    losses = (0.0, 0.0)
-    with click.progressbar(length=1000, label="training") as bar:
-        for batch in loader:
-            progress = course.progress(trainer.steps, began)
-            if progress >= 1:
-                break
-            heat, boxes = trainer.step(batch, progress)
-            share = 0.02 if trainer.steps > 1 else 1.0
-            losses = (
-                losses[0] + share * (heat - losses[0]),
-                losses[1] + share * (boxes - losses[1]),
-            )
-            if trainer.steps % 50 == 0:
-                bar.label = f"step {trainer.steps}: heat {losses[0]:.3f}, boxes {losses[1]:.3f}"
-                bar.update(int(progress * 1000) - bar.pos)
-                if trainer.steps % 500 == 0 and not sys.stderr.isatty():
-                    click.echo(f"{progress:.0%}, {bar.label}")
-            if time.monotonic() - saved > 180:
-                saved = time.monotonic()
-                torch.save(trainer.average.state_dict(), course.checkpoint)
-    click.echo(f"{trainer.steps} steps, heat {losses[0]:.3f}, boxes {losses[1]:.3f}")
-    torch.save(trainer.average.state_dict(), course.checkpoint)
-
-
 def put_in_place(candidate: Path, judged: list[Judged], out: Path, pictures: Pictures) -> None:
     """Write the detector and its manifest, unless the detector in place is judged to be better."""
     place = out / "street.onnx"
-    if place.exists():
-        old = judge(open_session(place), pictures, CHECK_WIDTH_PX).score.accuracy
-        new = next(item.score.accuracy for item in judged if item.score.width_px == CHECK_WIDTH_PX)
-        click.echo(f"in place {old:.4f}, new {new:.4f} at {CHECK_WIDTH_PX} px")
-        if old > new:
-            return
+    new = next(item.score.accuracy for item in judged if item.score.width_px == CHECK_WIDTH_PX)
+
+    def accuracy(path: Path) -> float:
+        return judge(open_session(path), pictures, CHECK_WIDTH_PX).score.accuracy
+
+    if not replaces(place, new, accuracy, CHECK_WIDTH_PX):
+        return
     place.write_bytes(candidate.read_bytes())
     write_manifest(place, out / "family.toml", worth_offering(judged))
     click.echo(f"wrote {place} and its manifest")
@@ -154,17 +95,10 @@ def put_in_place(candidate: Path, judged: list[Judged], out: Path, pictures: Pic
 )
 @click.option("--scenes", default=800, show_default=True)
 @click.option("--moments", default=3, show_default=True, help="Pictures of each scene.")
-@click.option("--steps", default=0, help="Train for so many steps instead of --minutes.")
-@click.option("--minutes", default=45.0, show_default=True)
-@click.option("--seed", default=1, show_default=True)
+@course_options(minutes=45.0)
 @click.option("--threads", default=2, show_default=True, help="1 is faster on busy cores.")
 @click.option("--workers", default=2, show_default=True)
 @click.option("--judge-scenes", default=75, show_default=True, help="Held out; 2 pictures each.")
-@click.option(
-    "--begin-at",
-    default=0.0,
-    help="Go on from the checkpoint, which was made at this share of the course.",
-)
 @click.option(
     "--judge-only", is_flag=True, help="Export and judge the last checkpoint; train nothing."
 )
@@ -185,12 +119,19 @@ def main(
 ) -> None:
     torch.set_num_threads(threads)
     trainer = Trainer(seed)
-    course = Course(scenes_at, seed, steps, minutes, workers, begin_at)
+    checkpoint = scenes_at / "checkpoint.pt"
     if judge_only or begin_at:
-        trainer.load(course.checkpoint)
+        trainer.load(checkpoint)
     if not judge_only:
         render_scenes(scenes_at, TRAINING_SEEDS_FROM, scenes, moments, max(workers, 1))
-        train(trainer, course)
+        loader = DataLoader(
+            Batches(scenes_at, seed),
+            batch_size=None,
+            num_workers=workers,
+            prefetch_factor=6 if workers else None,
+        )
+        course = Course(steps, minutes, begin_at)
+        train(trainer, loader, course, losses=("heat", "boxes"), checkpoint=checkpoint)
     candidate = scenes_at / "street.onnx"
     export_onnx(trainer.average, candidate)
     pictures = held_out(scenes_at / "held_out", judge_scenes, max(workers, 1))

@@ -10,9 +10,8 @@ the machine; --steps makes a run repeatable.
 
 from __future__ import annotations
 
-import time
 import tomllib
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 
 import click
@@ -29,14 +28,14 @@ from models.street.export import VariantScore
 from models.street.export_exit import export_parts, write_part_manifest
 from models.street.network import StreetNet
 from models.street.objective import BOX_WEIGHT, box_loss, heat_loss
+from models.training.course import Course, course_options, train
 from models.training.graph_files import open_session
 from models.training.layers import fused, normalise
 from models.training.optimisation import AveragedTraining, with_other_light
 
 PEAK_RATE = 3e-3
-CHECKPOINT = "exits.pt"
 JUDGE_SCENES = 75
-FIX_NORMS_AT = 0.6
+NORMS_FIXED_FROM = 0.6
 """Share of the run after which heads learn with the statistics that they will be used with."""
 
 
@@ -69,6 +68,8 @@ class Trainer(AveragedTraining[ExitHeads]):
 
     def step(self, batch: list[Tensor], progress: float) -> list[float]:
         """Learn from one batch; return the losses of the heads."""
+        if progress >= NORMS_FIXED_FROM:
+            self.fix_norms()
         images, heat, counted, boxes, weights = batch
         x = with_other_light(normalise(images)).contiguous(memory_format=torch.channels_last)
         with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -102,47 +103,11 @@ def imitation_loss(answer: tuple[Tensor, Tensor], teacher: tuple[Tensor, Tensor]
     entropy = functional.binary_cross_entropy_with_logits(logits, chance, reduction="none")
     heat = (entropy * (chance - logits.sigmoid()) ** 2).sum()
     seen = chance.amax(1)
-    apart = (sides.clamp(min=0.1).log() - wanted_sides.clamp(min=0.1).log()).abs().mean(1)
+    distance = (sides.clamp(min=0.1).log() - wanted_sides.clamp(min=0.1).log()).abs().mean(1)
     weight = seen * (seen > 0.1)
-    return heat / seen.sum().clamp(min=1.0) * 4 + (apart * weight).sum() / weight.sum().clamp(1.0)
-
-
-@dataclass(frozen=True)
-class Course:
-    """How long to train, and on what."""
-
-    scenes: Path
-    seed: int
-    steps: int  # 0: until the minutes are over
-    minutes: float
-    begin_at: float  # share of the course that an earlier run has done; it left its checkpoint
-
-    def progress(self, steps: int, began_s: float) -> float:
-        """Return how much of the course is done, 0..1."""
-        done = (
-            steps / self.steps if self.steps else (time.monotonic() - began_s) / 60 / self.minutes
-        )
-        return self.begin_at + (1 - self.begin_at) * done
-
-
-def train(trainer: Trainer, course: Course) -> None:
-    """Train until the course is done; leave a checkpoint."""
-    began_s, fixed, mean = time.monotonic(), False, torch.zeros(len(PLACES))
-    for batch in Batches(course.scenes, course.seed):
-        progress = course.progress(trainer.steps, began_s)
-        if progress >= 1:
-            break
-        if progress >= FIX_NORMS_AT and not fixed:
-            trainer.fix_norms()
-            fixed = True
-        share = 0.02 if trainer.steps else 1.0
-        mean += share * (torch.tensor(trainer.step(list(batch), progress)) - mean)
-        if trainer.steps % 200 == 0:
-            losses = ", ".join(f"{p} {x:.3f}" for p, x in zip(PLACES, mean.tolist(), strict=True))
-            click.echo(f"{progress:.0%}, step {trainer.steps}: {losses}")
-            torch.save(trainer.average.state_dict(), course.scenes / CHECKPOINT)
-    click.echo(f"{trainer.steps} steps")
-    torch.save(trainer.average.state_dict(), course.scenes / CHECKPOINT)
+    return heat / seen.sum().clamp(min=1.0) * 4 + (distance * weight).sum() / weight.sum().clamp(
+        1.0
+    )
 
 
 def put_in_place(network: StreetNet, head: ExitHead, scenes: Path, models: Path) -> None:
@@ -170,14 +135,7 @@ def put_in_place(network: StreetNet, head: ExitHead, scenes: Path, models: Path)
 @click.option("--scenes-at", type=click.Path(path_type=Path), required=True)
 @click.option("--scenes", default=260, show_default=True)
 @click.option("--moments", default=2, show_default=True, help="Pictures of each scene.")
-@click.option("--steps", default=0, help="Train for so many steps instead of --minutes.")
-@click.option("--minutes", default=20.0, show_default=True)
-@click.option("--seed", default=1, show_default=True)
-@click.option(
-    "--begin-at",
-    default=0.0,
-    help="Go on from the checkpoint, which was made at this share of the course.",
-)
+@course_options(minutes=20.0)
 @click.option("--place", type=click.Choice(PLACES), default=PLACES[0], show_default=True)
 @click.option(
     "--export-only", is_flag=True, help="Export and judge the last checkpoint; train nothing."
@@ -196,13 +154,15 @@ def main(
     export_only: bool,
 ) -> None:
     torch.set_num_threads(1)
+    checkpoint = scenes_at / "exits.pt"
     trainer = Trainer(trained_network(models / "street" / "street.onnx"), seed)
     if not export_only:
         render_scenes(scenes_at, TRAINING_SEEDS_FROM, scenes, moments, 1)
         if begin_at:
-            trainer.load(scenes_at / CHECKPOINT)
-        train(trainer, Course(scenes_at, seed, steps, minutes, begin_at))
-    trainer.load(scenes_at / CHECKPOINT)
+            trainer.load(checkpoint)
+        batches, course = Batches(scenes_at, seed), Course(steps, minutes, begin_at)
+        train(trainer, map(list, batches), course, losses=PLACES, checkpoint=checkpoint)
+    trainer.load(checkpoint)
     head = trainer.average.at[place]
     assert isinstance(head, ExitHead)
     put_in_place(trainer.whole, head, scenes_at, models)

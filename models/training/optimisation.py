@@ -28,6 +28,7 @@ class AveragedTraining(Generic[Network]):
         self.network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.average: Network = copy.deepcopy(self.network)
         self.steps = 0
+        self._norms_fixed = False
         self._peak_rate = peak_rate
         self._optimiser = torch.optim.AdamW(
             self.network.parameters(), peak_rate, weight_decay=0.01, fused=True
@@ -39,12 +40,19 @@ class AveragedTraining(Generic[Network]):
         self.network.load_state_dict(weights)
         self.average.load_state_dict(weights)
 
+    def save(self, checkpoint: Path) -> None:
+        """Write the averaged weights."""
+        torch.save(self.average.state_dict(), checkpoint)
+
     def fix_norms(self) -> None:
-        """Go on from the average, and normalise by its statistics instead of each batch's.
+        """Go on from the average, and normalise by its statistics instead of each batch's, once.
 
         Where a batch has pictures of one size, its statistics are that size's; a network that is
         used at several sizes must come to terms with one for all.
         """
+        if self._norms_fixed:
+            return
+        self._norms_fixed = True
         self.network.load_state_dict(self.average.state_dict())
         for module in self.network.modules():
             if isinstance(module, nn.BatchNorm2d):

@@ -12,6 +12,7 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
+from models.training.course import replaces
 from models.training.graph_files import open_session
 from models.vehicles.data import (
     HELD_OUT_SEEDS_FROM,
@@ -136,12 +137,13 @@ def put_in_place(
 ) -> None:
     """Write the classifier and its manifest, unless the one in place is judged to be better."""
     place = out / "vehicles.onnx"
-    if place.exists():
-        old = judge(open_session(place), crops, CHECK_SIDE_PX).score.accuracy
-        new = next(item.score.accuracy for item in judged if item.score.side_px == CHECK_SIDE_PX)
-        click.echo(f"in place {old:.4f}, new {new:.4f} at {CHECK_SIDE_PX} px")
-        if old > new:
-            return
+    new = next(item.score.accuracy for item in judged if item.score.side_px == CHECK_SIDE_PX)
+
+    def accuracy(path: Path) -> float:
+        return judge(open_session(path), crops, CHECK_SIDE_PX).score.accuracy
+
+    if not replaces(place, new, accuracy, CHECK_SIDE_PX):
+        return
     place.write_bytes(candidate.read_bytes())
     write_manifest(place, out / "family.toml", [item.score for item in judged])
     click.echo(f"wrote {place} and its manifest")

@@ -9,9 +9,6 @@ judged to be better.
 
 from __future__ import annotations
 
-import sys
-import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -19,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from models.training.course import Course, course_options, train
 from models.training.layers import normalise
 from models.training.optimisation import AveragedTraining, with_other_light
 from models.vehicles.data import TRAINING_SEEDS_FROM, Batches, cut_crops, load_crops
@@ -40,12 +38,10 @@ class Trainer(AveragedTraining[VehicleNet]):
     def __init__(self, seed: int) -> None:
         torch.manual_seed(seed)
         super().__init__(VehicleNet(), PEAK_RATE)
-        self._fixed = False
 
-    def step(self, batch: tuple[Tensor, Tensor], progress: float) -> float:
+    def step(self, batch: tuple[Tensor, Tensor], progress: float) -> tuple[float]:
         """Learn from one batch; return the loss."""
-        if progress >= NORMS_FIXED_FROM and not self._fixed:
-            self._fixed = True
+        if progress >= NORMS_FIXED_FROM:
             self.fix_norms()
         images, answers = batch
         x = with_other_light(normalise(images), LIGHT_STRENGTH)
@@ -58,51 +54,7 @@ class Trainer(AveragedTraining[VehicleNet]):
             ]
         ).sum()
         self.descend(loss, progress)
-        return loss.item()
-
-
-@dataclass(frozen=True)
-class Course:
-    """How long to train, and on what."""
-
-    crops: Path
-    checkpoint: Path
-    seed: int
-    steps: int  # 0: until the minutes are over
-    minutes: float
-    begin_at: float  # share of the course that an earlier run has done; it left its checkpoint
-
-    def progress(self, steps: int, began_s: float) -> float:
-        """Return how much of the course is done, 0..1."""
-        if self.steps:
-            done = steps / self.steps
-        else:
-            done = (time.monotonic() - began_s) / 60 / self.minutes
-        return self.begin_at + (1 - self.begin_at) * done
-
-
-def train(trainer: Trainer, course: Course) -> None:
-    """Train until the course is done, with a checkpoint every few minutes."""
-    batches = Batches(load_crops(course.crops), TRAINED_SIDES_PX, BATCH_PIXELS, course.seed)
-    began = saved = time.monotonic()
-    mean = 0.0
-    with click.progressbar(length=1000, label="training") as bar:
-        for batch in batches:
-            progress = course.progress(trainer.steps, began)
-            if progress >= 1:
-                break
-            loss = trainer.step(batch, progress)
-            mean += (0.02 if trainer.steps > 1 else 1.0) * (loss - mean)
-            if trainer.steps % 50 == 0:
-                bar.label = f"step {trainer.steps}: loss {mean:.3f}"
-                bar.update(int(progress * 1000) - bar.pos)
-                if trainer.steps % 200 == 0 and not sys.stderr.isatty():
-                    click.echo(f"{progress:.0%}, {bar.label}")
-            if time.monotonic() - saved > 120:
-                saved = time.monotonic()
-                torch.save(trainer.average.state_dict(), course.checkpoint)
-    click.echo(f"{trainer.steps} steps, loss {mean:.3f}")
-    torch.save(trainer.average.state_dict(), course.checkpoint)
+        return (loss.item(),)
 
 
 @click.command(help=(__doc__ or "").splitlines()[0])
@@ -115,16 +67,9 @@ def train(trainer: Trainer, course: Course) -> None:
 )
 @click.option("--scenes", default=420, show_default=True)
 @click.option("--moments", default=4, show_default=True, help="Pictures of each scene.")
-@click.option("--steps", default=0, help="Train for so many steps instead of --minutes.")
-@click.option("--minutes", default=30.0, show_default=True)
-@click.option("--seed", default=1, show_default=True)
+@course_options(minutes=30.0)
 @click.option("--workers", default=1, show_default=True, help="Processes that render.")
 @click.option("--judge-scenes", default=60, show_default=True, help="Held out; 4 pictures each.")
-@click.option(
-    "--begin-at",
-    default=0.0,
-    help="Go on from the checkpoint, which was made at this share of the course.",
-)
 @click.option(
     "--judge-only", is_flag=True, help="Export and judge the last checkpoint; train nothing."
 )
@@ -146,13 +91,14 @@ def main(
     work_at.mkdir(parents=True, exist_ok=True)
     trainer = Trainer(seed)
     crops, checkpoint = work_at / "training.npz", work_at / "checkpoint.pt"
-    course = Course(crops, checkpoint, seed, steps, minutes, begin_at)
     if judge_only or begin_at:
         trainer.load(checkpoint)
     if not judge_only:
         seeds = range(TRAINING_SEEDS_FROM, TRAINING_SEEDS_FROM + scenes)
-        cut_crops(course.crops, seeds, moments, workers)
-        train(trainer, course)
+        cut_crops(crops, seeds, moments, workers)
+        batches = Batches(load_crops(crops), TRAINED_SIDES_PX, BATCH_PIXELS, seed)
+        course = Course(steps, minutes, begin_at)
+        train(trainer, batches, course, losses=("loss",), checkpoint=checkpoint)
     candidate = work_at / "vehicles.onnx"
     export_onnx(trainer.average, candidate)
     judged = held_out(work_at / "held_out.npz", judge_scenes, workers)

@@ -29,9 +29,9 @@ class Stored:
     async def load_core_factors(self, *_: object) -> list[MeasuredCoreFactor]:
         return self.found
 
-    def save_core_factors(self, *told: Any) -> None:
+    def save_core_factors(self, *factors: Any) -> None:
         self.saves += 1
-        self.found = list(told[-1])
+        self.found = list(factors[-1])
 
 
 def executor(counts: tuple[int, ...] = (1, 2), threads: int = 2) -> OnnxExecutor:

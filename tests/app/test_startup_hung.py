@@ -138,8 +138,8 @@ async def test_an_executor_that_hangs_at_the_start_is_left_behind_and_the_others
     assert ("a", "gate") not in machine.tried
     assert [*found.profiles] == ["b"]
     assert [family.name for family in found.families] == ["street", "gate"]
-    (told,) = found.problems
-    assert told.startswith("a is left out: a first batch of street on a did not come back")
+    (problem,) = found.problems
+    assert problem.startswith("a is left out: a first batch of street on a did not come back")
 
 
 async def test_a_family_that_hangs_does_not_take_every_executor(

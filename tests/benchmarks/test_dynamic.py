@@ -91,8 +91,8 @@ async def test_every_policy_is_offered_the_same_and_all_frames_are_accounted_for
         counted_s=1.0,
         profile_s=1.0,
     )
-    told: list[str] = []
-    document = await compare(settings, tmp_path, told.append)
+    remarks: list[str] = []
+    document = await compare(settings, tmp_path, remarks.append)
 
     (cell,) = document["cells"]
     assert list(cell["policies"]) == ["adaptive", "edf"]
@@ -115,7 +115,7 @@ async def test_every_policy_is_offered_the_same_and_all_frames_are_accounted_for
     for counts in counts_by_policy.values():
         ended = counts["on_time"] + counts["late"] + sum(counts["dropped"].values())
         assert counts["captured"] == ended
-    assert told[-1].startswith("round 1 of 1")
+    assert remarks[-1].startswith("round 1 of 1")
     print_json(document)
     assert orjson.loads(capsys.readouterr().out)["cells"] == [cell]
     show(document)

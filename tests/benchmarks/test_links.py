@@ -138,8 +138,8 @@ utilisation_max = 0.6
 uplink_utilisation_max = 0.7
 rate_min_hz = 2
 """
-    asked = scenario(gate(), top=top)
-    config = load(write_config(asked, Loopback(), tmp_path, 2.5))
+    parsed = scenario(gate(), top=top)
+    config = load(write_config(parsed, Loopback(), tmp_path, 2.5))
     assert (config.scheduler.batching, config.planner.bandwidth) == ("adaptive", "least")
     assert config.scheduler_parameters().planning_interval_ns == 250 * MS
     assert config.planning_parameters().uplink_utilisation_max == 0.7
@@ -158,15 +158,15 @@ rate_min_hz = 2
     ],
 )
 def test_what_no_real_box_has_is_refused(top: str, complaint: str, tmp_path: Path) -> None:
-    asked = scenario(gate(), top=f"duration_s = 5\n{top}")
+    parsed = scenario(gate(), top=f"duration_s = 5\n{top}")
     with pytest.raises(InvalidInputError, match=complaint):
-        write_config(asked, Loopback(), tmp_path, 1)
+        write_config(parsed, Loopback(), tmp_path, 1)
 
 
 def test_a_camera_is_let_in_so_that_its_first_picture_is_in_time() -> None:
-    asked = scenario(gate() + "\njoins_s = 2\nphase_ms = 30\nrtt_ms = 8")
+    parsed = scenario(gate() + "\njoins_s = 2\nphase_ms = 30\nrtt_ms = 8")
     # Two round trips later, for the upgrade and the hello, it is where the simulator's is.
-    assert let_in_ns(asked.cameras[0]) + 2 * 8 * MS == 2 * S + 8 * MS + 30 * MS
+    assert let_in_ns(parsed.cameras[0]) + 2 * 8 * MS == 2 * S + 8 * MS + 30 * MS
 
 
 def test_without_the_tools_tc_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

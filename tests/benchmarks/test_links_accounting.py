@@ -82,7 +82,7 @@ def run_of(*records: dict[str, Any], journal: tuple[JournalEntry, ...] = ()) -> 
 
 
 def test_a_real_run_is_counted_as_a_simulated_one() -> None:
-    asked = scenario(gate(slo_ms=150) + "\nrtt_ms = 10", top="duration_s = 10\nwarmup_s = 1")
+    parsed = scenario(gate(slo_ms=150) + "\nrtt_ms = 10", top="duration_s = 10\nwarmup_s = 1")
     dropped: dict[str, Any] = {"outcome": "dropped", "variant": None, "timing_ms": None}
     run = run_of(
         answered(1, 1500),  # warming up
@@ -94,7 +94,7 @@ def test_a_real_run_is_counted_as_a_simulated_one() -> None:
         answered(7, 3000, variant=SMALL, advised=SMALL),
         answered(8, 11_000),  # captured when it was over
     )
-    found = figures(report_of(run, asked), asked)["all"]
+    found = figures(report_of(run, parsed), parsed)["all"]
     assert (found["captured"], found["on_time"], found["late"]) == (6, 2, 1)
     assert found["dropped"] == {"infeasible": 1, "sender:undelivered": 1, "sender:window": 1}
     assert found["miss_rate"] == round(4 / 6, 6)
@@ -114,7 +114,7 @@ reasons = st.sampled_from(["sender:window", "sender:rate", "lost", "queue", "inf
 def test_every_counted_frame_ends_in_exactly_one_way(
     drawn: list[tuple[int, str | None, bool]],
 ) -> None:
-    asked = scenario(gate(), top="duration_s = 20\nwarmup_s = 2")
+    parsed = scenario(gate(), top="duration_s = 20\nwarmup_s = 2")
     records = []
     for frame, (at_ms, reason, in_time) in enumerate(drawn):
         if reason is None:
@@ -123,7 +123,7 @@ def test_every_counted_frame_ends_in_exactly_one_way(
             records.append(record(frame, at_ms, reason=reason))
         else:
             records.append(answered(frame, at_ms, "dropped", reason=reason, timing_ms=None))
-    found = figures(report_of(run_of(*records), asked), asked)["all"]
+    found = figures(report_of(run_of(*records), parsed), parsed)["all"]
     counted = [of for of in drawn if 3000 <= of[0] < 21_000]
     assert found["captured"] == len(counted)
     assert found["on_time"] == sum(reason is None and in_time for _, reason, in_time in counted)
@@ -174,9 +174,9 @@ def test_slowdown_is_of_all_time_against_the_profiles() -> None:
 
 
 def test_batches_run_as_they_did_once_enough_are_known() -> None:
-    asked = scenario(gate())
-    assert asked.hardware is not None
-    [as_measured] = asked.hardware.profiles.values()
+    parsed = scenario(gate())
+    assert parsed.hardware is not None
+    [as_measured] = parsed.hardware.profiles.values()
     median_ns = next(of for of in as_measured if of.variant == SMALL).quantile_ns(1, 0.5)
     entries = []
     for at in range(200):
@@ -186,37 +186,37 @@ def test_batches_run_as_they_did_once_enough_are_known() -> None:
             entry(100 * at, None, infer(at, SMALL)),
             entry(100 * at + 50, completed(at, took_ms)),
         ]
-    found = measured(run_of(journal=tuple(entries)), asked, asked.hardware)
+    found = measured(run_of(journal=tuple(entries)), parsed, parsed.hardware)
     assert found.spread[GPU][0] == pytest.approx(1.0)
     assert found.spread[GPU][QUANTILES.index(0.5)] == pytest.approx(2.0, abs=0.011)
     assert found.spread[GPU][-1] == pytest.approx(2.99)
-    fed_hardware = with_measured_costs(asked, found).hardware
+    fed_hardware = with_measured_costs(parsed, found).hardware
     assert fed_hardware is not None
-    assert fed_hardware.profiles == asked.hardware.profiles
+    assert fed_hardware.profiles == parsed.hardware.profiles
     assert fed_hardware.slowdown == {}
     large = next(of for of in fed_hardware.taken[GPU] if of.variant == LARGE)
     expected_ns = next(of for of in as_measured if of.variant == LARGE).quantile_ns(4, 0.5) * 2.99
     assert large.quantile_ns(4, 1.0) == pytest.approx(expected_ns)
-    few = measured(run_of(journal=tuple(entries[:20])), asked, asked.hardware)
+    few = measured(run_of(journal=tuple(entries[:20])), parsed, parsed.hardware)
     assert few.spread == {}
     assert few.slowdown[GPU] > 1
 
 
 def test_a_run_tells_the_simulator_what_it_cannot_know() -> None:
-    asked = scenario(gate(rate_hz=10) + "\nrtt_ms = 20\nphase_ms = 50")
+    parsed = scenario(gate(rate_hz=10) + "\nrtt_ms = 20\nphase_ms = 50")
     # Its first picture came late, those after it every 100 ms.
     shots = [1200, *(1190 + 100 * at for at in range(1, 30))]
     run = run_of(*(answered(n, at) for n, at in enumerate(shots)), journal=JOURNAL)
-    assert asked.hardware is not None
-    found = measured(run, asked, asked.hardware)
+    assert parsed.hardware is not None
+    found = measured(run, parsed, parsed.hardware)
     assert found.prepare_ns == (2 * MS, 6 * MS)
     assert (found.overhead_ns, found.planning_ns) == (1 * MS, 4 * MS)
-    costs = found.cameras[asked.cameras[0].camera.id]
+    costs = found.cameras[parsed.cameras[0].camera.id]
     assert costs.encode_ns == (4 * MS, 4 * MS)
     assert costs.phase_ns == 170 * MS
-    as_measured = with_measured_costs(asked, found)
+    as_measured = with_measured_costs(parsed, found)
     assert as_measured.costs.prepare_ns == (2 * MS, 6 * MS)
-    assert as_measured.costs.timer_early_ns == asked.costs.timer_early_ns
+    assert as_measured.costs.timer_early_ns == parsed.costs.timer_early_ns
     assert as_measured.cameras[0].encode_ns == (4 * MS, 4 * MS)
     assert as_measured.hardware is not None
     assert as_measured.hardware.slowdown == found.slowdown
@@ -226,15 +226,15 @@ def test_a_run_tells_the_simulator_what_it_cannot_know() -> None:
 
 
 def test_a_run_that_says_nothing_changes_nothing() -> None:
-    asked = scenario(gate())
-    assert asked.hardware is not None
-    nothing = measured(run_of(), asked, asked.hardware)
-    plain = asked.cameras[0]
+    parsed = scenario(gate())
+    assert parsed.hardware is not None
+    nothing = measured(run_of(), parsed, parsed.hardware)
+    plain = parsed.cameras[0]
     costs = CameraCosts(plain.encode_ns, plain.weight, plain.phase_ns, plain.jitter_ns)
     assert nothing == Measured(None, None, None, {GPU: 1.0}, {}, {plain.camera.id: costs})
-    as_measured = with_measured_costs(asked, nothing)
-    assert as_measured.costs == asked.costs
-    assert run_scenario(as_measured).ended == run_scenario(asked).ended
+    as_measured = with_measured_costs(parsed, nothing)
+    assert as_measured.costs == parsed.costs
+    assert run_scenario(as_measured).ended == run_scenario(parsed).ended
 
 
 @given(st.floats(0.05, 1), st.floats(0.01, 0.5))

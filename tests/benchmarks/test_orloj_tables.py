@@ -33,9 +33,9 @@ def test_the_page_has_the_stored_counts() -> None:
     assert summary(STORED["rows"]) == STORED["summary"]
     tables = [STORED["summary"][f"table {table}"] for table in (2, 3, 4, 5)]
     page = (ROOT / "docs/explanation/scheduling.md").read_text("utf-8")
-    [told] = re.findall(r"`python -m benchmarks.orloj_tables`.*?\n\n", page, re.DOTALL)
+    [paragraph] = re.findall(r"`python -m benchmarks.orloj_tables`.*?\n\n", page, re.DOTALL)
     same = [table["same_winner"] for table in tables]
-    assert f"in {same[0] + same[1]} of the 65 rows of tables 2 and 3" in told
-    assert f"in {same[2]} of 10 of table 4 and in {same[3]} of 50 of table 5" in told
+    assert f"in {same[0] + same[1]} of the 65 rows of tables 2 and 3" in paragraph
+    assert f"in {same[2]} of 10 of table 4 and in {same[3]} of 50 of table 5" in paragraph
     best = sum(table["adaptive_wins"] for table in tables)
-    assert f"in {best} of 125" in told
+    assert f"in {best} of 125" in paragraph

@@ -55,7 +55,7 @@ class Box:
     sizes: list[tuple[int, int]] = field(default_factory=list)
     arrivals_ns: list[int] = field(default_factory=list)
     message_bytes: list[int] = field(default_factory=list)
-    heard: list[CameraMessage] = field(default_factory=list)
+    received: list[CameraMessage] = field(default_factory=list)
     first_frame: asyncio.Event = field(default_factory=asyncio.Event)
     unacknowledged: int = 0
     unacknowledged_most: int = 0
@@ -144,7 +144,7 @@ class Box:
             if message.type is WSMsgType.BINARY:
                 self._frame(socket, message.data)
             elif message.type is WSMsgType.TEXT:
-                self.heard.append(decode_from_camera(message.data))
+                self.received.append(decode_from_camera(message.data))
         self._sockets.discard(socket)
         return socket
 
@@ -182,7 +182,7 @@ class Box:
         await self.say(socket, result)
 
     def reports(self) -> list[Report]:
-        return [message for message in self.heard if isinstance(message, Report)]
+        return [message for message in self.received if isinstance(message, Report)]
 
     def pongs(self) -> list[Pong]:
-        return [message for message in self.heard if isinstance(message, Pong)]
+        return [message for message in self.received if isinstance(message, Pong)]

@@ -223,12 +223,12 @@ def test_frames_are_judged_by_the_deadline_they_were_captured_under() -> None:
 def test_asking_what_was_recent_changes_nothing(
     frames: list[tuple[int, int]], later_ns: int
 ) -> None:
-    left_alone, asked = Accounting(slo_ns=150 * MS), Accounting(slo_ns=150 * MS)
+    left_alone, queried = Accounting(slo_ns=150 * MS), Accounting(slo_ns=150 * MS)
     now_ns = 0
     for number, (gap_ns, ahead_ns) in enumerate(frames):
-        for accounting in (left_alone, asked):
+        for accounting in (left_alone, queried):
             accounting.captured(number, now_ns)
             accounting.answered(result(number), now_ns + gap_ns)
         now_ns += gap_ns
-        asked.recent(now_ns + ahead_ns)
-    assert asked.recent(now_ns + later_ns) == left_alone.recent(now_ns + later_ns)
+        queried.recent(now_ns + ahead_ns)
+    assert queried.recent(now_ns + later_ns) == left_alone.recent(now_ns + later_ns)

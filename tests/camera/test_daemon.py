@@ -77,7 +77,7 @@ async def test_every_frame_is_answered_on_time_by_a_quick_box() -> None:
 async def test_says_hello_answers_pings_reports_and_says_bye() -> None:
     async with Box() as box:
         summary = await camera(box).run(duration_s=0.3)
-        await until(lambda: Bye("done") in box.heard, "the box to hear the end")
+        await until(lambda: Bye("done") in box.received, "the box to hear the end")
     assert [hello.camera for hello in box.hellos] == ["gate"]
     assert box.hellos[0].width_px == 320
     assert abs(box.pongs()[0].camera_ns - time.monotonic_ns()) < 10_000_000_000
@@ -87,7 +87,7 @@ async def test_says_hello_answers_pings_reports_and_says_bye() -> None:
         summary.sent,
         summary.on_time,
     )
-    assert box.heard[-1] == Bye("done")
+    assert box.received[-1] == Bye("done")
     assert_adds_up(summary)
 
 
@@ -96,10 +96,10 @@ async def test_drops_and_late_answers_are_told_apart() -> None:
     async with Box(answer=lambda header: kinds[header.frame % 3], late_after_s=2.1) as box:
         summary = await camera(box, source(count=30), slo_ms=2000.0).run()
     assert_adds_up(summary)
-    told = Counter(kinds[header.frame % 3] for header in box.headers)
-    assert (summary.on_time, summary.late) == (told["result"], told["late"])
-    assert summary.dropped["queue"] == told["drop"]
-    assert min(told.values()) >= 1
+    counts = Counter(kinds[header.frame % 3] for header in box.headers)
+    assert (summary.on_time, summary.late) == (counts["result"], counts["late"])
+    assert summary.dropped["queue"] == counts["drop"]
+    assert min(counts.values()) >= 1
     assert summary.accepted == summary.on_time + summary.late
 
 
@@ -136,9 +136,9 @@ async def test_obeys_new_advice_from_the_next_frame_on() -> None:
         running.stop()
         await run
     widths = [width for width, _ in box.sizes]
-    told = sum(header.frame < 10 for header in box.headers) + 1
-    assert set(widths[:told]) == {256}
-    assert set(widths[told + 3 :]) == {160}  # after what may have been on its way
+    obeyed_from = sum(header.frame < 10 for header in box.headers) + 1
+    assert set(widths[:obeyed_from]) == {256}
+    assert set(widths[obeyed_from + 3 :]) == {160}  # after what may have been on its way
 
 
 async def test_never_sends_a_picture_larger_than_its_own() -> None:
@@ -302,9 +302,9 @@ async def test_survives_messages_it_does_not_understand() -> None:
         ):
             await box.tell(text)
         summary = await run
-        await until(lambda: Bye("done") in box.heard, "the box to hear the end")
+        await until(lambda: Bye("done") in box.received, "the box to hear the end")
     assert_all_answered(summary)
-    complaints = [message for message in box.heard if isinstance(message, ErrorMessage)]
+    complaints = [message for message in box.received if isinstance(message, ErrorMessage)]
     assert len(complaints) == 5
     assert not any(complaint.fatal for complaint in complaints)
 

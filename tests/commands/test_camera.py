@@ -85,8 +85,8 @@ async def test_a_disk_that_is_full_ends_the_notes_and_not_the_camera(folder: Pat
         out, err = await program.communicate()
     assert program.returncode == 0
     assert json.loads(out)["on_time"] >= 1
-    told = [line for line in err.decode().splitlines() if "connected to" not in line]
-    assert told == [
+    message = [line for line in err.decode().splitlines() if "connected to" not in line]
+    assert message == [
         "edgebox camera: --frames /dev/full: cannot be written any more: No space left on device; "
         "the camera goes on without"
     ]

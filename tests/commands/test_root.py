@@ -120,13 +120,13 @@ async def test_a_wrong_configuration_lists_all_its_errors(tmp_path: Path, comman
     )
     ended = await edgebox(tmp_path, command, "--config", str(wrong))
     assert ended.code == 1
-    for told in (
+    for message in (
         'limits.silent_s: must be a number from 1 to 3600, not "no"',
         "server.hots: there is no such key; did you mean host?",
         "limits.cameras_max: must be a whole number from 1 to 10000",
         "nothing: there is no such section",
     ):
-        assert told in ended.err
+        assert message in ended.err
     assert "Traceback" not in ended.err
 
 
@@ -163,10 +163,10 @@ async def test_doctor_tells_people_and_programs(tmp_path: Path, config: Path) ->
     assert len(checks) >= 5
     assert all(finding["health"] in ("ok", "warn", "fail") for finding in document["findings"])
     assert all(f["mend"] for f in document["findings"] if f["health"] != "ok")
-    told = await edgebox(tmp_path, "doctor", "--config", str(config))
-    assert told.code == 0
+    result = await edgebox(tmp_path, "doctor", "--config", str(config))
+    assert result.code == 0
     for check in checks:
-        assert check in told.out
+        assert check in result.out
 
 
 async def test_doctor_warns_of_a_family_that_is_left_out(tmp_path: Path, database: Path) -> None:

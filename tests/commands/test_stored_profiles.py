@@ -49,9 +49,9 @@ async def test_a_profile_of_nothing_but_larger_batches_is_measured_again(
     kept = profile(SMALL, sizes=(1, 2, 4)), profile(LARGE, sizes=(4, 8))
     with caplog.at_level(logging.WARNING):
         assert await stored(storage, *kept, batch_size_max=2) == []
-    (told,) = caplog.messages
-    assert f"profiles of street-{LARGE} on {CPU}" in told
-    assert "measured again" in told
+    (message,) = caplog.messages
+    assert f"profiles of street-{LARGE} on {CPU}" in message
+    assert "measured again" in message
 
 
 async def test_a_family_of_which_a_variant_is_missing_is_measured_again(storage: Storage) -> None:

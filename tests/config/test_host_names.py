@@ -93,7 +93,7 @@ def test_named_hosts_are_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "told"),
+    ("key", "value", "message"),
     [
         ("allowed_hosts", ["https://box.example"], "'https://box.example' is no host name"),
         ("allowed_hosts", ["box.example:8787"], "without scheme and port"),
@@ -105,10 +105,10 @@ def test_named_hosts_are_known() -> None:
         ("trusted_proxies", ["10.0.0.0/33"], "'10.0.0.0/33' is no address"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(key: str, value: object, told: str) -> None:
+def test_what_cannot_be_meant_is_refused(key: str, value: object, message: str) -> None:
     with pytest.raises(ConfigError) as refused:
         load(None, {f"server.{key}": value})
-    assert told in str(refused.value)
+    assert message in str(refused.value)
     assert f"server.{key}" in str(refused.value)
 
 

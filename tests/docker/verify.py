@@ -115,8 +115,10 @@ def check_start(image: Image, container: Container, checks: Checks) -> bool:
     done = container.execute(health.argv, health.timeout_s)
     checks.check("HEALTHCHECK says healthy", done.returncode == 0, done.stderr[-200:] or "status 0")
     done = container.execute(["edgebox", "doctor"], 60)
-    told = done.stdout + done.stderr
-    checks.check("doctor runs", "Traceback" not in told and len(told) > 0, told.strip()[-80:])
+    message = done.stdout + done.stderr
+    checks.check(
+        "doctor runs", "Traceback" not in message and len(message) > 0, message.strip()[-80:]
+    )
     status, body = container.fetch("/", port)
     checks.check("serves its page", status == 200 and "<script" in body, f"status {status}")
     status, _ = container.fetch("/", port, PUBLISHED)

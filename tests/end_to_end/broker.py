@@ -91,8 +91,8 @@ async def broker(
 
 
 @dataclass
-class Heard:
-    """All that a client was told, in order, and what it last heard under each topic."""
+class Received:
+    """All messages of a client, in order, and what it last received under each topic."""
 
     messages: list[tuple[str, str, bool]] = field(default_factory=list)
     """(topic, payload, whether the broker had kept it)."""
@@ -109,7 +109,7 @@ class Heard:
         return [event["type"] for event in self.events(camera)]
 
     async def says(self, topic: str, payload: str) -> None:
-        """Wait until this is the last that was heard under a topic."""
+        """Wait until this is the last that was received under a topic."""
         await until(lambda: self.last.get(topic) == payload, f"{topic} to be {payload}")
 
     async def tells(self, camera: str, kind: str) -> dict[str, Any]:
@@ -121,22 +121,22 @@ class Heard:
 @contextlib.asynccontextmanager
 async def listening(
     to: Broker, username: str | None = None, password: str | None = None
-) -> AsyncIterator[Heard]:
+) -> AsyncIterator[Received]:
     """Hear everything, retained messages first."""
-    heard = Heard()
+    received = Received()
 
     async def listen() -> None:
         async for message in client.messages:
             assert isinstance(message.payload, bytes)
             topic, payload = str(message.topic), message.payload.decode()
-            heard.messages.append((topic, payload, message.retain))
-            heard.last[topic] = payload
+            received.messages.append((topic, payload, message.retain))
+            received.last[topic] = payload
 
     async with aiomqtt.Client("127.0.0.1", to.port, username=username, password=password) as client:
         await client.subscribe("#", qos=1)
         task = asyncio.create_task(listen())
         try:
-            yield heard
+            yield received
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)

@@ -30,10 +30,10 @@ def pytest_asyncio_loop_factories(
 @pytest.fixture(autouse=True)
 def patient_supervision(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no executor be given up because a busy machine gives it no time."""
-    asked = Config.scheduler_parameters
+    original = Config.scheduler_parameters
 
     def patient(config: Config, cores: int = 0) -> SchedulerParameters:
-        return replace(asked(config, cores), batch_limit_min_ns=round(PATIENCE_S * 1e9))
+        return replace(original(config, cores), batch_limit_min_ns=round(PATIENCE_S * 1e9))
 
     monkeypatch.setattr(Config, "scheduler_parameters", patient)
 

@@ -176,7 +176,7 @@ async def until(condition: Callable[[], bool], what: str, patience_s: float = PA
 
 def texts(app: App, level: str | None = None) -> list[str]:
     """Return what the box has told people."""
-    return [event.text for event in app.box.events if level in (None, event.level)]
+    return [event.text for event in app.box.notices.recent if level in (None, event.level)]
 
 
 async def get_json(app: App, path: str) -> tuple[int, dict[str, Any]]:

@@ -105,13 +105,13 @@ async def test_a_box_that_only_its_machine_reaches_says_so(
 
 async def test_a_box_that_is_open_tells_its_addresses(database: Path, browser: Browser) -> None:
     async with running(database, server__host="0.0.0.0") as app:
-        told = (await get_json(app, "/v1/addresses"))[1]
-        hosts, ports = zip(*(each.split(":") for each in told["addresses"]), strict=True)
+        addresses = (await get_json(app, "/v1/addresses"))[1]
+        hosts, ports = zip(*(each.split(":") for each in addresses["addresses"]), strict=True)
         assert set(ports) == {str(app.port)}
         assert not any(IPv4Address(host).is_loopback for host in hosts)
         page, _ = await open_add(browser, app)
         await expect(page.get_by_test_id("qr")).to_have_attribute(
-            "data-text", f"http://{told['addresses'][0]}/camera?name=camera-1"
+            "data-text", f"http://{addresses['addresses'][0]}/camera?name=camera-1"
         )
 
 

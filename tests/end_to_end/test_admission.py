@@ -57,8 +57,8 @@ async def test_who_would_take_the_service_of_others_is_refused_until_there_is_ro
         assert state["box"]["refused"] == {"no_capacity": app.box.refusals.counts["no_capacity"]}
         assert any("the box refuses for now: this box refuses cameras" in of for of in remarks)
         # People are told of a camera, not of each of its attempts.
-        told = [text for text in texts(app, "warning") if "was refused" in text]
-        assert [text.split()[0] for text in told] == ["second", "patient"]
+        notices = [text for text in texts(app, "warning") if "was refused" in text]
+        assert [text.split()[0] for text in notices] == ["second", "patient"]
         record = app.box.cameras[CameraId("patient")]
         assert record.camera.min_rate_hz == rate_hz
 
@@ -89,8 +89,8 @@ async def test_of_two_that_come_at_once_the_box_judges_one_beside_the_other(data
         for camera in pair:
             await camera.connect()
         await asyncio.gather(*(camera.text(camera.hello.encode()) for camera in pair))
-        await until(lambda: all(camera.heard for camera in pair), "two answers")
-        assert sum(isinstance(camera.heard[0], Welcome) for camera in pair) == 1
+        await until(lambda: all(camera.received for camera in pair), "two answers")
+        assert sum(isinstance(camera.received[0], Welcome) for camera in pair) == 1
         assert app.box.refusals.counts == {"no_capacity": 1}
         for camera in pair:
             await camera.close()

@@ -39,7 +39,7 @@ HOUR_NS = 3_600_000_000_000
 
 
 @pytest.mark.parametrize(
-    ("first", "code", "close_code", "told"),
+    ("first", "code", "close_code", "message"),
     [
         ("nonsense", "bad_hello", 4001, "JSON"),
         ("[]", "bad_hello", 4001, "object"),
@@ -60,7 +60,7 @@ HOUR_NS = 3_600_000_000_000
     ],
 )
 async def test_a_bad_hello_is_refused_with_its_reason(
-    database: Path, first: object, code: str, close_code: int, told: str
+    database: Path, first: object, code: str, close_code: int, message: str
 ) -> None:
     async with running(database) as app:
         async with unharmed_bystander(app):
@@ -72,10 +72,10 @@ async def test_a_bad_hello_is_refused_with_its_reason(
                 await camera.text(first if isinstance(first, str) else orjson.dumps(first))
             error = await camera.error(code)
             assert error.fatal
-            assert told in error.message
+            assert message in error.message
             assert await camera.ended() == close_code
             await camera.close()
-        assert any(told in text for text in texts(app, "warning"))
+        assert any(message in text for text in texts(app, "warning"))
         assert list(app.box.cameras) == ["bystander"]
 
 
@@ -101,11 +101,13 @@ async def test_unknown_messages_are_answered_and_a_hundred_are_enough(database: 
             await camera.result(await camera.frame())
             for _ in range(100):
                 await camera.text("{")
-            fatal = await camera.wait_for(ErrorMessage, lambda heard: heard.fatal)
+            fatal = await camera.wait_for(ErrorMessage, lambda received: received.fatal)
             assert fatal.code == "bad_message"
             assert "too many messages not understood" in fatal.message
             assert await camera.ended() == 4006
-            complaints = [heard for heard in camera.heard if isinstance(heard, ErrorMessage)]
+            complaints = [
+                received for received in camera.received if isinstance(received, ErrorMessage)
+            ]
             assert len(complaints) == 101
         await gone(app, "gate")
         assert counts_of(app, "gate").on_time == 1
@@ -172,8 +174,10 @@ async def test_what_a_camera_says_over_and_over_is_noted_a_few_times_and_counted
         app.box.end_minute()
         assert any("more notices within a minute" in text for text in texts(app, "warning"))
         for number in range(NOTICES_PER_MINUTE + 3):
-            app.box.note_from("127.0.0.1", "info", f"news {number}", "gate")
-        app.box.note("info", "what a person has set is told whatever the camera says", "gate")
+            app.box.notices.publish_from("127.0.0.1", "info", f"news {number}", "gate")
+        app.box.notices.publish(
+            "info", "what a person has set is told whatever the camera says", "gate"
+        )
         app.box.end_minute()
         *_, first, last, person, more = texts(app)
         assert (first, last) == tuple(f"news {NOTICES_PER_MINUTE - at}" for at in (2, 1))
@@ -394,10 +398,10 @@ async def test_a_camera_without_a_clock_is_served(database: Path) -> None:
 
 async def test_the_bytes_of_a_frame_tell_when_it_was_captured(database: Path) -> None:
     """A camera without a clock, on a link that takes 200 ms for a frame."""
-    heard: list[tuple[int, Request]] = []
+    received: list[tuple[int, Request]] = []
     async with running(database) as app:
         app.box.observers.append(
-            lambda record, frame, ending: heard.append((frame.number, frame.request))
+            lambda record, frame, ending: received.append((frame.number, frame.request))
         )
         raw = await RawCamera.connect(app)
         await raw.say_hello()
@@ -411,15 +415,15 @@ async def test_the_bytes_of_a_frame_tell_when_it_was_captured(database: Path) ->
             for at in range(1, len(data), piece):
                 await asyncio.sleep(0.02)
                 raw.writer.write(data[at : at + piece])
-        await until(lambda: len(heard) == 5, "every frame to end")
+        await until(lambda: len(received) == 5, "every frame to end")
         raw.writer.transport.abort()
         await asyncio.gather(answers, return_exceptions=True)
-        bandwidth_bps = app.box.cameras[heard[0][1].camera].link.bandwidth.newest()
+        bandwidth_bps = app.box.cameras[received[0][1].camera].link.bandwidth.newest()
     assert bandwidth_bps is not None
-    ages_ms = [(request.arrival_ns - request.captured_ns) / 1e6 for _, request in heard]
+    ages_ms = [(request.arrival_ns - request.captured_ns) / 1e6 for _, request in received]
     # However busy the machine is, one of them was seen as it came.
     assert max(ages_ms) > 100
-    for number, request in heard:
+    for number, request in received:
         # A byte was here at first, which takes next to nothing.
         assert request.captured_ns >= captured_ns[number] - 5_000_000
         slo_ns = app.box.cameras[request.camera].camera.slo_ns

@@ -14,7 +14,7 @@ FRAME_BYTES_MAX = 30_000
 
 
 @pytest.mark.parametrize(
-    ("picture", "told"),
+    ("picture", "message"),
     [
         (JPEG[: len(JPEG) // 2], "truncated"),
         (JPEG[:10], "truncated JPEG"),
@@ -37,13 +37,13 @@ FRAME_BYTES_MAX = 30_000
     ],
 )
 async def test_a_bad_picture_is_refused_and_the_next_one_served(
-    database: Path, picture: bytes, told: str
+    database: Path, picture: bytes, message: str
 ) -> None:
     async with running(database, limits__frame_bytes_max=FRAME_BYTES_MAX) as app:
         async with unharmed_bystander(app), WireCamera(app) as camera:
             notice = await camera.drop(await camera.frame(picture))
             assert notice.reason is DropReason.INVALID
-            assert told in notice.message
+            assert message in notice.message
             good = await camera.result(await camera.frame())
             assert good.outcome == "on_time"
         await gone(app, "gate")
@@ -56,12 +56,12 @@ async def test_an_ack_says_whether_a_frame_was_accepted(database: Path) -> None:
     async with running(database) as app, WireCamera(app) as camera:
         await camera.drop(await camera.frame(b"no"))
         await camera.result(await camera.frame())
-        acks = [heard for heard in camera.heard if isinstance(heard, Ack)]
+        acks = [received for received in camera.received if isinstance(received, Ack)]
         assert [(ack.frame, ack.accepted) for ack in acks] == [(1, False), (2, True)]
 
 
 @pytest.mark.parametrize(
-    ("message", "told"),
+    ("message", "expected"),
     [
         (b"", "a header of 32 bytes"),
         (b"F", "a header of 32 bytes"),
@@ -74,13 +74,13 @@ async def test_an_ack_says_whether_a_frame_was_accepted(database: Path) -> None:
     ],
 )
 async def test_a_wrong_header_is_an_error_that_is_not_fatal(
-    database: Path, message: bytes, told: str
+    database: Path, message: bytes, expected: str
 ) -> None:
     async with running(database) as app:
         async with unharmed_bystander(app), WireCamera(app) as camera:
             await camera.binary(message)
             error = await camera.error("bad_message")
-            assert told in error.message
+            assert expected in error.message
             assert not error.fatal
             await camera.result(await camera.frame())
         assert counts_of(app, "gate").captured == 1
@@ -126,7 +126,9 @@ async def test_more_frames_than_may_wait_push_the_oldest_out(database: Path) -> 
             await camera.result(30)
             await until(lambda: counts_of(app, "gate").pending == 0, "all to end")
             refused = next(
-                heard for heard in camera.heard if getattr(heard, "reason", "") == "overload"
+                received
+                for received in camera.received
+                if getattr(received, "reason", "") == "overload"
             )
         counts = counts_of(app, "gate")
         assert counts.captured == 30

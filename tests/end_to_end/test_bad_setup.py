@@ -20,7 +20,7 @@ from tests.inference.tiny_onnx import FAILING_32, MERGING_32, YOLOX_32, write_fa
 
 
 @pytest.mark.parametrize(
-    ("model", "told"),
+    ("model", "message"),
     [
         (b"this is no model", "is not a model ONNX Runtime can open"),
         (YOLOX_32[: len(YOLOX_32) // 2], "is not a model ONNX Runtime can open"),
@@ -28,12 +28,12 @@ from tests.inference.tiny_onnx import FAILING_32, MERGING_32, YOLOX_32, write_fa
     ids=["garbage", "half"],
 )
 async def test_a_corrupt_family_is_left_out_and_the_others_served(
-    database: Path, tmp_path: Path, model: bytes, told: str
+    database: Path, tmp_path: Path, model: bytes, message: str
 ) -> None:
     folder = write_family(tmp_path / "broken", model)
     async with running(database, inference__families=[str(folder)]) as app:
         assert list(app.box.families) == ["street"]
-        assert any("left out" in text and told in text for text in texts(app, "error"))
+        assert any("left out" in text and message in text for text in texts(app, "error"))
         async with unharmed_bystander(app):
             camera = WireCamera(app, family="tiny")
             await camera.connect()
@@ -132,7 +132,7 @@ def of_a_newer_edgebox(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "message"),
     [
         (no_database, "not a database: move it away, edgebox makes a new one"),
         (text_that_is_no_utf8, "its text is no UTF-8"),
@@ -140,32 +140,32 @@ def of_a_newer_edgebox(path: Path) -> None:
     ],
 )
 async def test_a_program_that_cannot_use_its_database_says_so_and_ends(
-    tmp_path: Path, database: Path, damage: Callable[[Path], None], told: str
+    tmp_path: Path, database: Path, damage: Callable[[Path], None], message: str
 ) -> None:
     damage(database)
     ended = await edgebox(tmp_path, "serve", "--config", str(configured(tmp_path, database)))
     assert ended.code == 1
     (line,) = ended.err.splitlines()
     assert line.startswith(f"edgebox serve: {database}: ")
-    assert told in line
+    assert message in line
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "message"),
     [
         ("box\\u0000.sqlite3", "this is no name of a file"),
         ("box\\u0000.sqlite3/in/a/file", "its folder cannot be made"),
     ],
 )
 async def test_a_program_whose_database_has_no_name_of_a_file_says_so_and_ends(
-    tmp_path: Path, path: str, told: str
+    tmp_path: Path, path: str, message: str
 ) -> None:
     config = configured(tmp_path, Path(path))
     ended = await edgebox(tmp_path, "serve", "--config", str(config))
     assert ended.code == 1
     (line,) = ended.err.splitlines()
     assert "box\\x00.sqlite3" in line
-    assert told in line
+    assert message in line
     assert "storage.path" in line
 
 
@@ -181,5 +181,5 @@ async def test_rows_that_are_no_utf8_are_ignored_with_one_line(
     caplog.clear()
     async with running(database) as app:
         assert app.box.ready
-        (told,) = (message for message in caplog.messages if "damaged" in message)
-        assert told.startswith("2 damaged rows of cameras are ignored (the first: ")
+        (warning,) = (message for message in caplog.messages if "damaged" in message)
+        assert warning.startswith("2 damaged rows of cameras are ignored (the first: ")

@@ -82,8 +82,8 @@ async def test_a_lower_rate_holds_at_once_and_null_takes_it_back(app: App) -> No
     await gone(app, "gate")
     assert camera.summary().reconnects == 0
     assert_counts_agree(app, camera.summary())
-    told = [text for text in texts(app) if "set on the box" in text]
-    assert told == [
+    notices = [text for text in texts(app) if "set on the box" in text]
+    assert notices == [
         "gate was set on the box: rate_hz 4.0",
         "gate was set on the box: nothing any more",
     ]
@@ -112,9 +112,9 @@ async def test_the_wire_says_the_deadline_in_force(app: App) -> None:
     async with WireCamera(app) as camera:
         assert (await camera.wait_for(Welcome)).slo_ms is None
         await change(app, slo_ms=150.5)
-        told = await camera.wait_for(AdviceMessage, lambda message: message.slo_ms is not None)
-        assert told.slo_ms == 150.5
-        camera.heard.clear()
+        advice = await camera.wait_for(AdviceMessage, lambda message: message.slo_ms is not None)
+        assert advice.slo_ms == 150.5
+        camera.received.clear()
         await change(app, slo_ms=None)
         assert (await camera.wait_for(AdviceMessage)).slo_ms is None
         await camera.result(await camera.frame())
@@ -166,7 +166,7 @@ async def test_a_site_that_was_found_is_told_and_shown(
             "(127.0.0.1)",
         )
         assert gate.link.bandwidth.newest() == door.link.bandwidth.newest()
-        assert any("door shares the uplink" in event.text for event in app.box.events)
+        assert any("door shares the uplink" in event.text for event in app.box.notices.recent)
         await change(app, site="own")
         assert (gate.camera.site, gate.inferred) == ("own", None)
 
@@ -213,10 +213,10 @@ async def test_a_journal_with_changed_settings_replays(app: App, tmp_path: Path)
         ):
             file = tmp_path / "journal.jsonl.gz"
             file.write_bytes(await response.read())
-    told = await asyncio.to_thread(replay_file, file, camera="gate")
-    assert told.replay.events["CameraChanged"] == 3
-    assert told.replay.differences == []
-    assert sum("was changed on the box" in line for line in told.stories[0]) == 3
+    replayed = await asyncio.to_thread(replay_file, file, camera="gate")
+    assert replayed.replay.events["CameraChanged"] == 3
+    assert replayed.replay.differences == []
+    assert sum("was changed on the box" in line for line in replayed.stories[0]) == 3
 
 
 async def test_settings_may_come_compressed(app: App) -> None:
@@ -227,7 +227,7 @@ async def test_settings_may_come_compressed(app: App) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "options", "error", "told"),
+    ("path", "options", "error", "message"),
     [
         ("yard", {"json": {"slo_ms": 9}}, "404 unknown", "knows no camera 'yard'"),
         ("gate", {"json": {"slo_ms": 0}}, "400 invalid", "slo_ms must be a number from 1 to 60000"),
@@ -263,12 +263,12 @@ async def test_settings_may_come_compressed(app: App) -> None:
     ],
 )
 async def test_what_cannot_be_set_is_told_why_and_changes_nothing(
-    app: App, path: str, options: dict[str, Any], error: str, told: str
+    app: App, path: str, options: dict[str, Any], error: str, message: str
 ) -> None:
     async with WireCamera(app):
         status, problem = await ask(app, "PATCH", f"/v1/cameras/{path}", **options)
         assert f"{status} {problem['code']}" == error
-        assert told in problem["detail"]
+        assert message in problem["detail"]
         assert app.box.cameras[GATE].camera == app.box.cameras[GATE].requested
 
 
@@ -294,7 +294,9 @@ async def test_a_camera_is_forgotten_once_it_has_gone(app: App) -> None:
 
 async def test_events_come_in_pages_newest_first(app: App) -> None:
     for number in range(7):
-        app.box.note("warning" if number % 2 else "info", f"event {number}", f"c{number % 3}")
+        app.box.notices.publish(
+            "warning" if number % 2 else "info", f"event {number}", f"c{number % 3}"
+        )
     seen: list[str] = []
     query: str | None = "limit=3"
     while query is not None:

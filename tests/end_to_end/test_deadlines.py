@@ -30,7 +30,7 @@ from tests.end_to_end.running import (
 RATE_HZ = 10.0
 
 
-def camera(app: App, name: str, *deadlines: tuple[float, float], heard: list[Result]) -> Camera:
+def camera(app: App, name: str, *deadlines: tuple[float, float], received: list[Result]) -> Camera:
     source = PictureSource(SIZE_PX, RATE_HZ, lambda number: PICTURE)
     return Camera(
         source,
@@ -38,7 +38,7 @@ def camera(app: App, name: str, *deadlines: tuple[float, float], heard: list[Res
         name=name,
         rate_hz=RATE_HZ,
         slo_ms=deadlines,
-        on_result=heard.append,
+        on_result=received.append,
     )
 
 
@@ -49,8 +49,8 @@ async def test_late_answers_count_for_what_they_are_still_worth(database: Path) 
     async with running(database, journal=journal) as app:
         # Nobody answers within a millisecond; within two seconds nearly everybody does.
         cameras = [
-            camera(app, "early", (20000, 1), (30000, 0.5), heard=early),
-            camera(app, "late", (1, 1), (20000, 0.5), (40000, 0.25), heard=late),
+            camera(app, "early", (20000, 1), (30000, 0.5), received=early),
+            camera(app, "late", (1, 1), (20000, 0.5), (40000, 0.25), received=late),
         ]
         runs = [asyncio.create_task(each.run()) for each in cameras]
         await until(
@@ -70,9 +70,12 @@ async def test_late_answers_count_for_what_they_are_still_worth(database: Path) 
     assert of_late.late >= 8
     assert {result.outcome.value for result in late} == {"late"}
     assert of_late.utility == pytest.approx(0.5 * of_late.late, abs=0.75)
-    told = {each["id"]: each for each in document["cameras"]}
-    assert (told["late"]["slo_ms"], told["late"]["later"]) == (1, [[20000, 0.5], [40000, 0.25]])
-    assert told["late"]["counts"]["utility"] == pytest.approx(of_late.utility, abs=0.75)
+    by_name = {each["id"]: each for each in document["cameras"]}
+    assert (by_name["late"]["slo_ms"], by_name["late"]["later"]) == (
+        1,
+        [[20000, 0.5], [40000, 0.25]],
+    )
+    assert by_name["late"]["counts"]["utility"] == pytest.approx(of_late.utility, abs=0.75)
     check_replay(journal, database.parent)
     await check_database(database)
 

@@ -72,7 +72,7 @@ async def native(app: App, jpeg: bytes, pipeline: str) -> list[dict[str, Any]]:
     return found
 
 
-def told(result: triton.InferResult, name: str, picture: int) -> list[Any]:
+def row_of(result: triton.InferResult, name: str, picture: int) -> list[Any]:
     """Return the row of a picture; texts that came as binary data are decoded."""
     values = result.as_numpy(name)[picture].tolist()
     return [value.decode() if isinstance(value, bytes) else value for value in values]
@@ -84,13 +84,13 @@ def assert_classified(
     """Insist that the tensors of `vehicle` say what these documents say, object by object."""
     said = [of.get("vehicle", {}) for of in stages]
     count = len(said)
-    variants = told(result, f"{prefix}vehicle.variant", picture)
+    variants = row_of(result, f"{prefix}vehicle.variant", picture)
     assert variants[:count] == [of.get("variant", "") for of in said]
     assert not any(variants[count:])
     for name in ("type", "colour"):
         attribute = [of.get("attributes", {}).get(name, {}) for of in said]
-        labels = told(result, f"{prefix}vehicle.{name}.label", picture)
-        scores = told(result, f"{prefix}vehicle.{name}.score", picture)
+        labels = row_of(result, f"{prefix}vehicle.{name}.label", picture)
+        scores = row_of(result, f"{prefix}vehicle.{name}.score", picture)
         assert labels[:count] == [of.get("label", "") for of in attribute]
         assert scores[:count] == pytest.approx([of.get("score", 0) for of in attribute], abs=2e-3)
         assert not any(labels[count:])
@@ -110,7 +110,7 @@ async def test_an_ensemble_says_what_the_pipeline_does(app: App, binary: bool) -
     assert result.as_numpy("missing").tolist() == ([b"", b""] if binary else ["", ""])
     for picture, objects in enumerate(found):
         assert result.as_numpy("counts")[picture] == len(objects) > 0
-        assert told(result, "names", picture)[: len(objects)] == [of["label"] for of in objects]
+        assert row_of(result, "names", picture)[: len(objects)] == [of["label"] for of in objects]
         assert any("stages" in of for of in objects)
         assert_classified(result, "", picture, [of.get("stages", {}) for of in objects])
 
@@ -134,8 +134,8 @@ async def test_embeddings_and_what_comes_after_a_later_detector(app: App) -> Non
     ]
     assert result.as_numpy("closer.counts").tolist() == [len(closer)]
     assert any("vehicle" in one.get("stages", {}) for _, one in closer)
-    assert told(result, "closer.objects", 0) == [at for at, _ in closer]
-    assert told(result, "closer.names", 0) == [one["label"] for _, one in closer]
+    assert row_of(result, "closer.objects", 0) == [at for at, _ in closer]
+    assert row_of(result, "closer.names", 0) == [one["label"] for _, one in closer]
     boxes = np.array([one["box"] for _, one in closer])
     assert result.as_numpy("closer.boxes")[0] == pytest.approx(boxes, abs=0.2)
     assert_classified(result, "closer.", 0, [one.get("stages", {}) for _, one in closer])

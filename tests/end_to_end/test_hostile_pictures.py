@@ -37,12 +37,12 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("picture", "told"),
+    ("picture", "message"),
     [(SCANS, "in more than 100 scans"), (SEGMENTS, "more than 512 segments")],
     ids=["scans", "segments"],
 )
 async def test_a_camera_that_sends_them_is_told_and_takes_nobodys_time(
-    database: Path, decoded: list[str], picture: bytes, told: str
+    database: Path, decoded: list[str], picture: bytes, message: str
 ) -> None:
     assert len(picture) >= 2_000_000
     async with running(database) as app:
@@ -50,7 +50,7 @@ async def test_a_camera_that_sends_them_is_told_and_takes_nobodys_time(
             for _ in range(10):
                 notice = await camera.drop(await camera.frame(picture))
                 assert notice.reason is DropReason.INVALID
-                assert told in notice.message
+                assert message in notice.message
             assert "gate" not in decoded
             await camera.result(await camera.frame())
         await gone(app, "gate")

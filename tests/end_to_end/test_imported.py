@@ -47,14 +47,14 @@ async def test_an_embedding_model_is_served_by_every_interface(
     rgb = np.full((120, 60, 3), (200, 90, 40), np.uint8)
     wanted = embedded(rgb, "embedding_bgr")
     async with running(database, inference__models=str(models)) as app:
-        asked = {"family": "reid", "deadline_ms": 30_000}
-        status, answer = await post(app, encode(rgb), asked)
+        parameters = {"family": "reid", "deadline_ms": 30_000}
+        status, answer = await post(app, encode(rgb), parameters)
         assert status == 200, answer
         (row,) = answer["detections"]
         assert (row["label"], row["score"], row["box"]) == ("embedding", 1.0, [0, 0, 60, 120])
         assert row["embedding"] == pytest.approx(wanted, abs=0.02)
         for result_format in ("coco", "supervision"):
-            status, answer = await post(app, encode(rgb), {**asked, "format": result_format})
+            status, answer = await post(app, encode(rgb), {**parameters, "format": result_format})
             assert status == 200, answer
         async with ClientSession(app.url) as http:
             async with http.get("/v2/models/reid") as response:

@@ -107,7 +107,7 @@ async def test_times_are_learned_for_the_application_that_is_named(app: App) -> 
 
 
 @pytest.mark.parametrize(
-    ("body", "query", "error", "told"),
+    ("body", "query", "error", "message"),
     [
         (JPEG, {"deadline_ms": 1, "variant": "street-608"}, "503 infeasible", "too little time"),
         (JPEG, {"variant": "street-999"}, "404 unknown", "it has street-128, "),
@@ -134,12 +134,12 @@ async def test_times_are_learned_for_the_application_that_is_named(app: App) -> 
     ],
 )
 async def test_a_bad_request_is_told_why(
-    app: App, body: bytes, query: dict[str, Any], error: str, told: str
+    app: App, body: bytes, query: dict[str, Any], error: str, message: str
 ) -> None:
     async with unharmed_bystander(app):
         status, answer = await post(app, body, query)
     assert f"{status} {answer['code']}" == error
-    assert told in answer["detail"]
+    assert message in answer["detail"]
 
 
 async def test_a_body_without_a_length_is_bounded_too(app: App) -> None:
@@ -176,10 +176,10 @@ async def test_many_at_once_are_all_answered_in_batches_or_refused(app: App) -> 
 
 async def test_a_client_that_leaves_early_harms_nobody(app: App) -> None:
     async with unharmed_bystander(app), aiohttp.ClientSession() as client:
-        asked = asyncio.create_task(client.post(f"{app.url}/v1/infer", data=JPEG))
-        await until(lambda: app.box.driver.frames_pending > 0 or asked.done(), "the request")
-        asked.cancel()
-        await asyncio.gather(asked, return_exceptions=True)
+        pending = asyncio.create_task(client.post(f"{app.url}/v1/infer", data=JPEG))
+        await until(lambda: app.box.driver.frames_pending > 0 or pending.done(), "the request")
+        pending.cancel()
+        await asyncio.gather(pending, return_exceptions=True)
 
 
 async def test_health_readiness_and_state(app: App) -> None:

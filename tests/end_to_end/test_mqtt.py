@@ -77,14 +77,14 @@ async def telling(
 
 
 async def test_what_a_camera_sees_and_how_it_is(database: Path, tmp_path: Path) -> None:
-    async with broker(tmp_path) as mosquitto, listening(mosquitto) as heard:
+    async with broker(tmp_path) as mosquitto, listening(mosquitto) as received:
         async with telling(database, mosquitto) as app:
-            await heard.says("edgebox/availability", "online")
+            await received.says("edgebox/availability", "online")
             before_ms = time.time() * 1e3
             async with streaming(app, "gate", source=street()):
-                up = await heard.tells("gate", "camera_up")
+                up = await received.tells("gate", "camera_up")
                 assert set(up) == {"id", "type", "at_ms", "box_name", "camera"}
-                seen = await heard.tells("gate", "detection")
+                seen = await received.tells("gate", "detection")
                 assert seen["label"] in ("car", "person")
                 assert seen["camera"] == "gate"
                 assert seen["box_name"] == "edgebox"
@@ -94,36 +94,36 @@ async def test_what_a_camera_sees_and_how_it_is(database: Path, tmp_path: Path) 
                 left, top, right, bottom = seen["box"]
                 assert left < right
                 assert top < bottom
-                await heard.says("edgebox/camera/gate/connected", "ON")
-                await heard.says("edgebox/camera/gate/on_time", "ON")
+                await received.says("edgebox/camera/gate/connected", "ON")
+                await received.says("edgebox/camera/gate/on_time", "ON")
                 count = f"edgebox/camera/gate/count/{seen['label']}"
-                await until(lambda: int(heard.last.get(count, "0")) >= 1, "a count")
-                told: dict[str, Any] = {}
+                await until(lambda: int(received.last.get(count, "0")) >= 1, "a count")
+                updates: dict[str, Any] = {}
 
                 def has_updates() -> bool:
-                    told.update(figures(heard.last))
-                    return told.get("fps", 0) > 0 and told["on_time_percent"] is not None
+                    updates.update(figures(received.last))
+                    return updates.get("fps", 0) > 0 and updates["on_time_percent"] is not None
 
                 await until(has_updates, "figures")
-                assert told["latency_ms"]["p50"] > 0
-                assert told["on_time_percent"] > 0
-                assert told["variant"].startswith("street-")
-            down = await heard.tells("gate", "camera_down")
+                assert updates["latency_ms"]["p50"] > 0
+                assert updates["on_time_percent"] > 0
+                assert updates["variant"].startswith("street-")
+            down = await received.tells("gate", "camera_down")
             assert down["reason"] == "done"
-            await heard.says("edgebox/camera/gate/connected", "OFF")
-            ended = await heard.tells("gate", "detection_ended")
+            await received.says("edgebox/camera/gate/connected", "OFF")
+            ended = await received.tells("gate", "detection_ended")
             assert ended["count_max"] >= 1
-            await heard.says(count, "0")
+            await received.says(count, "0")
             told_of = app.box.destinations[0]
-            await until(lambda: told_of.sent >= len(heard.events("gate")), "the last answer")
+            await until(lambda: told_of.sent >= len(received.events("gate")), "the last answer")
             _, state = await get_json(app, "/v1/state")
             (destination,) = state["box"]["destinations"]
             assert destination["kind"] == "mqtt"
             assert destination["connected"]
             assert destination["dropped"] == {}
             assert destination["last_error"] is None
-            assert destination["sent"] >= len(heard.events("gate"))
-        await heard.says("edgebox/availability", "offline")
+            assert destination["sent"] >= len(received.events("gate"))
+        await received.says("edgebox/availability", "offline")
 
 
 WATCHED = """
@@ -137,30 +137,30 @@ points = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]
 async def test_zones_over_mqtt_say_what_the_state_says(database: Path, tmp_path: Path) -> None:
     async with (
         broker(tmp_path) as mosquitto,
-        listening(mosquitto) as heard,
+        listening(mosquitto) as received,
         telling(database, mosquitto, sections=CALM + WATCHED) as app,
     ):
         topic = "edgebox/camera/gate/zone/yard"
         async with streaming(app, "gate", source=street()):
-            entered = await heard.tells("gate", "zone_dwell")
+            entered = await received.tells("gate", "zone_dwell")
             assert (entered["zone"], entered["dwell_s"]) == ("yard", 0.0)
             assert entered["track"] > 0
 
             def agrees() -> bool:
-                said = json.loads(heard.last.get(topic) or "{}")
+                said = json.loads(received.last.get(topic) or "{}")
                 inside = app.box.tracking.zone_counts(CameraId("gate")).get("yard", {})
                 return bool(said) and said == inside
 
             await until(agrees, "the counts of the zone")
-        left = await heard.tells("gate", "zone_left")
+        left = await received.tells("gate", "zone_left")
         assert left["zone"] == "yard"
-        await until(lambda: heard.last.get(topic) in ("{}", ""), "an empty zone")
+        await until(lambda: received.last.get(topic) in ("{}", ""), "an empty zone")
 
 
 async def test_deadlines_breached_and_kept_again(database: Path, tmp_path: Path) -> None:
     async with (
         broker(tmp_path) as mosquitto,
-        listening(mosquitto) as heard,
+        listening(mosquitto) as received,
         telling(database, mosquitto) as app,
     ):
         # Nothing can be answered within 2 ms: so much is set aside for the way back alone.
@@ -168,47 +168,47 @@ async def test_deadlines_breached_and_kept_again(database: Path, tmp_path: Path)
             PictureSource(SIZE_PX, 15.0, lambda number: PICTURE), app.url, name="gate", slo_ms=2.0
         )
         run = asyncio.create_task(hopeless.run())
-        breach = await heard.tells("gate", "slo_breached")
+        breach = await received.tells("gate", "slo_breached")
         assert breach["on_time_share"] < 0.9
         assert breach["window_s"] == 1
         assert breach["slo_ms"] == 2
-        await heard.says("edgebox/camera/gate/on_time", "OFF")
+        await received.says("edgebox/camera/gate/on_time", "OFF")
         hopeless.stop()
         await run
         await gone(app, "gate")
         async with streaming(app, "gate"):
-            recovery = await heard.tells("gate", "slo_recovered")
+            recovery = await received.tells("gate", "slo_recovered")
             assert recovery["on_time_share"] >= 0.95
-            await heard.says("edgebox/camera/gate/on_time", "ON")
+            await received.says("edgebox/camera/gate/on_time", "ON")
 
 
 async def test_home_assistant_learns_of_a_camera_and_that_it_is_forgotten(
     database: Path, tmp_path: Path
 ) -> None:
     async with broker(tmp_path) as mosquitto, telling(database, mosquitto) as app:
-        async with listening(mosquitto) as heard:
+        async with listening(mosquitto) as received:
             async with streaming(app, "gate"):
-                await until(lambda: bool(figures(heard.last)), "figures")
-            await heard.says("edgebox/camera/gate/connected", "OFF")
-        async with listening(mosquitto) as heard:
+                await until(lambda: bool(figures(received.last)), "figures")
+            await received.says("edgebox/camera/gate/connected", "OFF")
+        async with listening(mosquitto) as received:
             # Retained: who comes later hears it, too.
-            await until(lambda: DEVICE in heard.last, "the device")
-            await heard.says("edgebox/availability", "online")
-            assert all(retained for _, _, retained in heard.messages)
-            components = json.loads(heard.last[DEVICE])["components"]
+            await until(lambda: DEVICE in received.last, "the device")
+            await received.says("edgebox/availability", "online")
+            assert all(retained for _, _, retained in received.messages)
+            components = json.loads(received.last[DEVICE])["components"]
             assert {"connected", "on_time", "fps", "present_car", "present_person"} <= set(
                 components
             )
             for entity in components.values():
-                assert entity["state_topic"] in heard.last
+                assert entity["state_topic"] in received.last
             # As if ten minutes had passed.
             record = app.box.cameras[CameraId("gate")]
             assert record.left_ns is not None
             record.left_ns -= 601_000_000_000
             app.box.forget_old_cameras()
-            kept = [topic for topic in heard.last if topic != "edgebox/availability"]
+            kept = [topic for topic in received.last if topic != "edgebox/availability"]
             for topic in kept:
-                await heard.says(topic, "")
+                await received.says(topic, "")
 
 
 async def test_a_broker_that_dies_and_comes_back_misses_nothing(
@@ -231,8 +231,8 @@ async def test_a_broker_that_dies_and_comes_back_misses_nothing(
     async with broker(tmp_path) as mosquitto, telling(database, mosquitto, "", CALM) as app:
         destination = app.box.destinations[0]
         async with unharmed_bystander(app):
-            async with listening(mosquitto) as heard:
-                await heard.says("edgebox/camera/bystander/connected", "ON")
+            async with listening(mosquitto) as received:
+                await received.says("edgebox/camera/bystander/connected", "ON")
                 await until(lambda: destination.sent == 1, "its event")
             await mosquitto.kill()
             await until(lambda: destination.connected is False, "the loss to be noticed")
@@ -245,15 +245,15 @@ async def test_a_broker_that_dies_and_comes_back_misses_nothing(
             may_connect.clear()
             await waiting.wait()
             await mosquitto.start()
-            async with listening(mosquitto) as heard:
+            async with listening(mosquitto) as received:
                 may_connect.set()
-                await heard.tells("gate", "camera_down")
-                assert heard.kinds("gate") == ["camera_up", "camera_down"]
+                await received.tells("gate", "camera_down")
+                assert received.kinds("gate") == ["camera_up", "camera_down"]
                 # The broker has kept nothing, so the box has told it everything again.
-                await heard.says("edgebox/availability", "online")
-                await heard.says("edgebox/camera/bystander/connected", "ON")
-                await heard.says("edgebox/camera/gate/connected", "OFF")
-                assert DEVICE in heard.last
+                await received.says("edgebox/availability", "online")
+                await received.says("edgebox/camera/bystander/connected", "ON")
+                await received.says("edgebox/camera/gate/connected", "OFF")
+                assert DEVICE in received.last
             await until(lambda: destination.sent == 3, "the last answer")
         about = [text for text in texts(app) if "MQTT" in text]
         assert len(about) == 2
@@ -263,34 +263,34 @@ async def test_a_broker_that_dies_and_comes_back_misses_nothing(
 
 
 async def test_a_box_that_dies_leaves_its_last_will(database: Path, tmp_path: Path) -> None:
-    async with broker(tmp_path) as mosquitto, listening(mosquitto) as heard:
+    async with broker(tmp_path) as mosquitto, listening(mosquitto) as received:
         lines = ("[mqtt]", 'host = "127.0.0.1"', f"port = {mosquitto.port}")
         file = configured(tmp_path, database, *lines)
         async with serving(tmp_path, "--config", str(file)) as (process, _):
-            await heard.says("edgebox/availability", "online")
+            await received.says("edgebox/availability", "online")
             process.kill()
             await process.wait()
-            await heard.says("edgebox/availability", "offline")
+            await received.says("edgebox/availability", "offline")
 
 
 async def test_what_an_earlier_run_said_is_corrected(database: Path, tmp_path: Path) -> None:
     async with broker(tmp_path) as mosquitto:
         async with (
-            listening(mosquitto) as heard,
+            listening(mosquitto) as received,
             telling(database, mosquitto) as app,
             streaming(app, "gate", source=street()),
         ):
-            await heard.tells("gate", "detection")
-            await heard.says("edgebox/camera/gate/connected", "ON")
-            await until(lambda: "edgebox/camera/gate/metrics" in heard.last, "figures")
+            await received.tells("gate", "detection")
+            await received.says("edgebox/camera/gate/connected", "ON")
+            await until(lambda: "edgebox/camera/gate/metrics" in received.last, "figures")
             await app.stop()
-        async with listening(mosquitto) as heard:
-            await heard.says("edgebox/camera/gate/connected", "ON")
+        async with listening(mosquitto) as received:
+            await received.says("edgebox/camera/gate/connected", "ON")
             async with telling(database, mosquitto):
-                await heard.says("edgebox/availability", "online")
-                await heard.says("edgebox/camera/gate/connected", "OFF")
-                await heard.says("edgebox/camera/gate/count/car", "0")
-                await heard.says("edgebox/camera/gate/metrics", "")
+                await received.says("edgebox/availability", "online")
+                await received.says("edgebox/camera/gate/connected", "OFF")
+                await received.says("edgebox/camera/gate/count/car", "0")
+                await received.says("edgebox/camera/gate/metrics", "")
 
 
 async def test_passwords(database: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -309,10 +309,10 @@ async def test_passwords(database: Path, tmp_path: Path, caplog: pytest.LogCaptu
         word.write_text("right-word\n", encoding="utf-8")
         async with (
             telling(database, mosquitto, more) as app,
-            listening(mosquitto, "box", "right-word") as heard,
+            listening(mosquitto, "box", "right-word") as received,
             streaming(app, "gate"),
         ):
-            await heard.tells("gate", "camera_up")
+            await received.tells("gate", "camera_up")
         assert app.box.destinations[0].sent >= 1
     assert "wrong-word" not in caplog.text
     assert "right-word" not in caplog.text
@@ -333,14 +333,14 @@ async def test_tls(database: Path, tmp_path: Path) -> None:
 async def test_a_last_will_that_comes_late_is_answered(database: Path, tmp_path: Path) -> None:
     async with (
         broker(tmp_path) as mosquitto,
-        listening(mosquitto) as heard,
+        listening(mosquitto) as received,
         telling(database, mosquitto),
     ):
-        await heard.says("edgebox/availability", "online")
+        await received.says("edgebox/availability", "online")
         async with aiomqtt.Client("127.0.0.1", mosquitto.port) as client:
             await client.publish("edgebox/availability", "offline", qos=1, retain=True)
         await until(
-            lambda: heard.said("edgebox/availability") == ["online", "offline", "online"],
+            lambda: received.said("edgebox/availability") == ["online", "offline", "online"],
             "the box to contradict",
         )
 

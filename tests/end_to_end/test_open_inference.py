@@ -139,21 +139,21 @@ async def test_the_blocking_client_gets_binary_outputs(app: App) -> None:
 async def test_json_says_the_same_as_binary_data(app: App) -> None:
     async with client_of(app) as client:
         wanted = in_json("boxes", "scores", "labels", "names", "counts")
-        told = await client.infer(
+        answer = await client.infer(
             "street-608", [base64_images(*STREETS)], outputs=wanted, parameters=DEADLINE
         )
-    assert [entry["name"] for entry in told.get_response()["outputs"]] == [
+    assert [entry["name"] for entry in answer.get_response()["outputs"]] == [
         "boxes", "scores", "labels", "names", "counts",
     ]  # fmt: skip
-    assert all("data" in entry for entry in told.get_response()["outputs"])
+    assert all("data" in entry for entry in answer.get_response()["outputs"])
     for row, street in enumerate(STREETS):
         found = await native(app, street, "street-608")
         # Texts of a JSON tensor stay texts in this client.
-        names = told.as_numpy("names")[row, : len(found)].tolist()
+        names = answer.as_numpy("names")[row, : len(found)].tolist()
         assert names == [each["label"] for each in found]
-        count = told.as_numpy("counts")[row]
+        count = answer.as_numpy("counts")[row]
         assert count == len(found)
-        boxes = told.as_numpy("boxes")[row, :count]
+        boxes = answer.as_numpy("boxes")[row, :count]
         assert boxes == pytest.approx(np.array([each["box"] for each in found]), abs=0.06)
 
 
@@ -164,29 +164,29 @@ async def test_outputs_may_be_mixed_and_in_any_order(app: App) -> None:
             *in_json("scores"),
             triton.InferRequestedOutput("boxes", binary_data=True),
         ]
-        told = await client.infer(
+        answer = await client.infer(
             "street-608", [images(STREETS[0], column=True)], outputs=wanted, parameters=DEADLINE
         )
-    kinds = {entry["name"]: "data" in entry for entry in told.get_response()["outputs"]}
+    kinds = {entry["name"]: "data" in entry for entry in answer.get_response()["outputs"]}
     assert kinds == {"counts": False, "scores": True, "boxes": False}
-    (count,) = told.as_numpy("counts")
-    assert told.as_numpy("boxes").shape == (1, count, 4)
-    assert told.as_numpy("scores").shape == (1, count)
-    assert told.as_numpy("names") is None
+    (count,) = answer.as_numpy("counts")
+    assert answer.as_numpy("boxes").shape == (1, count, 4)
+    assert answer.as_numpy("scores").shape == (1, count)
+    assert answer.as_numpy("names") is None
 
 
 @pytest.mark.parametrize("how", ["gzip", "deflate"])
 async def test_compressed_bodies_in_both_directions(app: App, how: str) -> None:
     async with client_of(app) as client:
-        told = await client.infer(
+        answer = await client.infer(
             "street-608",
             [images(*STREETS * 8)],
             request_compression_algorithm=how,
             response_compression_algorithm=how,
             parameters={**DEADLINE, "score_min": 0.05},
         )
-    assert told.as_numpy("counts").shape == (16,)
-    assert (told.as_numpy("counts") > 0).all()
+    assert answer.as_numpy("counts").shape == (16,)
+    assert (answer.as_numpy("counts") > 0).all()
 
 
 @pytest.mark.parametrize("binary", [True, False])
@@ -263,8 +263,8 @@ async def test_what_cannot_be_in_time_is_refused_and_says_which_picture(app: App
 
 async def test_pictures_run_among_the_cameras_frames(app: App) -> None:
     async with unharmed_bystander(app) as camera, client_of(app) as client:
-        told = await client.infer("street-128", [images(*[JPEG] * 16)], parameters=DEADLINE)
-        assert told.as_numpy("counts").shape == (16,)
+        answer = await client.infer("street-128", [images(*[JPEG] * 16)], parameters=DEADLINE)
+        assert answer.as_numpy("counts").shape == (16,)
         before = camera.summary().on_time
         await until(lambda: camera.summary().on_time > before, "another answer of the camera")
     counted = {

@@ -92,24 +92,24 @@ WRONG = (
 
 async def test_what_is_wrong_with_one_request_harms_nobody(app: App) -> None:
     async with unharmed_bystander(app):
-        for body, length, status, told in WRONG:
+        for body, length, status, message in WRONG:
             got, answer = await infer(app, body, **({} if length is None else {LENGTH: length}))
             assert (got, list(answer)) == (status, ["error"])
-            assert told in answer["error"]
+            assert message in answer["error"]
 
 
 async def test_bodies_that_are_not_packed_as_they_say(app: App) -> None:
     bomb = await asyncio.to_thread(gzip.compress, bytes(200_000_000))
     assert len(bomb) < FRAME_BYTES_MAX
     async with unharmed_bystander(app):
-        for encoding, body, status, told in (
+        for encoding, body, status, message in (
             ("gzip", b"no such thing", 400, "does not match its Content-Encoding"),
             ("deflate", gzip.compress(b"{}")[:-1], 400, "it does not end where it must"),
             ("br", b"x", 400, "Content-Encoding must be gzip or deflate, not 'br'"),
             ("gzip", bomb, 413, "at most 1600000 bytes"),
         ):
             got, answer = await infer(app, body, **{"Content-Encoding": encoding})
-            assert told in answer["error"]
+            assert message in answer["error"]
             assert got == status
 
 

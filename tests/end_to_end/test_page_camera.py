@@ -36,7 +36,7 @@ async def open_camera(
 ) -> tuple[Page, list[str]]:
     await eventually(
         lambda: get_json(app, "/v1/cameras/gate/history?range=1m"),
-        lambda told: any(told[1]["captured"]),
+        lambda answer: any(answer[1]["captured"]),
         "a second in its history",
     )
     page, complaints = await open_page(browser, app, PLACE + query, **options)
@@ -88,11 +88,11 @@ async def test_the_charts_show_what_the_api_says(database: Path, browser: Browse
         await expect(page).to_have_url(re.compile(r"#/cameras/gate\?range=1h$"))
         await page.get_by_text("As a table").click()
         table = page.get_by_test_id("history-table")
-        told = page.get_by_test_id("instant")
+        instant = page.get_by_test_id("instant")
         await eventually(
-            lambda: span_of(told), lambda span_ms: span_ms == 3_600_000, "an hour's chart"
+            lambda: span_of(instant), lambda span_ms: span_ms == 3_600_000, "an hour's chart"
         )
-        from_ms, to_ms = await number(told, "data-from"), await number(told, "data-to")
+        from_ms, to_ms = await number(instant, "data-from"), await number(instant, "data-to")
         query = f"from_ms={from_ms}&to_ms={to_ms}"
         history = (await get_json(app, f"/v1/cameras/gate/history?{query}"))[1]
         kept = [at for at, covered in enumerate(history["covered_ms"]) if covered is not None]
@@ -102,8 +102,8 @@ async def test_the_charts_show_what_the_api_says(database: Path, browser: Browse
         await check_steps(page, history, kept)
 
 
-async def span_of(told: Locator) -> int:
-    return await number(told, "data-to") - await number(told, "data-from")
+async def span_of(instant: Locator) -> int:
+    return await number(instant, "data-to") - await number(instant, "data-from")
 
 
 async def check_steps(page: Page, history: dict[str, Any], kept: list[int]) -> None:
@@ -133,18 +133,18 @@ async def test_the_pointer_moves_one_cursor_over_all_charts(
 ) -> None:
     async with running(database) as app, streaming(app, "gate", **street()):
         page, complaints = await open_camera(browser, app, "?range=15m")
-        told = page.get_by_test_id("instant")
-        await expect(told).to_contain_text("the latest")
+        instant = page.get_by_test_id("instant")
+        await expect(instant).to_contain_text("the latest")
         plot = page.get_by_test_id("chart-fps").locator(".u-over")
         await plot.scroll_into_view_if_needed()
         box = await plot.bounding_box()
         assert box is not None
         await page.mouse.move(box["x"] + 20, box["y"] + 20)
-        await expect(told).to_contain_text("nothing was kept")
+        await expect(instant).to_contain_text("nothing was kept")
         await expect(page.get_by_test_id("chart-latency").locator(".u-cursor-x")).to_be_visible()
         await expect(page.get_by_test_id("chart-latency")).to_contain_text("network –")
         await page.mouse.move(0, 0)
-        await expect(told).to_contain_text("the latest")
+        await expect(instant).to_contain_text("the latest")
         assert complaints == []
 
 
@@ -329,11 +329,11 @@ async def test_nothing_is_considered_for_who_is_not_there(database: Path) -> Non
         status, problem = await get_json(app, "/v1/cameras/gate/explanation")
         assert (status, problem["code"]) == (404, "unknown")
         async with streaming(app, "gate", **street()):
-            told = (await get_json(app, "/v1/cameras/gate/explanation"))[1]
-            assert sum(option["verdict"] == "chosen" for option in told["options"]) == 1
+            explanation = (await get_json(app, "/v1/cameras/gate/explanation"))[1]
+            assert sum(option["verdict"] == "chosen" for option in explanation["options"]) == 1
         await gone(app, "gate")
-        status, told = await get_json(app, "/v1/cameras/gate/explanation")
-        assert (status, told["options"]) == (200, [])
+        status, explanation = await get_json(app, "/v1/cameras/gate/explanation")
+        assert (status, explanation["options"]) == (200, [])
 
 
 async def test_only_its_frames_are_asked_for_while_it_is_looked_at(

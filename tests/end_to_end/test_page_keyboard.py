@@ -56,7 +56,7 @@ async def scrolled(page: Page, key: str, down: bool) -> None:
 
 async def focused(page: Page, label: str) -> None:
     """Wait until what has this label has the focus."""
-    await eventually(lambda: page.evaluate(LABEL), lambda told: told == label, "the focus")
+    await eventually(lambda: page.evaluate(LABEL), lambda found: found == label, "the focus")
 
 
 async def test_a_page_that_is_gone_to_has_its_title_and_the_focus(

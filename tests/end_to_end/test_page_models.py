@@ -35,12 +35,12 @@ async def open_models(browser: Browser, app: App, **options: Any) -> tuple[Page,
 async def test_figures_are_those_of_the_api(database: Path, browser: Browser) -> None:
     async with running(database) as app, streaming(app, "gate", **street()):
         page, complaints = await open_models(browser, app)
-        told = (await get_json(app, "/v1/models"))[1]
-        (family,) = told["families"]
+        document = (await get_json(app, "/v1/models"))[1]
+        (family,) = document["families"]
         card = page.get_by_test_id("family")
         await expect(card.get_by_test_id("licence")).to_have_text(family["licence"])
         await expect(card.get_by_test_id("mark")).to_have_count(len(family["variants"]))
-        at = [told["quantiles"].index(share) for share in (0.5, 0.9, 0.99)]
+        at = [document["quantiles"].index(share) for share in (0.5, 0.9, 0.99)]
         await card.get_by_text("Profile: P50").click()
         for variant in family["variants"]:
             (executor,) = variant["profiles"]
@@ -69,8 +69,8 @@ async def test_marks_follow_the_cameras(database: Path, browser: Browser) -> Non
 
             async def both() -> tuple[list[str], list[str | None]]:
                 variants = (await get_json(app, "/v1/models"))[1]["families"][0]["variants"]
-                told = [variant["name"] for variant in variants if variant["cameras"] == 1]
-                return told, [await used.get_attribute("data-variant")]
+                in_use = [variant["name"] for variant in variants if variant["cameras"] == 1]
+                return in_use, [await used.get_attribute("data-variant")]
 
             # The camera may be moved between the two looks.
             await eventually(both, lambda found: found[0] == found[1], "the same on page and API")
@@ -108,9 +108,9 @@ async def test_a_profile_run_shows_its_progress_and_new_figures(
             "measured; planning uses the new times", timeout=PATIENCE_MS
         )
         assert app.box.profiles is not before
-        told = (await get_json(app, "/v1/models"))[1]
-        first = told["families"][0]["variants"][0]
-        median = first["profiles"]["cpu/0"]["1"][told["quantiles"].index(0.5)]
+        document = (await get_json(app, "/v1/models"))[1]
+        first = document["families"][0]["variants"][0]
+        median = first["profiles"]["cpu/0"]["1"][document["quantiles"].index(0.5)]
         row = page.get_by_test_id("variants").locator(f'[data-variant="{first["name"]}"]')
         await expect(row).to_contain_text(milliseconds(median))
         async with streaming(app, "gate"):

@@ -128,9 +128,9 @@ async def violations(
     for name in PAGES:
         await at(page, app, name)
         await page.evaluate(AXE.read_text(encoding="utf-8"))
-        told = await page.evaluate(RULES, rules)
-        assert told["passed"] >= at_least, "axe has hardly looked"
-        found += [f"{name}, {theme}, {size['width']} px: {wrong}" for wrong in told["wrong"]]
+        report = await page.evaluate(RULES, rules)
+        assert report["passed"] >= at_least, "axe has hardly looked"
+        found += [f"{name}, {theme}, {size['width']} px: {wrong}" for wrong in report["wrong"]]
     return found
 
 

@@ -114,9 +114,9 @@ async def test_batches_run_by_and_a_pause_stops_them(database: Path, browser: Br
         await canvas.press("Space")
         await expect(page.get_by_role("button", name="Resume")).to_be_visible()
         stopped = await eventually(lambda: end_of(canvas), lambda end: end > 0, "a moment")
-        heard = app.box.driver.decisions.timeline.batches.total
+        total = app.box.driver.decisions.timeline.batches.total
         await until(
-            lambda: app.box.driver.decisions.timeline.batches.total > heard + 8, "more batches"
+            lambda: app.box.driver.decisions.timeline.batches.total > total + 8, "more batches"
         )
         assert await end_of(canvas) == stopped
         await canvas.press("Space")
@@ -245,9 +245,9 @@ async def test_the_flight_recorder_that_is_downloaded_replays(
         assert download.suggested_filename.endswith(".jsonl.gz")
         file = tmp_path / download.suggested_filename
         await download.save_as(file)
-    told = await edgebox(tmp_path, "replay", str(file), "--request", str(request))
-    assert told.code == 0, told.err
-    assert f"request {request} of gate" in told.out
+    result = await edgebox(tmp_path, "replay", str(file), "--request", str(request))
+    assert result.code == 0, result.err
+    assert f"request {request} of gate" in result.out
     document = (await edgebox(tmp_path, "replay", str(file), "--json")).json()
     assert document["differences"] == []
 
@@ -288,8 +288,8 @@ async def test_the_box_is_asked_for_it_only_while_it_is_looked_at(
         await page.get_by_role("link", name="Cameras", exact=True).click()
         await until(lambda: sent[-1] == in_view, "the page to say so")
         # Once, for the box begins it again each time; and no frames beside it.
-        asked = [message for message in sent if message.get("timeline")]
-        assert asked == [{"type": "watch", "cameras": [], "timeline": True}]
+        subscriptions = [message for message in sent if message.get("timeline")]
+        assert subscriptions == [{"type": "watch", "cameras": [], "timeline": True}]
 
 
 async def test_a_phone_sees_all_of_it_without_sideways_scrolling(

@@ -45,11 +45,11 @@ def toml(value: object) -> str:
 async def test_every_key_is_there_with_value_and_origin(database: Path, browser: Browser) -> None:
     async with running(database, limits__cameras_max=7) as app:
         page, complaints = await open_settings(browser, app)
-        told = (await get_json(app, "/v1/config"))[1]["keys"]
+        keys = (await get_json(app, "/v1/config"))[1]["keys"]
         shown = await shown_keys(page)
-        assert sorted(name for name, _, _ in shown) == sorted(key["key"] for key in told)
+        assert sorted(name for name, _, _ in shown) == sorted(key["key"] for key in keys)
         by_name = {name: (value, origin) for name, value, origin in shown}
-        for key in told:
+        for key in keys:
             value, origin = by_name[key["key"]]
             assert origin == key["origin"]
             assert orjson.loads(value) == key["value"]
@@ -62,13 +62,13 @@ async def test_every_key_is_there_with_value_and_origin(database: Path, browser:
 async def test_keys_are_searched_and_narrowed(database: Path, browser: Browser) -> None:
     async with running(database, limits__cameras_max=7) as app:
         page, _ = await open_settings(browser, app)
-        told = (await get_json(app, "/v1/config"))[1]["keys"]
+        keys = (await get_json(app, "/v1/config"))[1]["keys"]
         await page.get_by_label("Search the configuration").fill("cameras connected")
-        await expect(page.get_by_test_id("found")).to_have_text(f"1 key of {len(told)}")
+        await expect(page.get_by_test_id("found")).to_have_text(f"1 key of {len(keys)}")
         assert await shown_keys(page) == [("limits.cameras_max", "7", "option")]
         await page.get_by_label("Search the configuration").fill("")
         await page.get_by_label("Only what was set").check()
-        wanted = {key["key"] for key in told if key["origin"] != "default"}
+        wanted = {key["key"] for key in keys if key["origin"] != "default"}
         assert {name for name, _, _ in await shown_keys(page)} == wanted
         await page.get_by_label("Search the configuration").fill("no such words")
         await expect(page.get_by_text("No key has these words.")).to_be_visible()
@@ -85,8 +85,8 @@ async def test_storage_versions_licences_and_executors(database: Path, browser: 
         database_bytes = storage.get_by_test_id("database-bytes")
 
         async def both() -> tuple[int, int]:
-            told = (await get_json(app, "/v1/system"))[1]["storage"]["database_bytes"]
-            return told, await number(database_bytes, "data-bytes")
+            stored_bytes = (await get_json(app, "/v1/system"))[1]["storage"]["database_bytes"]
+            return stored_bytes, await number(database_bytes, "data-bytes")
 
         # The box goes on writing, and the page asks again and again.
         await eventually(both, lambda found: found[0] == found[1], "the same on page and API")

@@ -105,7 +105,7 @@ async def test_a_pipeline_set_on_the_box_holds_after_the_camera_has_connected_ag
         assert (await camera.wait_for(Welcome)).pipeline == "again", "it is remembered"
     async with running(database) as app, WireCamera(app) as camera:
         assert (await camera.wait_for(Welcome)).pipeline is None, "the box has none any more"
-        texts = [event.text for event in app.box.events]
+        texts = [event.text for event in app.box.notices.recent]
         assert any("pipeline again, which is not served" in text for text in texts)
 
 

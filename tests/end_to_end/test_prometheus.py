@@ -44,7 +44,7 @@ def advised_rates_hz(camera: WireCamera) -> set[float]:
     """Return every rate that the camera has been advised to send at."""
     return {
         message.advice.rate_hz
-        for message in camera.heard
+        for message in camera.received
         if isinstance(message, (Welcome, AdviceMessage))
     }
 
@@ -57,25 +57,25 @@ async def test_the_counts_of_a_scrape_add_up(database: Path) -> None:
                 if picture != b"no picture":
                     await camera.result(sent)
             await camera.result(await camera.frame())
-            told = await scrape(app)
+            metrics = await scrape(app)
             counts = counts_of(app, "gate")
-            rate_hz = one(told["edgebox_advised_rate_hertz"])
+            rate_hz = one(metrics["edgebox_advised_rate_hertz"])
             await until(lambda: rate_hz in advised_rates_hz(camera), "the advice that was scraped")
-        frames = told["edgebox_frames"]
+        frames = metrics["edgebox_frames"]
         assert one(frames, camera="gate", outcome="on_time") == counts.on_time
         assert one(frames, camera="gate", outcome="dropped", reason="invalid") == 1
         ended = sum(sample.value for sample in frames.samples)
-        captured = one(told["edgebox_frames_captured"], camera="gate")
+        captured = one(metrics["edgebox_frames_captured"], camera="gate")
         assert captured == counts.captured == 5
-        assert captured == ended + one(told["edgebox_frames_pending"], camera="gate")
-        assert one(told["edgebox_box_frames"], outcome="on_time") == counts.on_time
-        assert one(told["edgebox_frames_mismatched"]) == counts.mismatches
-        assert one(told["edgebox_camera_connected"], camera="gate") == 1
-        width = one(told["edgebox_advised_width_pixels"], camera="gate")
+        assert captured == ended + one(metrics["edgebox_frames_pending"], camera="gate")
+        assert one(metrics["edgebox_box_frames"], outcome="on_time") == counts.on_time
+        assert one(metrics["edgebox_frames_mismatched"]) == counts.mismatches
+        assert one(metrics["edgebox_camera_connected"], camera="gate") == 1
+        width = one(metrics["edgebox_advised_width_pixels"], camera="gate")
         assert width >= 128
-        assert one(told["edgebox_link_bandwidth_bits_per_second"]) > 0
-        assert one(told["edgebox_ready"]) == 1
-        assert one(told["edgebox_build_info"], version=app.box.version) == 1
+        assert one(metrics["edgebox_link_bandwidth_bits_per_second"]) > 0
+        assert one(metrics["edgebox_ready"]) == 1
+        assert one(metrics["edgebox_build_info"], version=app.box.version) == 1
         await gone(app, "gate")
         assert one((await scrape(app))["edgebox_camera_connected"], camera="gate") == 0
 
@@ -84,8 +84,8 @@ async def test_histograms_of_latency_and_batches(database: Path) -> None:
     async with running(database) as app, WireCamera(app) as camera:
         await camera.wait_for(Welcome)
         results = [await camera.result(await camera.frame()) for _ in range(6)]
-        told = await scrape(app)
-    latency = told["edgebox_frame_latency_seconds"]
+        metrics = await scrape(app)
+    latency = metrics["edgebox_frame_latency_seconds"]
     for part in ("network", "queue", "inference", "return", "total"):
         mine = [s for s in latency.samples if s.labels["part"] == part]
         buckets = [(float(s.labels["le"]), s.value) for s in mine if s.name.endswith("_bucket")]
@@ -103,11 +103,11 @@ async def test_histograms_of_latency_and_batches(database: Path) -> None:
             assert below >= sum(ms / 1e3 < bound - 1e-4 for ms in reported)
             assert below <= sum(ms / 1e3 <= bound + 1e-4 for ms in reported)
     batches: defaultdict[tuple[str, str | None], float] = defaultdict(float)
-    for sample in told["edgebox_batch_size"].samples:
+    for sample in metrics["edgebox_batch_size"].samples:
         if not sample.name.endswith("_created"):
             batches[sample.name.removeprefix("edgebox_batch_size"), sample.labels.get("le")] += (
                 sample.value
             )
     assert batches["_count", None] == batches["_bucket", "+Inf"] == batches["_bucket", "1.0"] == 6
     assert batches["_sum", None] == 6
-    assert one(told["edgebox_executor_busy_seconds"]) > 0
+    assert one(metrics["edgebox_executor_busy_seconds"]) > 0

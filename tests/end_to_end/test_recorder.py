@@ -40,13 +40,13 @@ async def test_the_journal_of_a_real_box_replays_exactly(database: Path, tmp_pat
     async with running(database) as app, streaming(app, "gate") as camera:
         await until(lambda: camera.summary().on_time >= 15, "15 answers")
         path = await fetch(app, tmp_path)
-        told = replay_file(path, camera="gate")
+        replayed = replay_file(path, camera="gate")
         assert camera.summary().on_time >= 15
     assert path.name.startswith("edgebox-journal-2")
-    assert told.replay.differences == []
-    assert told.replay.endings["on_time"] >= 15
-    assert told.replay.events["RequestArrived"] >= 15
-    (story,) = told.stories
+    assert replayed.replay.differences == []
+    assert replayed.replay.endings["on_time"] >= 15
+    assert replayed.replay.events["RequestArrived"] >= 15
+    (story,) = replayed.stories
     assert "said hello: application default, family street, 320 x 180 px" in story[1]
     assert any("frames answered, " in line for line in story)
 
@@ -110,12 +110,12 @@ async def test_sigusr1_writes_a_file_that_replays(tmp_path: Path, database: Path
     document = (await edgebox(tmp_path, "replay", str(path), "--json")).json()
     assert document["differences"] == []
     assert document["endings"]["on_time"] >= 4
-    told = await edgebox(tmp_path, "replay", str(path), "--camera", "gate", "--request", "1")
-    assert told.code == 0, told.err
-    assert "every order came out as it was recorded" in told.out
-    assert "request 1 of gate (application default)" in told.out
-    assert "said hello" in told.out
-    assert "RequestArrived" in told.out
+    result = await edgebox(tmp_path, "replay", str(path), "--camera", "gate", "--request", "1")
+    assert result.code == 0, result.err
+    assert "every order came out as it was recorded" in result.out
+    assert "request 1 of gate (application default)" in result.out
+    assert "said hello" in result.out
+    assert "RequestArrived" in result.out
 
 
 async def test_replay_of_what_is_no_journal_is_one_clear_line(tmp_path: Path) -> None:
@@ -162,6 +162,6 @@ async def test_a_defect_ends_the_box_clearly_with_its_journal(
     assert isinstance(app.failure, InvariantViolation)
     assert app.failure.tail
     # The defect was put in from outside, so only the last call comes out differently.
-    told = replay_file(path)
-    assert told.replay.differing == 1
-    assert "the journal has raising AttributeError" in told.replay.differences[0]
+    replayed = replay_file(path)
+    assert replayed.replay.differing == 1
+    assert "the journal has raising AttributeError" in replayed.replay.differences[0]

@@ -50,10 +50,10 @@ async def subscribed(app: App, query: str = "") -> AsyncIterator[tuple[Socket, d
         aiohttp.ClientSession() as client,
         client.ws_connect(f"{app.url}/v1/results?{query}") as socket,
     ):
-        yield socket, await told(socket)
+        yield socket, await next_message(socket)
 
 
-async def told(
+async def next_message(
     socket: Socket, wanted: Callable[[dict[str, Any]], bool] = lambda document: True
 ) -> dict[str, Any]:
     """Return the next message that is wanted."""
@@ -75,10 +75,10 @@ async def test_results_say_what_the_camera_was_told_and_when(app: App) -> None:
             before_ms = time.time() * 1e3
             answered = await camera.result(await camera.frame())
             after_ms = time.time() * 1e3
-            result = await told(socket)
+            result = await next_message(socket)
             rtt_ns = app.box.cameras[CameraId("gate")].link.clock.rtt_ns
             broken = await camera.frame(b"no picture")
-            dropped = await told(socket, lambda document: document["type"] == "drop")
+            dropped = await next_message(socket, lambda document: document["type"] == "drop")
     assert (result["type"], result["camera"], result["app"]) == ("result", "gate", "default")
     assert (result["family"], result["frame"]) == ("street", answered.frame)
     assert (result["outcome"], result["variant"]) == ("on_time", answered.variant)
@@ -99,12 +99,12 @@ async def test_filters_by_camera_class_and_score(app: App) -> None:
         query = "camera=gate-*&camera=porch&class=car&score_min=0.6&empty=false"
         async with subscribed(app, query) as (socket, _):
             for _ in range(3):
-                result = await told(socket)
+                result = await next_message(socket)
                 assert result["camera"] == "gate-2"
                 assert {found["label"] for found in result["detections"]} == {"car"}
                 assert min(found["score"] for found in result["detections"]) >= 0.6
         async with subscribed(app, "class=bus&class=truck&score_min=1") as (socket, _):
-            assert (await told(socket))["detections"] == []
+            assert (await next_message(socket))["detections"] == []
 
 
 async def test_a_message_changes_the_filter_and_the_form(app: App) -> None:
@@ -113,16 +113,16 @@ async def test_a_message_changes_the_filter_and_the_form(app: App) -> None:
         street_camera(app, "door"),
         subscribed(app, "camera=gate&format=supervision") as (socket, _),
     ):
-        result = await told(socket)
+        result = await next_message(socket)
         assert result["image"] == {"width": 640, "height": 360}
         assert {"x", "y", "width", "height", "confidence", "class", "class_id"} == set(
             result["predictions"][0]
         )
         await socket.send_json({"type": "subscribe", "cameras": ["door"], "format": "coco"})
-        changed = await told(socket, lambda document: document["type"] != "result")
+        changed = await next_message(socket, lambda document: document["type"] != "result")
         assert (changed["type"], changed["cameras"]) == ("subscribed", ["door"])
         assert changed["score_min"] == 0.3
-        result = await told(socket)
+        result = await next_message(socket)
         assert result["camera"] == "door", "nothing of the old filter comes after the answer"
         assert result["images"] == [{"id": result["frame"], "width": 640, "height": 360}]
         assert result["annotations"][0]["image_id"] == result["frame"]
@@ -137,12 +137,12 @@ async def test_a_wrong_message_is_told_and_changes_nothing(app: App) -> None:
             ('{"type": "subscribe", "classes": ["unicorn"]}', "finds unicorn; they find bus, car"),
         ):
             await socket.send_str(said)
-            answer = await told(socket, lambda document: document["type"] != "result")
+            answer = await next_message(socket, lambda document: document["type"] != "result")
             assert answer["type"] == "error"
             assert about in answer["message"]
         await socket.send_bytes(b"\x00")
-        assert (await told(socket, lambda document: document["type"] == "error"))["message"]
-        assert (await told(socket))["camera"] == "bystander"
+        assert (await next_message(socket, lambda document: document["type"] == "error"))["message"]
+        assert (await next_message(socket))["camera"] == "bystander"
 
 
 async def test_the_pace_is_thinned_without_counting_as_skipped(app: App) -> None:
@@ -153,15 +153,15 @@ async def test_the_pace_is_thinned_without_counting_as_skipped(app: App) -> None
         assert first["max_hz"] == 4
         began_s = time.monotonic()
         for _ in range(6):
-            assert (await told(socket))["type"] == "result"
+            assert (await next_message(socket))["type"] == "result"
         assert time.monotonic() - began_s >= 5 / 4 / 2  # 5 / 20 if nothing were left out
 
 
 async def test_a_subscriber_that_does_not_read_misses_results_and_is_told(app: App) -> None:
-    heard: list[tuple[CameraRecord, PendingFrame, FrameResult]] = []
+    received: list[tuple[CameraRecord, PendingFrame, FrameResult]] = []
 
     def hear(record: CameraRecord, frame: PendingFrame, ending: FrameResult) -> None:
-        heard.append((record, frame, ending))
+        received.append((record, frame, ending))
 
     async with (
         unharmed_bystander(app),
@@ -170,9 +170,9 @@ async def test_a_subscriber_that_does_not_read_misses_results_and_is_told(app: A
     ):
         publish = app.box.observers[-1]
         app.box.observers.append(hear)
-        await until(lambda: bool(heard), "a result to repeat")
+        await until(lambda: bool(received), "a result to repeat")
         app.box.observers.remove(hear)
-        record, frame, ending = heard[0]
+        record, frame, ending = received[0]
         assert slow._response.connection is not None
         transport: Any = slow._response.connection.transport
         transport.pause_reading()
@@ -182,11 +182,11 @@ async def test_a_subscriber_that_does_not_read_misses_results_and_is_told(app: A
             for _ in range(50):
                 publish(record, replace(frame, number=(many := many + 1)), ending)
             await asyncio.sleep(0.001)
-        assert (await told(other))["type"] == "result"
+        assert (await next_message(other))["type"] == "result"
         transport.resume_reading()
         got, skipped, newest = 0, 0, 0
         while newest < many:
-            document = await told(slow)
+            document = await next_message(slow)
             if document["type"] == "skipped":
                 skipped += document["count"]
             elif document["frame"] > newest:
@@ -215,7 +215,7 @@ async def test_server_sent_events_for_curl(app: App) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "headers", "status", "told"),
+    ("query", "headers", "status", "message"),
     [
         ("", {}, 400, "Accept: text/event-stream"),
         ("cameras=x", {}, 400, "no parameter 'cameras'; there are camera, class, score_min"),
@@ -230,7 +230,7 @@ async def test_server_sent_events_for_curl(app: App) -> None:
     ],
 )
 async def test_a_wrong_request_is_told_why(
-    app: App, query: str, headers: dict[str, str], status: int, told: str
+    app: App, query: str, headers: dict[str, str], status: int, message: str
 ) -> None:
     others = len(app.box.observers)
     async with (
@@ -238,7 +238,7 @@ async def test_a_wrong_request_is_told_why(
         client.get(f"{app.url}/v1/results?{query}", headers=headers) as response,
     ):
         assert response.status == status
-        assert told in await response.text()
+        assert message in await response.text()
     assert len(app.box.observers) == others
 
 
@@ -260,7 +260,7 @@ async def test_a_stopping_box_says_goodbye_at_once(
     monkeypatch.setattr("edgebox.web.server._SHUTDOWN_S", 10 * PATIENCE_S)
     async with running(database) as app, aiohttp.ClientSession() as client:
         socket = await client.ws_connect(f"{app.url}/v1/results")
-        await told(socket)
+        await next_message(socket)
         async with asyncio.timeout(PATIENCE_S):
             stopping = asyncio.create_task(app.stop())
             message = await socket.receive()

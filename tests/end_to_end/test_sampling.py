@@ -77,14 +77,14 @@ def idle(app: App) -> bool:
 
 async def until_sampled(app: App) -> int:
     """Ask for pictures until the box has taken a sample; return how many were asked for."""
-    asked = 0
+    requests = 0
     async with asyncio.timeout(PATIENCE_S):
         while not samples(app):
             await burst(app)
-            asked += 8
+            requests += 8
             # A sample is begun in the moment in which the box falls idle.
             await until(lambda: idle(app), "the end of what runs")
-    return asked
+    return requests
 
 
 async def replayed(app: App, folder: Path) -> Replay:
@@ -92,17 +92,17 @@ async def replayed(app: App, folder: Path) -> Replay:
     async with aiohttp.ClientSession() as client, client.get(f"{app.url}/v1/journal") as response:
         path = folder / "journal.gz"
         path.write_bytes(await response.read())
-    told = replay_file(path).replay
-    assert told.differences == []
-    assert told.actions["Sample"] >= told.events["SampleCompleted"]
-    assert told.events["SampleFailed"] == 0
-    return told
+    replayed = replay_file(path).replay
+    assert replayed.differences == []
+    assert replayed.actions["Sample"] >= replayed.events["SampleCompleted"]
+    assert replayed.events["SampleFailed"] == 0
+    return replayed
 
 
 @pytest.mark.parametrize("policy", ["adaptive", "orloj"])
 async def test_an_idle_box_learns(database: Path, tmp_path: Path, policy: str) -> None:
     async with learning(database, policy) as app:
-        asked = await until_sampled(app)
+        requests = await until_sampled(app)
         completed = (await replayed(app, tmp_path)).events["SampleCompleted"]
         assert completed >= 1
         driver = app.box.driver
@@ -112,7 +112,7 @@ async def test_an_idle_box_learns(database: Path, tmp_path: Path, policy: str) -
         assert known.samples >= completed
         # They count beside the pictures that were asked for, and are nobody's frames.
         (times,) = driver.measurements.applications.times(app.box.profiles)
-        assert times.count >= asked + completed
+        assert times.count >= requests + completed
         assert driver.frames_pending == 0
         check_invariants(driver.scheduler)
 

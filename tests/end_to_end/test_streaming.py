@@ -121,9 +121,9 @@ def check_detections(results: list[Result]) -> None:
 
 
 def check_replay(journal: Journal, folder: Path) -> None:
-    told = replay_file(write_file(journal.recording(), folder))
-    assert told.replay.actions["Infer"] > 10
-    assert told.replay.differing == 0
+    replayed = replay_file(write_file(journal.recording(), folder))
+    assert replayed.replay.actions["Infer"] > 10
+    assert replayed.replay.differing == 0
 
 
 async def check_database(database: Path, summaries: list[Summary]) -> None:
@@ -139,12 +139,12 @@ async def check_database(database: Path, summaries: list[Summary]) -> None:
                     assert total[column] == summary.dropped.get(reason, 0)
                 assert total["received_bytes"] > 0
                 assert total["measured_busy_us"] > 0
-        told = [event.text for event in await storage.events(100)]
+        texts = [event.text for event in await storage.events(100)]
         seen = {camera.camera: camera.hello for camera in await storage.cameras()}
     finally:
         await storage.close()
-    assert any(text.startswith("good connected from 127.0.0.1") for text in told)
-    assert "good left: done" in told
+    assert any(text.startswith("good connected from 127.0.0.1") for text in texts)
+    assert "good left: done" in texts
     assert seen[CameraId("slow")]["slo_ms"] == 2000
 
 
@@ -152,19 +152,19 @@ async def test_every_ack_and_result_carries_the_advice_in_force(database: Path) 
     async with running(database) as app:
         async with WireCamera(app) as camera:
             await camera.wait_for(Welcome)
-            while not any(isinstance(heard, AdviceMessage) for heard in camera.heard):
+            while not any(isinstance(received, AdviceMessage) for received in camera.received):
                 await camera.result(await camera.frame())
             for _ in range(3):
                 await camera.result(await camera.frame())
             await camera.drop(await camera.frame(b"no picture"))
-        in_force, told = None, 0
-        for heard in camera.heard:
-            if isinstance(heard, Welcome | AdviceMessage):
-                in_force = heard.advice
-            elif isinstance(heard, Ack | Result | DropNotice):
-                assert heard.advice == in_force
-                told += 1
-        assert told >= 8
+        in_force, checked = None, 0
+        for received in camera.received:
+            if isinstance(received, Welcome | AdviceMessage):
+                in_force = received.advice
+            elif isinstance(received, Ack | Result | DropNotice):
+                assert received.advice == in_force
+                checked += 1
+        assert checked >= 8
 
 
 async def test_a_second_start_measures_nothing(database: Path) -> None:

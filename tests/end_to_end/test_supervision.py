@@ -255,8 +255,8 @@ async def test_a_family_whose_only_executor_is_wedged_is_told_once(
         supervised(app).open_limit_ns = 1
         assert (await post(app, LOOPING, QUERY))[1]["code"] == "failed"
         await until(lambda: supervised(app).state is ExecutorState.WEDGED, "the end of it")
-        (told,) = (text for text in texts(app, "error") if text.startswith(FAMILY))
-        assert "every executor that runs it is wedged. Start edgebox again" in told
+        (notices,) = (text for text in texts(app, "error") if text.startswith(FAMILY))
+        assert "every executor that runs it is wedged. Start edgebox again" in notices
         status, document = await get_json(app, ready)
         assert (status, document["ready"]) == (503, False)
         assert "cpu/0 is wedged, and only a restart of edgebox helps" in document["error"]
@@ -300,8 +300,8 @@ async def test_an_ensemble_is_ready_while_every_stage_can_run(
         )
         assert await client.is_model_ready("street")
         # Asked nevertheless, it answers without the stage.
-        asked = {"deadline_ms": 8_000}
-        result = await client.infer("traffic", [images(jpeg)], parameters=asked)
+        parameters = {"deadline_ms": 8_000}
+        result = await client.infer("traffic", [images(jpeg)], parameters=parameters)
         assert result.as_numpy("counts")[0] > 0
         assert result.as_numpy("missing").tolist() == [b"vehicle"]
         assert set(result.as_numpy("vehicle.variant")[0].tolist()) == {b""}
@@ -315,9 +315,9 @@ async def test_a_file_that_was_changed_is_not_served_when_it_is_opened_anew(
         file.write(b"changed")
     assert (await post(app, LOOPING, QUERY))[1]["code"] == "failed"
     await until(lambda: supervised(app).restarts == 1, "the executor to be back")
-    (told,) = (text for text in texts(app, "error") if text.startswith(FAMILY))
-    assert told.startswith(f"{FAMILY} does not run on cpu/0 any more: ")
-    assert "sha256 does not match" in told
+    (notices,) = (text for text in texts(app, "error") if text.startswith(FAMILY))
+    assert notices.startswith(f"{FAMILY} does not run on cpu/0 any more: ")
+    assert "sha256 does not match" in notices
     assert (await get_json(app, f"/v2/models/{FAMILY}/ready"))[0] == 503
     assert (await get_json(app, "/v2/models/street/ready"))[0] == 200
     status, problem = await post(app, ORDINARY, QUERY)

@@ -105,9 +105,9 @@ async def test_a_viewer_that_asks_is_told_of_every_batch_once(database: Path) ->
             assert await silence(page)
         whole = {b["batch"]: b for b in (await timeline_of(app))["batches"]}
     assert [each["begins"] for each in news] == [True] + [False] * (len(news) - 1)
-    told = [batch for each in news for batch in each["batches"]]
-    assert [batch["batch"] for batch in told] == sorted(whole)[: len(told)]
-    assert all(whole[batch["batch"]] == batch for batch in told)
+    batches = [batch for each in news for batch in each["batches"]]
+    assert [batch["batch"] for batch in batches] == sorted(whole)[: len(batches)]
+    assert all(whole[batch["batch"]] == batch for batch in batches)
     assert news[0]["decision_us"]["count"] > 0
     for each in news:
         for batch in each["running"]:
@@ -165,5 +165,5 @@ async def test_a_long_minute_comes_in_several_messages(
             news = await news_until(page, batches=total)
     assert len(news) >= 2
     assert max(len(each["batches"]) for each in news) <= 256
-    told = [batch["batch"] for each in news for batch in each["batches"]]
-    assert told == sorted(set(told))
+    batches = [batch["batch"] for each in news for batch in each["batches"]]
+    assert batches == sorted(set(batches))

@@ -92,8 +92,8 @@ async def test_objects_are_followed_counted_and_told_of(database: Path, tmp_path
     event = next(e for e in receiver.taken if e["type"] == "zone_dwell")
     assert event["zone"] == "yard"
     assert event["dwell_s"] >= 1.0
-    told = [e for r in results for e in r["events"] if e["type"] == "zone_dwell"]
-    assert len({e["track"] for e in told}) >= 1
+    dwells = [e for r in results for e in r["events"] if e["type"] == "zone_dwell"]
+    assert len({e["track"] for e in dwells}) >= 1
     tracking = state["state"]["tracking"]
     assert [zone["name"] for zone in tracking["zones"]] == ["yard"]
     assert tracking["tracks"] > 0

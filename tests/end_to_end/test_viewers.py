@@ -97,7 +97,7 @@ async def test_a_viewer_that_watches_nobody_gets_documents_alone(database: Path)
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "message"),
     [
         ("nonsense", "JSON"),
         ('{"type": "look"}', "watch.type"),
@@ -105,13 +105,13 @@ async def test_a_viewer_that_watches_nobody_gets_documents_alone(database: Path)
         ('{"type": "watch", "cameras": "all"}', "watch.cameras"),
     ],
 )
-async def test_a_viewer_that_asks_wrongly_is_told(database: Path, said: str, told: str) -> None:
+async def test_a_viewer_that_asks_wrongly_is_told(database: Path, said: str, message: str) -> None:
     async with running(database) as app, unharmed_bystander(app), viewing(app) as page:
         await page.send_str(said)
         async with asyncio.timeout(PATIENCE_S):
             while (answer := await next_document(page))["type"] != "error":
                 pass
-        assert told in answer["message"]
+        assert message in answer["message"]
         assert (await next_document(page))["type"] == "state"
 
 

@@ -46,7 +46,7 @@ class WireCamera:
     def __init__(self, app: App, name: str = "gate", **fields: Any) -> None:
         """Say hello as `name` with these further fields of the hello, once entered."""
         self.hello = Hello(name, *SIZE_PX, **{"slo_ms": SLO_MS, "rate_hz": 20.0, **fields})
-        self.heard: list[BoxMessage] = []
+        self.received: list[BoxMessage] = []
         self.close_code: int | None = None
         self.clock_ns: Callable[[], int] = time.monotonic_ns
         self.captured = 0
@@ -95,17 +95,17 @@ class WireCamera:
             message = await socket.receive()
             if message.type is not aiohttp.WSMsgType.TEXT:
                 break
-            heard = decode_from_box(message.data)
-            self.heard.append(heard)
-            if isinstance(heard, Ping) and self.answers_pings and not socket.closed:
-                await self.text(Pong(heard.id, self.clock_ns()).encode())
+            received = decode_from_box(message.data)
+            self.received.append(received)
+            if isinstance(received, Ping) and self.answers_pings and not socket.closed:
+                await self.text(Pong(received.id, self.clock_ns()).encode())
             self._news.set()
         self.close_code = socket.close_code
         self._news.set()
 
     def pings(self) -> list[Ping]:
-        """Return the pings that were heard."""
-        return [message for message in self.heard if isinstance(message, Ping)]
+        """Return the pings that were received."""
+        return [message for message in self.received if isinstance(message, Ping)]
 
     async def text(self, text: bytes | str) -> None:
         """Send one text message."""
@@ -148,10 +148,10 @@ class WireCamera:
         wanted: Callable[[Message], bool] = lambda message: True,
         patience_s: float = PATIENCE_S,
     ) -> Message:
-        """Return the first message of a kind that was heard, or is heard soon."""
+        """Return the first message of a kind that was received, or is received soon."""
         async with asyncio.timeout(patience_s):
             while True:
-                for message in self.heard:
+                for message in self.received:
                     if isinstance(message, kind) and wanted(message):
                         return message
                 self._news.clear()
@@ -165,7 +165,7 @@ class WireCamera:
         """Return the drop of a frame, which must come right after its refusing ack."""
         notice = await self.wait_for(DropNotice, lambda message: message.frame == frame)
         ack = await self.wait_for(Ack, lambda message: message.frame == frame)
-        assert self.heard.index(ack) < self.heard.index(notice)
+        assert self.received.index(ack) < self.received.index(notice)
         return notice
 
     async def error(self, code: str) -> ErrorMessage:

@@ -19,7 +19,7 @@ NAME = VariantName("v")
 V = Variant(NAME, FamilyName("v"), 32, 32, 0.5)
 
 
-class Told(NullExecutor):
+class TimedExecutor(NullExecutor):
     """An executor whose batches take what the test says, and a first one of each kind longer."""
 
     thread_counts = (1, 2, 4)
@@ -43,8 +43,8 @@ class Told(NullExecutor):
 
 
 def test_factors_are_ratios_of_medians_of_the_smallest_and_the_largest_batch() -> None:
-    told = Told()
-    found = measure_core_factors(told, {NAME: (V, (1, 2, 8))}, 0.0)
+    calls = TimedExecutor()
+    found = measure_core_factors(calls, {NAME: (V, (1, 2, 8))}, 0.0)
     assert {(each.batch_size, each.threads): each.factor for each in found} == {
         (1, 1): 1.5,
         (1, 2): 1.0,
@@ -52,12 +52,12 @@ def test_factors_are_ratios_of_medians_of_the_smallest_and_the_largest_batch() -
         (8, 2): 2.0,
     }
     # Thread counts alternate: a machine that becomes slower looks like none of them.
-    assert [threads for _, threads in told.ran[:6]] == [1, 2, 4, 1, 2, 4]
+    assert [threads for _, threads in calls.ran[:6]] == [1, 2, 4, 1, 2, 4]
 
 
 def test_a_variant_with_one_batch_size_is_measured_once() -> None:
-    told = Told()
-    found = measure_core_factors(told, {NAME: (V, (1,))}, 0.0)
+    calls = TimedExecutor()
+    found = measure_core_factors(calls, {NAME: (V, (1,))}, 0.0)
     assert [(each.batch_size, each.threads) for each in found] == [(1, 1), (1, 2)]
 
 

@@ -181,7 +181,7 @@ def test_the_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "empty").touch()
     assert check_storage(str(tmp_path / "empty")).health == Health.OK
     assert bad(check_storage(str(tmp_path / "file" / "box")), Health.FAIL, "is no folder")
-    for script, told in (
+    for script, message in (
         ("CREATE TABLE theirs (x)", "is another program's database"),
         ("PRAGMA application_id = 7", "is another program's database"),
         (f"PRAGMA application_id = {APPLICATION_ID}", ""),
@@ -192,7 +192,7 @@ def test_the_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             connection.executescript(script)
         before = file.read_bytes()
         finding = check_storage(str(file))
-        assert bad(finding, Health.FAIL, told) if told else finding.health == Health.OK
+        assert bad(finding, Health.FAIL, message) if message else finding.health == Health.OK
         assert file.read_bytes() == before
         assert not list(tmp_path.glob(f"{file.name}-*"))
     # Root may write anywhere, so the system is made to say no.
@@ -211,7 +211,7 @@ def test_ports() -> None:
 
 
 @pytest.mark.parametrize(
-    ("missing", "health", "told"),
+    ("missing", "health", "message"),
     [
         (("uvloop",), Health.WARN, "uvloop (the box runs on asyncio's slower event loop)"),
         (("uvloop", "onnx"), Health.WARN, "onnx (no importing)"),
@@ -220,13 +220,13 @@ def test_ports() -> None:
     ],
 )
 def test_a_library_that_is_missing_is_worth_what_does_not_work_without_it(
-    monkeypatch: pytest.MonkeyPatch, missing: tuple[str, ...], health: Health, told: str
+    monkeypatch: pytest.MonkeyPatch, missing: tuple[str, ...], health: Health, message: str
 ) -> None:
     monkeypatch.setattr(doctor, "_version", lambda name: None if name in missing else "1.0")
     there, gone = doctor.check_libraries()
     assert there.health == Health.OK
     assert not any(name in there.found for name in missing)
-    assert bad(gone, health, told, "pip install")
+    assert bad(gone, health, message, "pip install")
     monkeypatch.undo()
     assert [found.health for found in doctor.check_libraries()] == [Health.OK]
 

@@ -25,7 +25,7 @@ def variant(px: int) -> Variant:
     return Variant(VariantName(f"v-{px}"), FamilyName("v"), px, px, 0.5)
 
 
-class Told(NullExecutor):
+class TimedExecutor(NullExecutor):
     """An executor whose batches take what the test says, by the variant's size."""
 
     def __init__(self, k: dict[int, float]) -> None:
@@ -48,19 +48,19 @@ class Told(NullExecutor):
 def test_the_factor_for_each_number_of_others_and_each_family_beside(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    told = Told({1000: 0.2, 2000: 0.6, 4000: -0.1})
+    calls = TimedExecutor({1000: 0.2, 2000: 0.6, 4000: -0.1})
 
     @contextmanager
     def all_busy(loads: Sequence[Load]) -> Iterator[None]:
-        told.others = sum(2 if load.variant.family == "w" else 1 for load in loads)
+        calls.others = sum(2 if load.variant.family == "w" else 1 for load in loads)
         yield
-        told.others = 0
+        calls.others = 0
 
     monkeypatch.setattr(measuring, "kept_busy", all_busy)
     variants = {v.name: (v, 1) for v in (variant(4000), variant(1000), variant(2000))}
-    own = [load_of(told, variant(10), 1)] * 4
-    other_family = [load_of(told, replace(variant(10), family=FamilyName("w")), 1)]
-    found = interference(told, variants, [own, other_family], 0.0)
+    own = [load_of(calls, variant(10), 1)] * 4
+    other_family = [load_of(calls, replace(variant(10), family=FamilyName("w")), 1)]
+    found = interference(calls, variants, [own, other_family], 0.0)
     assert {(each.variant, each.beside, each.others): each.factor for each in found} == {
         (f"v-{px}", family, others): pytest.approx(factor)
         for px, k in ((1000, 0.2), (2000, 0.6), (4000, 0.0))
@@ -70,12 +70,12 @@ def test_the_factor_for_each_number_of_others_and_each_family_beside(
     }  # fmt: skip
     # Of many variants three are measured, and the others are like the nearest.
     many = {v.name: (v, 1) for v in (variant(px) for px in (1000, 1100, 2000, 3900, 4000))}
-    told.ran.clear()
-    by_variant = {e.variant: e.factor for e in interference(told, many, [own[:1]], 0.0)}
-    assert set(told.ran) == {"v-1000", "v-2000", "v-4000"}
+    calls.ran.clear()
+    by_variant = {e.variant: e.factor for e in interference(calls, many, [own[:1]], 0.0)}
+    assert set(calls.ran) == {"v-1000", "v-2000", "v-4000"}
     assert by_variant[VariantName("v-1100")] == by_variant[VariantName("v-1000")]
     assert by_variant[VariantName("v-3900")] == 1.0
-    told.close()
+    calls.close()
 
 
 def test_an_executor_that_fails_is_told_and_ends_the_load() -> None:

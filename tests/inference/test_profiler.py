@@ -115,8 +115,8 @@ def test_times_are_made_to_rise_with_the_size_within_a_network_only() -> None:
     executor = KnownSpeed(CPU, lambda name, size: took[name] * MS)
     three = [variant(32), variant(64), variant(96)]
     networks = {VariantName("v-32"): "large", VariantName("v-64"): "n", VariantName("v-96"): "n"}
-    apart = profile(executor, three, (1,), NO_TIME, networks=networks)
-    assert [each.quantile_ns(1, 0.5) for each in apart] == [50 * MS, 20 * MS, 30 * MS]
+    separate = profile(executor, three, (1,), NO_TIME, networks=networks)
+    assert [each.quantile_ns(1, 0.5) for each in separate] == [50 * MS, 20 * MS, 30 * MS]
     together = profile(executor, three, (1,), NO_TIME)
     assert [each.quantile_ns(1, 0.5) for each in together] == [50 * MS] * 3
 
@@ -170,12 +170,12 @@ def test_typical_pictures_show_much_little_and_next_to_nothing() -> None:
 
 
 def test_progress_rises_to_one() -> None:
-    told: list[float] = []
+    shares: list[float] = []
     executor = KnownSpeed(CUDA, lambda _, size: MS)
-    profile(executor, [variant(32)], (1,), NO_TIME, told.append)
-    assert told == sorted(told)
-    assert told[0] == 0.0
-    assert told[-1] == 1.0
+    profile(executor, [variant(32)], (1,), NO_TIME, shares.append)
+    assert shares == sorted(shares)
+    assert shares[0] == 0.0
+    assert shares[-1] == 1.0
 
 
 @given(st.lists(st.integers(1, 10**9), min_size=1, max_size=200))

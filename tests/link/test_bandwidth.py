@@ -318,13 +318,13 @@ def test_a_link_that_falls_again_and_again_is_known_for_it(
     share: float, seconds: int, per_second: int
 ) -> None:
     of = carried_for(seconds, [10.0, 10.0 * share], per_second)
-    told = of.estimate.throughput_stability()
-    assert told is not None
+    stability = of.estimate.throughput_stability()
+    assert stability is not None
     # Frames are forgiven a few ms of noise, and the mean that the first slow frame of a second is
     # measured against still has one of the slow second before.
     takes_ns = 250_000 // per_second * 8 / (share * 10e6) * 1e9
     fell_to = min(1.0, share * takes_ns / (takes_ns - NOISE_NS))
-    assert fell_to - 1e-3 <= told <= min(1.0, 1.5 * fell_to)
+    assert fell_to - 1e-3 <= stability <= min(1.0, 1.5 * fell_to)
 
 
 def test_one_drop_says_nothing_of_the_next() -> None:
@@ -334,9 +334,9 @@ def test_one_drop_says_nothing_of_the_next() -> None:
 
 @given(st.lists(st.floats(0.2, 50), min_size=5, max_size=40))
 def test_steadiness_is_a_share(rates_mbps: list[float]) -> None:
-    told = carried_for(len(rates_mbps), rates_mbps).estimate.throughput_stability()
-    assert told is not None
-    assert 0 < told <= 1
+    stability = carried_for(len(rates_mbps), rates_mbps).estimate.throughput_stability()
+    assert stability is not None
+    assert 0 < stability <= 1
 
 
 Question = tuple[int, int, int]
@@ -356,22 +356,22 @@ def test_questions_change_nothing(
     frames: list[tuple[int, int, list[Question]]], at_last: list[Question], rule: EstimatorKind
 ) -> None:
     """Whoever asks in between, and however often: each later answer is the same."""
-    left_alone, asked = BandwidthEstimate(rule=rule), BandwidthEstimate(rule=rule)
+    left_alone, queried = BandwidthEstimate(rule=rule), BandwidthEstimate(rule=rule)
     now_ns = 0
     for size_bytes, took_ns, meanwhile in frames:
         sent_ns, now_ns = now_ns, now_ns + took_ns
         left_alone.add(size_bytes, sent_ns, now_ns)
-        asked.add(size_bytes, sent_ns, now_ns)
+        queried.add(size_bytes, sent_ns, now_ns)
         for ahead_ns, waiting_bytes, waited_ns in meanwhile:
-            asked.bps(now_ns + ahead_ns, waiting_bytes, now_ns + ahead_ns - waited_ns)
-            asked.throughput_stability()
-            asked.newest()
+            queried.bps(now_ns + ahead_ns, waiting_bytes, now_ns + ahead_ns - waited_ns)
+            queried.throughput_stability()
+            queried.newest()
     for ahead_ns, waiting_bytes, waited_ns in at_last:
         at_ns = now_ns + ahead_ns
         wanted = left_alone.bps(at_ns, waiting_bytes, at_ns - waited_ns)
-        assert asked.bps(at_ns, waiting_bytes, at_ns - waited_ns) == wanted
-    assert asked.throughput_stability() == left_alone.throughput_stability()
-    assert asked.newest() == left_alone.newest()
+        assert queried.bps(at_ns, waiting_bytes, at_ns - waited_ns) == wanted
+    assert queried.throughput_stability() == left_alone.throughput_stability()
+    assert queried.newest() == left_alone.newest()
 
 
 def test_a_scrape_does_not_change_how_steady_a_link_is_believed_to_be() -> None:

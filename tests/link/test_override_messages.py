@@ -58,33 +58,33 @@ def test_what_is_not_named_stays(before: Overrides, after: Overrides, named: set
 
 @given(overrides)
 def test_only_what_is_set_wins_over_the_hello(some: Overrides) -> None:
-    asked = replace(camera(rate_hz=10, min_rate_hz=5), app="door", min_accuracy=0.3)
-    got = some.applied_to(asked)
-    assert NOTHING_SET.applied_to(asked) == asked
-    assert got.slo_ns == (some.slo_ns or asked.slo_ns)
-    assert got.rate_hz == min(asked.rate_hz, some.rate_hz or asked.rate_hz)
+    hello = replace(camera(rate_hz=10, min_rate_hz=5), app="door", min_accuracy=0.3)
+    got = some.applied_to(hello)
+    assert NOTHING_SET.applied_to(hello) == hello
+    assert got.slo_ns == (some.slo_ns or hello.slo_ns)
+    assert got.rate_hz == min(hello.rate_hz, some.rate_hz or hello.rate_hz)
     assert got.min_rate_hz <= got.rate_hz
-    assert got.app == (some.app or asked.app)
+    assert got.app == (some.app or hello.app)
     assert got.min_accuracy == (0.3 if some.min_accuracy is None else some.min_accuracy)
     assert got.site == some.site
     untouched = ("id", "family", "width_px", "height_px")
-    assert all(getattr(got, name) == getattr(asked, name) for name in untouched)
+    assert all(getattr(got, name) == getattr(hello, name) for name in untouched)
 
 
 def test_a_pipeline_set_on_the_box_brings_its_family() -> None:
     stage = PipelineStage(StageName("look"), FamilyName("other"))
     pipeline = Pipeline(PipelineName("traffic"), (stage,))
-    asked = camera()
+    hello = camera()
     some = Overrides(pipeline=pipeline.name)
-    got = some.applied_to(asked, {pipeline.name: pipeline})
+    got = some.applied_to(hello, {pipeline.name: pipeline})
     assert (got.pipeline, got.family) == (pipeline, "other")
-    assert some.applied_to(asked) == asked, "the box has no such pipeline any more"
+    assert some.applied_to(hello) == hello, "the box has no such pipeline any more"
 
 
 def test_a_deadline_set_on_the_box_is_the_only_one() -> None:
-    asked = replace(camera(), steps=(UtilityStep(500 * MS, 0.5),))
-    assert Overrides(rate_hz=1).applied_to(asked).steps == asked.steps
-    assert Overrides(slo_ns=5 * MS).applied_to(asked).steps == ()
+    hello = replace(camera(), steps=(UtilityStep(500 * MS, 0.5),))
+    assert Overrides(rate_hz=1).applied_to(hello).steps == hello.steps
+    assert Overrides(slo_ns=5 * MS).applied_to(hello).steps == ()
 
 
 def test_every_mistake_is_named() -> None:
@@ -93,7 +93,7 @@ def test_every_mistake_is_named() -> None:
             NOTHING_SET,
             {"slo_ms": 0, "rate_hz": "fast", "app": "a b", "min_accuracy": 2, "family": "cats"},
         )
-    told = str(caught.value)
+    message = str(caught.value)
     for part in (
         "settings.slo_ms must be a number from 1 to 60000, not 0",
         'settings.rate_hz must be a number from 0.01 to 1000, not "fast"',
@@ -102,7 +102,7 @@ def test_every_mistake_is_named() -> None:
         "settings.family is not known; there are slo_ms, rate_hz, app, min_accuracy, site, "
         "pipeline, ",
     ):
-        assert part in told
+        assert part in message
 
 
 @given(st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=5), json_values))

@@ -71,9 +71,9 @@ messages = st.builds(
     st.integers(0, 125),
 )
 def test_receipts_are_what_the_definition_says(
-    told: list[Sent], reads: list[int], pong: int
+    sent: list[Sent], reads: list[int], pong: int
 ) -> None:
-    wire = b"".join(message.wire for message in told) + ws_frame(PONG, b"p" * pong)
+    wire = b"".join(message.wire for message in sent) + ws_frame(PONG, b"p" * pong)
     cuts = [0]
     for size in reads:
         cuts.append(min(len(wire), cuts[-1] + size))
@@ -82,7 +82,7 @@ def test_receipts_are_what_the_definition_says(
     for number, (begin, end) in enumerate(pairwise(cuts)):
         receipts.read(wire[begin:end], number)
     at = 0
-    for message in told:
+    for message in sent:
         first = bisect_right(cuts, at) - 1
         last = bisect_right(cuts, at + len(message.wire) - 1) - 1
         until = cuts[first + 1] - at

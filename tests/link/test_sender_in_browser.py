@@ -55,7 +55,7 @@ class Story:
         self.tell("close", self.window.close)
 
     def let_pass(self, rate_bps: float) -> None:
-        """Let time pass until the next frame; the acks that arrive meanwhile are told."""
+        """Let time pass until the next frame; the acks that arrive meanwhile are made."""
         period_ns = 1e9 / self.options["rate_hz"]
         until_ns = self.now_ns + round(period_ns * self.rng.choice((0.5, 0.8, 1.0, 1.2, 4.0)))
         while self.arrivals and self.arrivals[0][0] <= until_ns:
@@ -139,15 +139,15 @@ def story(rng: random.Random) -> Story:
         options["unacknowledged_max"],
         last_slo_ns=options["lastSlo_ns"],
     )
-    told = Story(rng, options, window)
-    told.run()
-    return told
+    made = Story(rng, options, window)
+    made.run()
+    return made
 
 
 def decided_in_the_browser(stories: list[Story]) -> list[list[dict[str, Any]]]:
     install()
     command, environment = npm_command()
-    cases = [{"options": told.options, "events": told.events} for told in stories]
+    cases = [{"options": each.options, "events": each.events} for each in stories]
     done = subprocess.run(
         [*command, "run", "--silent", "decide"],
         cwd=WEBUI,
@@ -165,9 +165,9 @@ def test_the_browser_camera_decides_as_the_daemon_does() -> None:
     rng = random.Random(SEED)
     stories = [story(rng) for _ in range(CASES)]
     kinds: Counter[str] = Counter()
-    for told, answers in zip(stories, decided_in_the_browser(stories), strict=True):
-        for event, wanted, found in zip(told.events, told.outcomes, answers, strict=True):
-            where = (told.options, event)
+    for made, answers in zip(stories, decided_in_the_browser(stories), strict=True):
+        for event, wanted, found in zip(made.events, made.outcomes, answers, strict=True):
+            where = (made.options, event)
             bps = (wanted.pop("bandwidth_bps"), found.pop("bandwidth_bps"))
             assert bps[1] == (None if bps[0] is None else pytest.approx(bps[0], rel=1e-12)), where
             assert found == wanted, where

@@ -205,13 +205,13 @@ def test_a_site_that_is_formed_knows_what_its_cameras_frames_say_together() -> N
     """Apart, each camera seemed to have half of the link."""
     sites, yard = SiteEstimates(BandwidthEstimate), SiteId("yard")
     names = ("gate", "door")
-    apart = [sites.join(CameraId(name), None) for name in names]
+    separate = [sites.join(CameraId(name), None) for name in names]
     for at in range(30):
         sent_ns = at * 100 * MS
-        for estimate in apart:
+        for estimate in separate:
             estimate.add(25_000, sent_ns, sent_ns + 20 * MS)
     end_ns = sent_ns + 20 * MS
-    assert [round((each.bps(end_ns) or 0) / 1e6) for each in apart] == [10, 10]
+    assert [round((each.bps(end_ns) or 0) / 1e6) for each in separate] == [10, 10]
     together = [sites.join(CameraId(name), yard) for name in names]
     for member in together:
         assert member.bps(end_ns) == pytest.approx(20e6, rel=0.01)

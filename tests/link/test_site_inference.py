@@ -43,7 +43,7 @@ class Scene:
         return sorted(out)
 
 
-def told(
+def inferred(
     arrivals: Sequence[tuple[int, str, int, int]],
     names: Sequence[str],
     address: str = ADDRESS,
@@ -91,7 +91,7 @@ def swinging(rng: random.Random, mbps: float) -> BandwidthTrace:
 @pytest.mark.parametrize("queueing", Queueing)
 def test_cameras_that_share_an_uplink_are_found(queueing: Queueing, seed: int, count: int) -> None:
     scene = Scene(random.Random(seed), [f"c{at}" for at in range(count)])
-    *_, sites = told(one_link(scene, queueing), scene.names)
+    *_, sites = inferred(one_link(scene, queueing), scene.names)
     assert sites == dict.fromkeys(scene.names, f"({ADDRESS})")
 
 
@@ -104,7 +104,7 @@ def test_cameras_behind_a_proxy_with_links_of_their_own_are_not(
     scene = Scene(rng, [f"c{at}" for at in range(count)])
     part = scene.mbps / count
     traces = [swinging(rng, part) if swings else BandwidthTrace.constant(part) for _ in scene.names]
-    _, ever, _ = told(own_links(scene, traces), scene.names)
+    _, ever, _ = inferred(own_links(scene, traces), scene.names)
     assert not ever
 
 
@@ -114,13 +114,13 @@ def test_a_camera_beside_a_site_of_the_same_address_is_left_out() -> None:
     alone = Scene(rng, ["alone"], mbps=6)
     passages = one_link(scene, Queueing.FIFO)
     passages += own_links(alone, [BandwidthTrace.constant(6)])
-    *_, sites = told(passages, [*scene.names, *alone.names])
+    *_, sites = inferred(passages, [*scene.names, *alone.names])
     assert sites == dict.fromkeys(scene.names, f"({ADDRESS})")
 
 
 def test_a_link_much_faster_than_its_frames_decides_nothing() -> None:
     scene = Scene(random.Random(1), ["c0", "c1", "c2", "c3"], mbps=1000, filled=0.02)
-    _, ever, _ = told(one_link(scene, Queueing.FIFO), scene.names)
+    _, ever, _ = inferred(one_link(scene, Queueing.FIFO), scene.names)
     assert not ever
 
 
@@ -137,7 +137,7 @@ def test_a_busy_box_does_not_make_links_look_shared(
     scene = Scene(rng, ["c0", "c1", "c2", "c3"], mbps=mbps, filled=filled)
     at = stalls(rng, share, mean_ms, 60)
     passages = own_links(scene, [BandwidthTrace.constant(mbps)] * 4)
-    _, ever, _ = told(read_late(passages, at), scene.names, stalled=at)
+    _, ever, _ = inferred(read_late(passages, at), scene.names, stalled=at)
     assert not ever
 
 
@@ -147,7 +147,7 @@ def test_a_shared_uplink_is_found_by_a_busy_box(queueing: Queueing) -> None:
     scene = Scene(rng, ["c0", "c1", "c2", "c3"], filled=0.5)
     at = stalls(rng, 0.2, 15, 60)
     passages = read_late(one_link(scene, queueing), at)
-    *_, sites = told(passages, scene.names, stalled=at)
+    *_, sites = inferred(passages, scene.names, stalled=at)
     assert sites == dict.fromkeys(scene.names, f"({ADDRESS})")
 
 
@@ -157,7 +157,7 @@ def test_stalls_that_nobody_notices_join_no_fast_links(mbps: float) -> None:
     rng = random.Random(6)
     scene = Scene(rng, ["c0", "c1", "c2", "c3"], mbps=mbps, filled=0.02)
     passages = own_links(scene, [BandwidthTrace.constant(mbps)] * 4)
-    _, ever, _ = told(read_late(passages, stalls(rng, 0.4, 40, 60)), scene.names)
+    _, ever, _ = inferred(read_late(passages, stalls(rng, 0.4, 40, 60)), scene.names)
     assert not ever
 
 
@@ -173,7 +173,7 @@ def test_cameras_of_different_addresses_are_never_one_site() -> None:
 
 def test_who_is_left_alone_is_of_no_site_any_more() -> None:
     scene = Scene(random.Random(1), ["c0", "c1"])
-    inference, ever, _ = told(one_link(scene, Queueing.FIFO), scene.names)
+    inference, ever, _ = inferred(one_link(scene, Queueing.FIFO), scene.names)
     assert ever == {"c0", "c1"}
     inference.closed(CameraId("c0"))
     assert inference.take_updates() == {"c1": None}
@@ -188,6 +188,6 @@ def test_cameras_that_get_links_of_their_own_are_parted() -> None:
     shift_ns = shared[-1][0] + S
     own = own_links(scene, [BandwidthTrace.constant(10)] * 2)
     later = [(at + shift_ns, name, size, sent + shift_ns) for at, name, size, sent in own]
-    _, ever, sites = told([*shared, *later], scene.names)
+    _, ever, sites = inferred([*shared, *later], scene.names)
     assert ever == {"c0", "c1"}
     assert sites == {}

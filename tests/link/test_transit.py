@@ -99,15 +99,15 @@ def test_a_clock_that_jumps_is_followed_from_the_next_exchange_on() -> None:
 
 def test_the_core_hears_of_a_link_five_times_a_second() -> None:
     known = with_clock()
-    heard = []
+    updates = []
     for number in range(100):  # a steady camera of 100 Hz for a second
         at_ns = NOW_NS + number * 10 * MS
         arrive(known, at_ns - OFFSET_NS - 7 * MS, at_ns)
         if (link := known.take_updates(at_ns)) is not None:
-            heard.append((at_ns, link))
-    assert 4 <= len(heard) <= 7
-    assert heard[0][1].rtt_ns == RTT_NS
-    assert heard[-1][1].bytes_per_pixel == pytest.approx(
+            updates.append((at_ns, link))
+    assert 4 <= len(updates) <= 7
+    assert updates[0][1].rtt_ns == RTT_NS
+    assert updates[-1][1].bytes_per_pixel == pytest.approx(
         (10_000 - OVERHEAD_BYTES) / 90_000 * (90_000 / 65_536) ** 0.14
     )
 

@@ -83,7 +83,7 @@ def test_scans_of_a_baseline_picture_count_where_the_codec_would_read_them() -> 
 
 
 @pytest.mark.parametrize(
-    ("junk", "told"),
+    ("junk", "message"),
     [
         (b"\xff\xe5\x00\x02" * 500_000, f"more than {SEGMENTS_MAX} segments"),
         (b"\xff\xfe\x00\x02" * (SEGMENTS_MAX + 1), f"more than {SEGMENTS_MAX} segments"),
@@ -93,8 +93,8 @@ def test_scans_of_a_baseline_picture_count_where_the_codec_would_read_them() -> 
     ],
     ids=["APP5", "COM", "RST", "DQT", "DHT"],
 )
-def test_an_endless_header_is_refused(junk: bytes, told: str) -> None:
-    assert told in refused(with_header(saved(), junk))
+def test_an_endless_header_is_refused(junk: bytes, message: str) -> None:
+    assert message in refused(with_header(saved(), junk))
 
 
 def test_fill_bytes_and_metadata_change_nothing_and_reach_no_parser() -> None:

@@ -136,7 +136,7 @@ def test_begins_and_ends_alternate_and_agree_with_the_counts(
 ) -> None:
     """Whatever comes: per camera and class an end follows each begin, at a bounded rate."""
     watch = EventDetector([RULE], SLO)
-    told: defaultdict[tuple[str | None, str | None], list[tuple[NotificationType, int]]] = (
+    history: defaultdict[tuple[str | None, str | None], list[tuple[NotificationType, int]]] = (
         defaultdict(list)
     )
     now_ns = 0
@@ -148,16 +148,16 @@ def test_begins_and_ends_alternate_and_agree_with_the_counts(
             happened = watch.answered(camera, detections(*rows), LABELS, now_ns, now_ns)
         for event in happened:
             if event.label is not None:
-                told[event.camera, event.label].append((event.kind, event.at_ns))
+                history[event.camera, event.label].append((event.kind, event.at_ns))
         for of in (GATE, YARD):
             there = {label for label, count in watch.counts(of, now_ns).items() if count}
             expected = {
                 label
-                for (name, label), events in told.items()
+                for (name, label), events in history.items()
                 if name == of and events[-1][0] is NotificationType.DETECTION
             }
             assert there == expected
-    for events in told.values():
+    for events in history.values():
         kinds = [kind for kind, _ in events]
         assert kinds == [NotificationType.DETECTION, NotificationType.DETECTION_ENDED] * (
             len(kinds) // 2

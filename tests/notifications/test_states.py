@@ -59,31 +59,31 @@ async def leave(to: Broker, messages: dict[str, str]) -> None:
 
 
 async def test_a_camera_that_does_not_return_is_taken_back(tmp_path: Path) -> None:
-    async with broker(tmp_path) as mosquitto, listening(mosquitto) as heard:
+    async with broker(tmp_path) as mosquitto, listening(mosquitto) as received:
         await leave(mosquitto, LEFT)
         side, states = states_of(mosquitto)
         side.start()
-        await heard.says("edgebox/camera/old/connected", "OFF")
-        await heard.says("edgebox/camera/old/count/car", "0")
-        await heard.says("edgebox/camera/old/on_time", "")
-        await heard.says("edgebox/camera/old/metrics", "")
+        await received.says("edgebox/camera/old/connected", "OFF")
+        await received.says("edgebox/camera/old/count/car", "0")
+        await received.says("edgebox/camera/old/on_time", "")
+        await received.says("edgebox/camera/old/metrics", "")
         states.update(box(), {}, 0)
         states.update(box(), {}, 599_000_000_000)
         assert "edgebox/camera/old/connected" in side.kept()
         states.update(box(), {}, 601_000_000_000)
         for topic in LEFT:
-            await heard.says(topic, "")
+            await received.says(topic, "")
         await side.stop(1.0)
 
 
 async def test_a_camera_that_returns_is_kept(tmp_path: Path) -> None:
-    async with broker(tmp_path) as mosquitto, listening(mosquitto) as heard:
+    async with broker(tmp_path) as mosquitto, listening(mosquitto) as received:
         await leave(mosquitto, LEFT)
         side, states = states_of(mosquitto)
         side.start()
-        await heard.says("edgebox/camera/old/connected", "OFF")
+        await received.says("edgebox/camera/old/connected", "OFF")
         states.update(box(), {OLD: CameraFacts(True)}, 0)
-        await heard.says("edgebox/camera/old/connected", "ON")
+        await received.says("edgebox/camera/old/connected", "ON")
         states.update(box(), {OLD: CameraFacts(True)}, 900_000_000_000)
         assert "edgebox/camera/old/connected" in side.kept()
         await side.stop(1.0)
@@ -98,12 +98,12 @@ async def test_a_broker_that_was_never_there_is_not_told_of_the_forgotten(tmp_pa
     assert side.kept() == []
     await mosquitto.start()
     try:
-        async with listening(mosquitto) as heard:
+        async with listening(mosquitto) as received:
             side.start()
-            await heard.says("edgebox/availability", "online")
+            await received.says("edgebox/availability", "online")
             await until(lambda: side.destination.connected is True, "the connection")
-            assert heard.said(DEVICE) == []
+            assert received.said(DEVICE) == []
             await side.stop(1.0)
-            await heard.says("edgebox/availability", "offline")
+            await received.says("edgebox/availability", "offline")
     finally:
         await mosquitto.kill()

@@ -15,7 +15,7 @@ names = st.from_regex(NAME_PATTERN, fullmatch=True)
 labels = st.text(min_size=1, max_size=20)
 
 
-def told(camera: str, *labels: str) -> dict[str, Any]:
+def discovery(camera: str, *labels: str) -> dict[str, Any]:
     found: dict[str, Any] = orjson.loads(device(TOPICS, camera, labels, "box", "0.1.0"))
     return found
 
@@ -47,14 +47,14 @@ def test_ids_are_home_assistants_and_unlike(cameras: list[str], label: str) -> N
         topic = TOPICS.discovery("homeassistant", camera)
         assert re.fullmatch(r"homeassistant/device/edgebox/[A-Za-z0-9_-]+/config", topic)
         where.add(topic)
-        uids += [entity["unique_id"] for entity in told(camera, label)["components"].values()]
+        uids += [entity["unique_id"] for entity in discovery(camera, label)["components"].values()]
     assert len(where) == 2
     assert len(set(uids)) == len(uids)
     assert all(re.fullmatch(r"[A-Za-z0-9_-]+", uid) for uid in uids)
 
 
 def test_a_device_has_the_sensors_of_a_camera() -> None:
-    document = told("gate-2", "person")
+    document = discovery("gate-2", "person")
     assert document["device"]["name"] == "gate-2"
     components = document["components"]
     kinds = {key: entity["platform"] for key, entity in components.items()}

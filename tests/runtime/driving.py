@@ -124,7 +124,7 @@ class Bench:
         self.plans: list[Plan] = []
         self.failures: list[InvariantViolation] = []
         self.not_opened: list[ExecutorId] = []
-        self.told: list[str] = []
+        self.notices: list[str] = []
         self.on_end = on_end
         self.clock_ns = clock_ns
         spec = InputSpec("nhwc", "uint8", "rgb", "top_left", 114, 32)
@@ -142,8 +142,8 @@ class Bench:
                 on_failure=self.failures.append,
                 on_give_up=on_give_up,
                 on_not_opened=self.not_opened.append,
-                on_decoding_hang=lambda: self.told.append("no picture can be decoded"),
-                notify=lambda level, text: self.told.append(text),
+                on_decoding_hang=lambda: self.notices.append("no picture can be decoded"),
+                notify=lambda level, text: self.notices.append(text),
             ),
             opener=opener,
             clock_ns=clock_ns,

@@ -37,7 +37,7 @@ class Life:
         self.scheduler = Scheduler(parameters, make_policy(policy))
         self._gain = gain
         self.journal.attach(self.scheduler, lambda: self.now_ns)
-        self.told: list[JournalEntry] = []
+        self.entries: list[JournalEntry] = []
         self.running: list[Infer] = []
 
     def tell(self, event: Event | None, at_ms: float | None = None) -> None:
@@ -45,7 +45,7 @@ class Life:
             self.now_ns = round(at_ms * MS)
         actions = self.scheduler.handle(event, self.now_ns)
         self.journal.record(self.now_ns, event, actions)
-        self.told.append(JournalEntry(self.now_ns, event, tuple(actions)))
+        self.entries.append(JournalEntry(self.now_ns, event, tuple(actions)))
         self.running += infers(actions)
         if self.now_ns >= self.journal.due_ns:
             self.journal.checkpoint(self.now_ns)

@@ -42,16 +42,16 @@ def arrive(
     return known.frame_arrived(header(captured_ns, total=total), arrival, 90_000)
 
 
-def told(known: CameraRecord, px: int, at_ns: int, reason: str = "because") -> None:
+def advise(known: CameraRecord, px: int, at_ns: int, reason: str = "because") -> None:
     variant = VariantName(f"street-{px}")
     known.advised(Advice(variant, px, px * 9 // 16, 10, 85, 0, reason), at_ns)
 
 
 def test_a_frame_was_made_for_what_its_camera_knew_when_it_sent_it() -> None:
     known = with_clock()
-    told(known, 256, NOW_NS - 300 * MS)
-    told(known, 608, NOW_NS - 100 * MS)
-    told(known, 608, NOW_NS - 50 * MS, "for another reason")
+    advise(known, 256, NOW_NS - 300 * MS)
+    advise(known, 608, NOW_NS - 100 * MS)
+    advise(known, 608, NOW_NS - 50 * MS, "for another reason")
 
     def made_for(sent_ns: int) -> VariantName | None:
         sent_camera_ns = sent_ns - OFFSET_NS
@@ -67,8 +67,8 @@ def test_a_frame_was_made_for_what_its_camera_knew_when_it_sent_it() -> None:
 
 def test_without_a_clock_what_a_frame_was_made_for_is_told_by_its_journey() -> None:
     known = record()
-    told(known, 256, NOW_NS - 300 * MS)
-    told(known, 608, NOW_NS - 100 * MS)
+    advise(known, 256, NOW_NS - 300 * MS)
+    advise(known, 608, NOW_NS - 100 * MS)
     assert arrive(known, 1).advised == VariantName("street-608")
 
 

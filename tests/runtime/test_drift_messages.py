@@ -28,6 +28,6 @@ def test_it_says_what_where_and_since_when(
     ratio: float, factor: float, level: str, words: str
 ) -> None:
     drift = ReportDrift(ExecutorId("cpu/0"), VariantName("street-608"), ratio, factor, 0)
-    told, text = drift_text(drift, "14:02")
-    assert told == level
+    found, text = drift_text(drift, "14:02")
+    assert found == level
     assert text.startswith(f"street-608 on cpu/0 {words}")

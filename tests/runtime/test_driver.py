@@ -126,14 +126,14 @@ async def test_a_listener_that_raises_does_not_stop_the_others(
 async def test_a_planner_that_raises_keeps_the_box_serving(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    asked: list[int] = []
+    attempts: list[int] = []
 
     def fail(snapshot: PlanningSnapshot, iterations_max: int) -> Plan:
-        asked.append(snapshot.taken_ns)
+        attempts.append(snapshot.taken_ns)
         raise ZeroDivisionError("no cameras to divide by")
 
     bench = Bench(NullExecutor(CPU, batch_ns=MS), planner=fail)
-    await until(lambda: len(asked) >= 2, "the planner to be asked again")
+    await until(lambda: len(attempts) >= 2, "the planner to be asked again")
     frame = bench.submit(slo_ms=2000)
     await until(lambda: frame.ended, "the answer")
     assert outcome(bench.ending(frame)) == "on_time"

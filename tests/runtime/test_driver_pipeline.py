@@ -225,8 +225,8 @@ async def test_a_camera_that_leaves_takes_its_frame_and_crops_along(stage: int) 
     expected = [(READ, DropReason.DEPARTED)] if stage == 0 else []
     assert [(each.request.stage, each.reason) for each in drops] == expected
     for each in drops:
-        told = "\n".join(street.story(each.request.id))
-        assert "dropped (departed): its camera left before the answer" in told
+        story = "\n".join(street.story(each.request.id))
+        assert "dropped (departed): its camera left before the answer" in story
     spare = {id(canvas) for canvas in street.bench.canvases._spare[batch.variant]}
     assert spare >= {id(canvas) for canvas in batch.canvases}
     await street.end(frame)
@@ -256,16 +256,16 @@ async def test_stories_and_the_timeline_tell_of_a_frame_and_its_crop() -> None:
         crop.request.id,
     }
     await street.answer(1, found())
-    told = "\n".join(street.story(frame.request.id))
+    story = "\n".join(street.story(frame.request.id))
     for says in ("1 crop of it for the stage read", "waits for its crops", "answered, 2"):
-        assert says in told
-    told = "\n".join(street.story(crop.request.id))
+        assert says in story
+    story = "\n".join(street.story(crop.request.id))
     for says in (
         f"for read of frame {frame.request.id} of gate-1",
         "cut from its frame",
         "answered, as part of its frame",
     ):
-        assert says in told
+        assert says in story
     camera = CameraStory(street.camera.id)
     for entry in street.entries():
         camera.see(entry)

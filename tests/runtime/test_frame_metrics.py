@@ -49,8 +49,8 @@ STEPS = st.lists(
 )
 
 
-class Told:
-    """Metrics under test beside a list of everything they were told."""
+class Metered:
+    """Metrics under test beside a list of all that they count."""
 
     def __init__(self, steps: list[Step]) -> None:
         self.metrics = CameraMetrics()
@@ -98,52 +98,52 @@ class Told:
 
 @given(STEPS)
 def test_every_captured_frame_has_ended_or_is_pending(steps: list[Step]) -> None:
-    told = Told(steps)
-    counts = told.metrics.counts
-    assert counts == told.counts()
-    assert counts.pending == len(steps) - len(told.endings)
+    calls = Metered(steps)
+    counts = calls.metrics.counts
+    assert counts == calls.counts()
+    assert counts.pending == len(steps) - len(calls.endings)
     ended = counts.on_time + counts.late + sum(counts.dropped.values())
     assert counts.captured == ended + counts.pending
     document = counts.to_json()
     assert document["pending"] == counts.pending
-    answers = [ending for _, ending in told.endings if isinstance(ending, Answer)]
+    answers = [ending for _, ending in calls.endings if isinstance(ending, Answer)]
     assert document["utility"] == counts.utility == sum(ending.utility for ending in answers)
 
 
 @given(STEPS, st.integers(0, 100 * SECOND))
 def test_the_window_is_the_last_minute(steps: list[Step], later_ns: int) -> None:
-    told = Told(steps)
-    now_ns = told.now_ns + later_ns
-    assert told.metrics.window(now_ns) == told.counts(since_s=now_ns // SECOND - WINDOW_S + 1)
+    calls = Metered(steps)
+    now_ns = calls.now_ns + later_ns
+    assert calls.metrics.window(now_ns) == calls.counts(since_s=now_ns // SECOND - WINDOW_S + 1)
 
 
 @given(STEPS)
 def test_seconds_that_are_over_are_forgotten(steps: list[Step]) -> None:
-    assert len(Told(steps).metrics._seconds) <= WINDOW_S
+    assert len(Metered(steps).metrics._seconds) <= WINDOW_S
 
 
 @given(STEPS, st.integers(0, 3 * SECOND))
 def test_the_rate_counts_whole_seconds_only(steps: list[Step], later_ns: int) -> None:
-    told = Told(steps)
-    now_ns = told.now_ns + later_ns
+    calls = Metered(steps)
+    now_ns = calls.now_ns + later_ns
     this = now_ns // SECOND
     answered = [
         at_ns
-        for at_ns, ending in told.endings
+        for at_ns, ending in calls.endings
         if isinstance(ending, Answer) and this - 5 <= at_ns // SECOND < this
     ]
-    assert told.metrics.frames_per_s(now_ns) == len(answered) / 5
+    assert calls.metrics.frames_per_s(now_ns) == len(answered) / 5
 
 
 @given(STEPS, st.integers(1, WINDOW_S))
 def test_latencies_are_those_of_the_window(steps: list[Step], window_s: int) -> None:
-    told = Told(steps)
+    calls = Metered(steps)
     kept = [
         ending.timing
-        for at_ns, ending in told.endings
-        if isinstance(ending, Answer) and at_ns > told.now_ns - window_s * SECOND
+        for at_ns, ending in calls.endings
+        if isinstance(ending, Answer) and at_ns > calls.now_ns - window_s * SECOND
     ]
-    found = told.metrics.latency_ms(told.now_ns, {"p50": 0.5, "p99": 0.99}, window_s)
+    found = calls.metrics.latency_ms(calls.now_ns, {"p50": 0.5, "p99": 0.99}, window_s)
     if not kept:
         assert found is None
         return
@@ -205,9 +205,9 @@ def test_the_total_is_the_sum_of_the_cameras(cameras: list[list[Step]]) -> None:
     metrics = Metrics()
     sums: Counter[str] = Counter()
     for number, steps in enumerate(cameras):
-        told = Told(steps)
-        metrics.cameras[CameraId(str(number))] = told.metrics
-        sums.update(captured=told.counts().captured, pending=told.counts().pending)
+        calls = Metered(steps)
+        metrics.cameras[CameraId(str(number))] = calls.metrics
+        sums.update(captured=calls.counts().captured, pending=calls.counts().pending)
     total = metrics.total()
     assert (total.captured, total.pending) == (sums["captured"], sums["pending"])
 
@@ -233,9 +233,9 @@ def test_a_camera_keeps_its_numbers() -> None:
 
 @given(STEPS, st.integers(0, 60))
 def test_minus_is_what_came_since(steps: list[Step], at: int) -> None:
-    earlier = Told(steps[:at]).metrics.counts
+    earlier = Metered(steps[:at]).metrics.counts
     frozen = earlier.copy()
-    later = Told(steps).metrics.counts
+    later = Metered(steps).metrics.counts
     since = later.minus(frozen)
     since.add(frozen)
     assert since == later

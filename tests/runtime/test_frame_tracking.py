@@ -96,7 +96,7 @@ def test_events_of_objects_that_no_classifier_answered_for_have_no_attributes() 
     assert "attributes" not in happened(tracking, 3, 54)[NotificationType.LINE_CROSSED]
 
 
-def told(tracking: FrameTracking) -> list[Notification]:
+def observed(tracking: FrameTracking) -> list[Notification]:
     """Return the list in which events are noted from now on."""
     found: list[Notification] = []
     tracking.observers.append(lambda camera, events: found.extend(events))
@@ -105,7 +105,7 @@ def told(tracking: FrameTracking) -> list[Notification]:
 
 def test_stays_end_when_the_camera_leaves() -> None:
     tracking = FrameTracking(TrackingDefaults(zones=(("*", LOWER_HALF),)), {})
-    events = told(tracking)
+    events = observed(tracking)
     for frame in range(4):
         happened(tracking, frame, 60, kind(0, 1, 0.8))
     tracking.departed(ONE_SHOT_CAMERA)
@@ -123,7 +123,7 @@ def test_stays_end_when_tracking_is_turned_off_and_crossings_outlive_other_chang
     tracking = FrameTracking(
         TrackingDefaults(zones=(("*", LOWER_HALF),), lines=(("*", MIDDLE),)), overrides
     )
-    events = told(tracking)
+    events = observed(tracking)
     for frame, foot_px in enumerate((40, 42, 48, 54, 56)):
         happened(tracking, frame, foot_px)
     crossed = tracking.crossings(ONE_SHOT_CAMERA)

@@ -28,8 +28,8 @@ def test_keeps_the_window_and_at_most_a_segment_more(waits_ms: list[int]) -> Non
     for wait_ms in waits_ms:
         life.tell(None, life.now_ns / MS + wait_ms)
     kept = entries_of(life.journal)
-    assert kept == life.told[-len(kept) :]
-    young = [entry for entry in life.told if entry.now_ns > life.now_ns - WINDOW_NS]
+    assert kept == life.entries[-len(kept) :]
+    young = [entry for entry in life.entries if entry.now_ns > life.now_ns - WINDOW_NS]
     assert len(kept) >= len(young)
     # No wait is longer than 60 ms, so no segment is longer than 25 + 60.
     assert all(entry.now_ns >= life.now_ns - WINDOW_NS - 2 * 85 * MS for entry in kept)
@@ -41,10 +41,10 @@ def test_bytes_are_bounded_whatever_the_window() -> None:
     for at in range(20_000):
         life.frame(at, 10 + at * 0.01, 10 + at * 0.01)
     recorded = life.journal.recording()
-    assert recorded.entries < len(life.told)
+    assert recorded.entries < len(life.entries)
     assert 1_000_000 < sum(map(len, recorded.lines())) <= 2_500_000
     kept = entries_of(life.journal)
-    assert kept == life.told[-len(kept) :]
+    assert kept == life.entries[-len(kept) :]
 
 
 @pytest.mark.parametrize("lives", [1, 40])
@@ -55,11 +55,11 @@ def test_a_replay_repeats_every_action_wherever_the_ring_begins(lives: int, tmp_
         life.frame(at, 20 + 10 * at, 200 + 10 * at)
         if life.running:
             life.come_back(28 + 10 * at, 6)
-    told = replay_file(filed(life.journal, tmp_path))
-    assert told.replay.differing == 0
-    assert told.replay.entries == len(entries_of(life.journal))
-    assert (told.replay.entries == len(life.told)) is (lives == 1)
-    assert told.replay.endings["on_time"] > 0
+    replayed = replay_file(filed(life.journal, tmp_path))
+    assert replayed.replay.differing == 0
+    assert replayed.replay.entries == len(entries_of(life.journal))
+    assert (replayed.replay.entries == len(life.entries)) is (lives == 1)
+    assert replayed.replay.endings["on_time"] > 0
 
 
 def test_the_header_says_what_wrote_it() -> None:
@@ -70,7 +70,7 @@ def test_the_header_says_what_wrote_it() -> None:
     assert header["edgebox"] == __version__
     assert header["policy"] == "EarliestDeadlineFirst"
     assert header["parameters"]["planning_interval_ns"] == 500_000_000
-    assert header["entries"] == len(life.told)
+    assert header["entries"] == len(life.entries)
     assert header["clock"]["ns"] == life.now_ns
 
 
@@ -86,7 +86,7 @@ def test_the_tail_is_the_newest_lines() -> None:
     life = eventful()
     assert len(life.journal.tail(3)) == 3
     assert orjson.loads(life.journal.tail(3)[-1])[0] == 150 * MS
-    assert len(life.journal.tail(10**6)) == len(life.told)
+    assert len(life.journal.tail(10**6)) == len(life.entries)
     assert Journal().tail() == ()
 
 

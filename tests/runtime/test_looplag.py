@@ -7,8 +7,8 @@ from edgebox.runtime.looplag import LoopLag
 
 
 async def test_a_loop_that_is_blocked_tells_from_when_to_when() -> None:
-    told: list[tuple[int, int]] = []
-    lag = LoopLag(lambda start_ns, end_ns: told.append((start_ns, end_ns)))
+    delays: list[tuple[int, int]] = []
+    lag = LoopLag(lambda start_ns, end_ns: delays.append((start_ns, end_ns)))
     lag.start()
     await asyncio.sleep(0.03)
     blocked_ns = time.monotonic_ns()
@@ -17,4 +17,4 @@ async def test_a_loop_that_is_blocked_tells_from_when_to_when() -> None:
     await asyncio.sleep(0.03)
     lag.stop()
     # On a busy machine there may be longer ones before and after it.
-    assert any(start < blocked_ns + 20_000_000 and end >= freed_ns for start, end in told), told
+    assert any(start < blocked_ns + 20_000_000 and end >= freed_ns for start, end in delays), delays

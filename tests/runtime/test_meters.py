@@ -55,19 +55,19 @@ def test_questions_change_nothing(
     runs: list[tuple[int, int, int]], asked_ms: list[int], later_ms: int
 ) -> None:
     """A page or a scrape may ask at any time, about any instant."""
-    meter, asked = ExecutorMeter(0), ExecutorMeter(0)
+    meter, queried = ExecutorMeter(0), ExecutorMeter(0)
     now_ns = 0
     for pause_ms, took_ms, requests in runs:
         started_ns = now_ns + pause_ms * 1_000_000
         now_ns = started_ns + took_ms * 1_000_000
-        for each in (meter, asked):
+        for each in (meter, queried):
             each.ran(started_ns, now_ns, requests)
         for ahead_ms in asked_ms:
-            asked.utilisation(now_ns + ahead_ms * 1_000_000)
-            asked.batch_size_mean(now_ns + ahead_ms * 1_000_000)
+            queried.utilisation(now_ns + ahead_ms * 1_000_000)
+            queried.batch_size_mean(now_ns + ahead_ms * 1_000_000)
     now_ns += later_ms * 1_000_000
-    assert asked.utilisation(now_ns) == meter.utilisation(now_ns)
-    assert asked.batch_size_mean(now_ns) == meter.batch_size_mean(now_ns)
+    assert queried.utilisation(now_ns) == meter.utilisation(now_ns)
+    assert queried.batch_size_mean(now_ns) == meter.batch_size_mean(now_ns)
 
 
 def test_threads_count_for_as_long_as_they_compute() -> None:

@@ -99,8 +99,8 @@ def test_whom_an_address_belongs_to(peers: Peers, one: str, other: str, same: bo
 
 
 def test_notices_of_an_address_are_bounded_and_the_others_counted(peers: Peers) -> None:
-    told = sum(peers.passes(HERE) for _ in range(1_000))
-    assert told == NOTICES_PER_MINUTE + 2 * CAMERAS_MAX
+    passed = sum(peers.passes(HERE) for _ in range(1_000))
+    assert passed == NOTICES_PER_MINUTE + 2 * CAMERAS_MAX
     assert peers.passes(THERE)
-    assert peers.end_minute() == {HERE: 1_000 - told}
+    assert peers.end_minute() == {HERE: 1_000 - passed}
     assert peers.passes(HERE)

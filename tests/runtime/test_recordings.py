@@ -23,9 +23,9 @@ def test_plain_and_zipped_files_are_read(journal: Journal, tmp_path: Path) -> No
     plain = tmp_path / "plain.jsonl"
     plain.write_bytes(gzip.decompress(zipped.read_bytes()))
     for path in (zipped, plain):
-        told = replay_file(path)
-        assert told.replay.differing == 0
-        assert told.replay.entries == told.header.entries == journal.recording().entries
+        replayed = replay_file(path)
+        assert replayed.replay.differing == 0
+        assert replayed.replay.entries == replayed.header.entries == journal.recording().entries
 
 
 def test_a_folder_keeps_the_newest_files(journal: Journal, tmp_path: Path) -> None:
@@ -92,9 +92,9 @@ def test_damage_is_told_with_its_line(
 ) -> None:
     path = tmp_path / "damaged"
     path.write_bytes(b"".join(spoil(list(all_lines(journal)))))
-    told = refusal(lambda: replay_file(path))
-    assert says in told
-    assert told.startswith(str(path))
+    replayed = refusal(lambda: replay_file(path))
+    assert says in replayed
+    assert replayed.startswith(str(path))
 
 
 def test_a_zipped_file_that_is_cut_off(journal: Journal, tmp_path: Path) -> None:
@@ -106,5 +106,5 @@ def test_a_zipped_file_that_is_cut_off(journal: Journal, tmp_path: Path) -> None
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    told = refusal(lambda: RecordingFile(tmp_path / "none"))
-    assert told == f"{tmp_path / 'none'}: cannot be read: No such file or directory"
+    message = refusal(lambda: RecordingFile(tmp_path / "none"))
+    assert message == f"{tmp_path / 'none'}: cannot be read: No such file or directory"

@@ -8,20 +8,22 @@ S = 1_000_000_000
 
 def test_each_attempt_counts_and_a_camera_that_keeps_asking_is_told_once() -> None:
     now_ns = 0
-    told: list[tuple[str, CameraId]] = []
-    refusals = Refusals(lambda text, camera, address: told.append((text, camera)), lambda: now_ns)
+    notices: list[tuple[str, CameraId]] = []
+    refusals = Refusals(
+        lambda text, camera, address: notices.append((text, camera)), lambda: now_ns
+    )
     gate, yard = CameraId("gate"), CameraId("yard")
     for at_s in range(0, 300, 15):
         now_ns = at_s * S
         refusals.add(gate, "10.0.0.7", NoCapacityError("too many"))
-    assert told == [("gate was refused: too many", gate)]
+    assert notices == [("gate was refused: too many", gate)]
     refusals.add(gate, "10.0.0.7", BoxFullError("full"))
     refusals.add(yard, "10.0.0.7", NoCapacityError("too many"))
-    assert [text for text, _ in told[1:]] == [
+    assert [text for text, _ in notices[1:]] == [
         "gate was refused: full",
         "yard was refused: too many",
     ]
     now_ns += 61 * S
     refusals.add(gate, "10.0.0.7", NoCapacityError("too many"))
-    assert len(told) == 4
+    assert len(notices) == 4
     assert refusals.counts == {"no_capacity": 22, "box_full": 1}

@@ -34,47 +34,47 @@ def fresh() -> Scheduler:
 
 def test_all_is_counted_and_nothing_differs() -> None:
     life = eventful()
-    told = replay(life.told, fresh())
-    assert told.differing == 0
-    assert told.differences == []
-    assert told.entries == len(life.told)
-    assert told.events["RequestArrived"] == len(told.requests) == 8
-    assert told.events["wake-up"] == 1
-    assert dict(told.endings) == {
+    replayed = replay(life.entries, fresh())
+    assert replayed.differing == 0
+    assert replayed.differences == []
+    assert replayed.entries == len(life.entries)
+    assert replayed.events["RequestArrived"] == len(replayed.requests) == 8
+    assert replayed.events["wake-up"] == 1
+    assert dict(replayed.endings) == {
         "on_time": 2, "late": 1, "infeasible": 1, "invalid": 1, "failed": 1, "departed": 2,
     }  # fmt: skip
-    assert sum(told.endings.values()) == told.actions["Finish"] + told.actions["Drop"]
-    assert told.ended_ns - told.began_ns == 150 * MS
+    assert sum(replayed.endings.values()) == replayed.actions["Finish"] + replayed.actions["Drop"]
+    assert replayed.ended_ns - replayed.began_ns == 150 * MS
 
 
 def test_what_came_out_differently_is_named() -> None:
-    entries = eventful().told
+    entries = eventful().entries
     at = next(n for n, e in enumerate(entries) if any(isinstance(a, Drop) for a in e.actions))
     entries[at] = replace(entries[at], actions=())
-    told = replay(entries, fresh())
-    assert told.differing == 1
-    (difference,) = told.differences
+    replayed = replay(entries, fresh())
+    assert replayed.differing == 1
+    (difference,) = replayed.differences
     assert difference.startswith(f"entry {at} at +0.073000 s: RequestArrived(")
     assert "gave [Drop(request=3, reason=<DropReason.INFEASIBLE" in difference
     assert difference.endswith("; the journal has []")
 
 
 def test_a_call_that_raised_must_raise_the_same_again() -> None:
-    told = Replay(fresh())
+    replayed = Replay(fresh())
     nonsense = object()
-    told.step(JournalEntry(1, nonsense, (), f"KeyError: {object}"))  # type: ignore[arg-type]
-    assert told.differing == 0
-    told.step(JournalEntry(1, nonsense, ()))  # type: ignore[arg-type]
-    told.step(JournalEntry(2, None, (), "ValueError: 5"))
-    assert told.differing == 2
-    assert "raised KeyError: <class 'object'>; the journal has []" in told.differences[0]
-    assert "a wake-up gave []; the journal has raising ValueError: 5" in told.differences[1]
+    replayed.step(JournalEntry(1, nonsense, (), f"KeyError: {object}"))  # type: ignore[arg-type]
+    assert replayed.differing == 0
+    replayed.step(JournalEntry(1, nonsense, ()))  # type: ignore[arg-type]
+    replayed.step(JournalEntry(2, None, (), "ValueError: 5"))
+    assert replayed.differing == 2
+    assert "raised KeyError: <class 'object'>; the journal has []" in replayed.differences[0]
+    assert "a wake-up gave []; the journal has raising ValueError: 5" in replayed.differences[1]
 
 
 def test_differences_are_all_counted_and_a_few_told() -> None:
-    told = replay([JournalEntry(1, None, (), "x")] * (DIFFERENCES_KEPT + 5), fresh())
-    assert told.differing == DIFFERENCES_KEPT + 5
-    assert len(told.differences) == DIFFERENCES_KEPT
+    replayed = replay([JournalEntry(1, None, (), "x")] * (DIFFERENCES_KEPT + 5), fresh())
+    assert replayed.differing == DIFFERENCES_KEPT + 5
+    assert len(replayed.differences) == DIFFERENCES_KEPT
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_differences_are_all_counted_and_a_few_told() -> None:
 )
 def test_the_story_of_a_request(request_id: int, sentences: list[str]) -> None:
     story = RequestStory(RequestId(request_id))
-    for entry in eventful().told:
+    for entry in eventful().entries:
         story.see(entry)
     lines = story.lines()
     for line, sentence in zip(lines[-len(sentences) :], sentences, strict=True):
@@ -136,12 +136,12 @@ def test_the_story_of_a_request_with_several_deadlines() -> None:
     life.frame(1, 0, 30, later=[(60, 0.3)])
     life.come_back(40, took_ms=8)
     story = RequestStory(RequestId(1))
-    for entry in life.told:
+    for entry in life.entries:
         story.see(entry)
     first, *_, last = story.lines()
     assert first.endswith("to be answered within 30.0 ms, still worth 0.3 within 60 ms")
     assert last == "+40.0 ms answered late, still worth 0.3, 10.0 ms after its deadline"
-    assert replay(life.told, fresh()).differing == 0
+    assert replay(life.entries, fresh()).differing == 0
 
 
 def sampling(failing: bool = False, took_ms: int = 2) -> Life:
@@ -152,7 +152,7 @@ def sampling(failing: bool = False, took_ms: int = 2) -> Life:
         life.frame(at, 1000, 1300)
     life.come_back(1003, 2)
     life.come_back(1006, 2.2)
-    (order,) = (a for entry in life.told for a in entry.actions if isinstance(a, Sample))
+    (order,) = (a for entry in life.entries for a in entry.actions if isinstance(a, Sample))
     if failing:
         life.tell(SampleFailed(order.executor, order.batch), 1009)
     else:
@@ -171,10 +171,10 @@ def test_a_request_that_was_sampled_has_a_story_after_its_answer(
     failing: bool, last: str, tmp_path: Path
 ) -> None:
     life = sampling(failing)
-    (sampled,) = (a for entry in life.told for a in entry.actions if isinstance(a, Sample))
-    told = replay_file(filed(life.journal, tmp_path), request=sampled.request)
-    assert told.replay.differing == 0
-    assert told.stories[0][-4:] == [
+    (sampled,) = (a for entry in life.entries for a in entry.actions if isinstance(a, Sample))
+    replayed = replay_file(filed(life.journal, tmp_path), request=sampled.request)
+    assert replayed.replay.differing == 0
+    assert replayed.stories[0][-4:] == [
         "+6.0 ms its input was kept, to be run again when the box is idle",
         "+6.0 ms answered, 294.0 ms before its deadline",
         "+6.0 ms run again, alone, on cpu/0 as street-128",
@@ -190,7 +190,7 @@ def test_an_input_that_was_let_go_is_told() -> None:
     life.come_back(1306, 2.2)
     stories = [RequestStory(RequestId(at)) for at in (4, 5, 6)]
     life.tell(ExecutorStopped(CPU), 1310)
-    for entry in life.told:
+    for entry in life.entries:
         for story in stories:
             story.see(entry)
     let_go = "+10.0 ms its input was released without having been run again"
@@ -199,7 +199,7 @@ def test_an_input_that_was_let_go_is_told() -> None:
 
 def test_the_story_of_a_camera() -> None:
     story = CameraStory(CameraId("gate-1"))
-    for entry in eventful().told:
+    for entry in eventful().entries:
         story.see(entry)
     title, *lines = story.lines()
     assert title == "camera gate-1, from the beginning of the journal"
@@ -233,9 +233,9 @@ def test_what_had_arrived_before_the_journal_begins_is_known(tmp_path: Path) -> 
     for at_ms in range(20, 120, 10):
         life.tell(None, at_ms)
     life.come_back(125, 100)
-    assert len(entries_of(life.journal)) < len(life.told)
-    told = replay_file(filed(life.journal, tmp_path), request=1, camera="gate-1")
-    of_request, of_camera = told.stories
+    assert len(entries_of(life.journal)) < len(life.entries)
+    replayed = replay_file(filed(life.journal, tmp_path), request=1, camera="gate-1")
+    of_request, of_camera = replayed.stories
     assert of_request[1].startswith("+0.0 ms arrived whole")
     assert of_request[-1] == "+115.0 ms answered, 775.0 ms before its deadline"
     assert of_camera[-1].endswith("1 frame answered, 115.0 ms after capture (request 1)")
@@ -246,8 +246,8 @@ def test_what_the_journal_does_not_know(tmp_path: Path) -> None:
     assert refusal(lambda: replay_file(path, request=99)) == (
         f"{path}: knows nothing of request 99; it has requests 1 to 8 of gate-1"
     )
-    told = refusal(lambda: replay_file(path, camera="nobody"))
-    assert "knows nothing of a camera named nobody; it has requests" in told
+    replayed = refusal(lambda: replay_file(path, camera="nobody"))
+    assert "knows nothing of a camera named nobody; it has requests" in replayed
     path = filed(Life().journal, tmp_path)
     assert "no request arrived while" in refusal(lambda: replay_file(path, request=1))
 
@@ -257,7 +257,7 @@ def test_the_document_has_it_all(tmp_path: Path) -> None:
     document = to_json(replay_file(filed(life.journal, tmp_path), request=2))
     assert document["differing"] == 0
     assert document["differences"] == []
-    assert document["entries"] == len(life.told)
+    assert document["entries"] == len(life.entries)
     assert document["requests"] == 8
     assert document["duration_s"] == 0.15
     assert document["events"]["BatchFailed"] == 1
@@ -269,12 +269,12 @@ def test_the_story_of_a_camera_that_was_changed_on_the_box() -> None:
     life.open()
     life.tell(CameraChanged(camera(slo_ms=150, rate_hz=4)), 20)
     story = CameraStory(CameraId("gate-1"))
-    for entry in life.told:
+    for entry in life.entries:
         story.see(entry)
-    changed, told = story.lines()[-2:]
+    changed, advised = story.lines()[-2:]
     assert changed == (
         "+0.020 s was changed on the box: application default, family street, 1280 x 720 px, 4 a "
         "second, answers within 150 ms"
     )
-    assert ", 4 a second, " in told
-    assert not replay(life.told, fresh()).differences
+    assert ", 4 a second, " in advised
+    assert not replay(life.entries, fresh()).differences

@@ -149,8 +149,8 @@ async def test_a_thread_that_hangs_while_it_decodes_is_replaced_and_its_frame_en
         clock.now_ns += DECODE_LIMIT_NS
         bench.driver.feed(None)
         assert isinstance(bench.ending(frame), Refusal)
-        assert len(bench.told) == at
-    assert all("did not return within 60 s" in text for text in bench.told)
+        assert len(bench.notices) == at
+    assert all("did not return within 60 s" in text for text in bench.notices)
     go_on.set()
     await bench.driver.stop(1)
 
@@ -168,7 +168,7 @@ async def test_a_box_stops_in_time_while_a_batch_blocks() -> None:
 async def test_a_load_that_comes_back_after_its_executor_was_lost_is_told_as_that() -> None:
     loop = asyncio.get_running_loop()
     entered, go_on = threading.Event(), threading.Event()
-    told: list[object] = []
+    calls: list[object] = []
 
     def from_thread(report: Callable[[], None]) -> None:
         loop.call_soon_threadsafe(report)
@@ -181,14 +181,14 @@ async def test_a_load_that_comes_back_after_its_executor_was_lost_is_told_as_tha
         def unload(self, weights: WeightsId) -> None: ...
 
     loads = Loads(
-        {CPU: Blocking()}, from_thread, told.append,
+        {CPU: Blocking()}, from_thread, calls.append,
         lambda: 0,
     )  # fmt: skip
     loads.carry_out(Load(CPU, WeightsId("a.onnx")))
     await until(entered.is_set, "the load")
     loads.use(CPU, Blocking())
     go_on.set()
-    await until(lambda: bool(told), "the end of the load")
-    assert told == [LoadReturned(CPU)]
+    await until(lambda: bool(calls), "the end of the load")
+    assert calls == [LoadReturned(CPU)]
     assert sum(loads.took.counts) == 0
     loads.stop()

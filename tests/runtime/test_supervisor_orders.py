@@ -42,7 +42,7 @@ class Counted(NullExecutor):
 
 
 @dataclass
-class Told:
+class Supervised:
     """A supervisor of one executor, and all that it says; the loop is the test."""
 
     opener: Opener | None = None
@@ -111,28 +111,28 @@ class Told:
     ],
 )
 def test_a_lost_executor_is_left_behind_and_people_are_told_why(order: Abandon, text: str) -> None:
-    told = Told()
-    told.supervisor.failed(CPU, "out of memory")
-    told.supervisor.carry_out(order)
+    calls = Supervised()
+    calls.supervisor.failed(CPU, "out of memory")
+    calls.supervisor.carry_out(order)
     wedged = "; it is wedged and is not opened again" if order.wedged else ""
-    assert told.said == [
+    assert calls.said == [
         ("left behind", CPU),
         ("error", f"cpu/0 is lost: {text}{wedged}"),
         *([("not opened", CPU)] if order.wedged else []),
     ]
-    assert told.supervisor.last_losses == {CPU: text}
-    assert told.supervisor.last_errors[CPU].text == text
+    assert calls.supervisor.last_losses == {CPU: text}
+    assert calls.supervisor.last_errors[CPU].text == text
     # While it is being opened, its thread was left behind when it was lost.
-    assert told.old.abandoned == (order.cause is not LossCause.OPENING)
+    assert calls.old.abandoned == (order.cause is not LossCause.OPENING)
 
 
 def test_one_that_is_opened_takes_the_place_before_the_core_orders_anything() -> None:
     new, loader = Counted(), cast(Loader, object())
     found = Reopened(new, PROFILES, LIMITED, loader, ("face does not run on it any more",))
-    told = Told(lambda _: replace(found, on_use=lambda: told.said.append("use")))
-    told.open()
-    assert told.executors == {CPU: new}
-    assert told.said == [
+    calls = Supervised(lambda _: replace(found, on_use=lambda: calls.said.append("use")))
+    calls.open()
+    assert calls.executors == {CPU: new}
+    assert calls.said == [
         ("loads with", CPU, loader),
         "use",
         ("info", f"cpu/0 is back: {new.device}"),
@@ -143,9 +143,9 @@ def test_one_that_is_opened_takes_the_place_before_the_core_orders_anything() ->
 
 
 def test_one_without_a_limit_of_memory_loads_nothing() -> None:
-    told = Told(lambda _: Reopened(Counted(), PROFILES))
-    told.open()
-    assert [type(said) for said in told.said] == [tuple, ExecutorStarted]
+    calls = Supervised(lambda _: Reopened(Counted(), PROFILES))
+    calls.open()
+    assert [type(said) for said in calls.said] == [tuple, ExecutorStarted]
 
 
 @pytest.mark.parametrize(
@@ -159,18 +159,18 @@ def test_one_that_cannot_be_opened_is_told_to_everybody(
         assert opener is not None
         raise opener
 
-    told = Told(None if opener is None else fails)
-    told.open()
-    assert told.said == [
+    calls = Supervised(None if opener is None else fails)
+    calls.open()
+    assert calls.said == [
         ("warning", f"cpu/0 cannot be opened again: {text}"),
         OpenFailed(CPU),
         ("not opened", CPU),
     ]
-    assert told.supervisor.last_errors[CPU].text == text
-    assert told.executors == {CPU: told.old}
+    assert calls.supervisor.last_errors[CPU].text == text
+    assert calls.executors == {CPU: calls.old}
 
 
 def test_the_end_of_all_hope_is_passed_on() -> None:
-    told = Told()
-    told.supervisor.carry_out(ExitProcess())
-    assert told.said == ["given up"]
+    calls = Supervised()
+    calls.supervisor.carry_out(ExitProcess())
+    assert calls.said == ["given up"]

@@ -38,11 +38,11 @@ class Threads:
 
     def __init__(self, threads: int, made: Callable[..., DaemonPool]) -> None:
         self.now_ns = 0
-        self.told: list[str] = []
+        self.notices: list[str] = []
         self.wedged: list[int] = []
         self.hung: list[Hanging] = []
         self.pool = made(
-            threads, HangLimit(LIMIT_NS, self.told.append, self._wedged), lambda: self.now_ns
+            threads, HangLimit(LIMIT_NS, self.notices.append, self._wedged), lambda: self.now_ns
         )
 
     def _wedged(self) -> None:
@@ -76,7 +76,7 @@ def test_another_thread_takes_the_place_of_one_that_hangs(made: Callable[..., Da
     threads = Threads(1, made)
     threads.hang("gate")
     assert threads.runs("yard")
-    (text,) = threads.told
+    (text,) = threads.notices
     assert "did not return" in text
     assert threads.runs("gate"), "its sender is served again, too"
     threads.end()
@@ -96,7 +96,7 @@ def test_after_too_many_that_hang_no_more_are_started_and_somebody_is_told_once(
     threads = Threads(2, in_order)
     for _ in range(LEFT_BEHIND_MAX + 2):
         threads.hang("gate")
-    assert len(threads.told) == LEFT_BEHIND_MAX
+    assert len(threads.notices) == LEFT_BEHIND_MAX
     assert not threads.wedged
     for _ in range(3):
         threads.pool.submit(lambda: None)

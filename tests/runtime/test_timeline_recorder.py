@@ -63,7 +63,7 @@ def watched(journal: Journal) -> Timeline:
 
 
 def seen(life: Life) -> Timeline:
-    return watched([(e.now_ns, e.event, list(e.actions)) for e in life.told])
+    return watched([(e.now_ns, e.event, list(e.actions)) for e in life.entries])
 
 
 @settings(max_examples=150, deadline=None)
@@ -228,9 +228,9 @@ class Watched(Bench):
     def expected_ms(self, number: int, app: str = "default") -> float:
         """Return what one request is expected to take that runs at once."""
         at_ms = 10_000.0 * number
-        asked = request(number, at_ms + 5_000, app=app, arrival_ms=at_ms, variant=name(256))
-        self(RequestArrived(asked), at_ms)
-        self(RequestPrepared(asked.id, 0), at_ms)
+        sent = request(number, at_ms + 5_000, app=app, arrival_ms=at_ms, variant=name(256))
+        self(RequestArrived(sent), at_ms)
+        self(RequestPrepared(sent.id, 0), at_ms)
         expected_ns = self.timeline.running[CPU].expected_ns
         assert expected_ns is not None
         batch = self.timeline.running[CPU].id
@@ -281,8 +281,8 @@ def test_a_change_of_plan_has_what_was_before_and_why() -> None:
     (first,) = timeline.changes.after(0)[1]
     assert first.before is None
     assert first.camera == "gate-1"
-    told = first.after
-    again = Advise(first.camera, told)
+    after = first.after
+    again = Advise(first.camera, after)
     timeline.see(life.now_ns, None, [again])
     assert timeline.changes.total == 1
     timeline.see(life.now_ns, CameraDisconnected(first.camera), [])

@@ -76,8 +76,10 @@ def arrival(world: World, a: int, b: int) -> Event:
     size = (40 * (1 + b % 16), 30 * (1 + a % 16))
     later = [(deadline_ms + 20 * (1 + b % 3), 0.5), (deadline_ms + 90, 0.2)][: a % 4]
     later = [] if a % 4 == 3 else later
-    told = (None, name(128), name(416), name(608), name(999))[(a + b) % 5]
-    arrived = request(at, deadline_ms, of=who, size=size, variant=shot, later=later, advised=told)
+    variant = (None, name(128), name(416), name(608), name(999))[(a + b) % 5]
+    arrived = request(
+        at, deadline_ms, of=who, size=size, variant=shot, later=later, advised=variant
+    )
     return RequestArrived(arrived)
 
 

@@ -136,10 +136,10 @@ def test_an_executor_that_has_become_slower_is_a_reason_to_plan() -> None:
         [infer] = infers(bench(RequestPrepared(RequestId(at), MS), now_ms + 1))
         return snapshots(bench(BatchCompleted(CPU, infer.batch, 42 * MS), now_ms + 60))
 
-    asked = [batch(at, 520 + 61 * at) for at in range(ALL_SLOWER)]
+    requests = [batch(at, 520 + 61 * at) for at in range(ALL_SLOWER)]
     assert bench.scheduler.slowdown == {CPU: 2.0}
-    assert [len(of) for of in asked] == [0] * (ALL_SLOWER - 1) + [1]
-    [compute] = asked[-1]
+    assert [len(of) for of in requests] == [0] * (ALL_SLOWER - 1) + [1]
+    [compute] = requests[-1]
     assert compute.snapshot.slowdown == {CPU: 2.0}
     assert compute.snapshot.taken_ns < 1000 * MS  # when the next plan was due
 
@@ -258,11 +258,11 @@ def test_the_planner_is_told_who_was_lowered_when() -> None:
     bench = Bench()
     bench(CameraConnected(camera()), 0)
     bench(planned(320), 1)
-    asked = snapshots(bench(None, 501))
-    assert [c.lowered_ns for c in asked[0].snapshot.cameras] == [1 * MS]
+    snapshot = snapshots(bench(None, 501))
+    assert [c.lowered_ns for c in snapshot[0].snapshot.cameras] == [1 * MS]
     bench(planned(416), 502)
-    asked = snapshots(bench(None, 1002))
-    assert [c.lowered_ns for c in asked[0].snapshot.cameras] == [1 * MS]
+    snapshot = snapshots(bench(None, 1002))
+    assert [c.lowered_ns for c in snapshot[0].snapshot.cameras] == [1 * MS]
 
 
 def test_a_changed_rate_holds_at_once_and_is_planned_with() -> None:
@@ -270,9 +270,9 @@ def test_a_changed_rate_holds_at_once_and_is_planned_with() -> None:
     bench(CameraConnected(camera()), 0)
     bench(planned(256), 1)
     slower = bench(CameraChanged(camera(rate_hz=4)), 2)
-    assert [(told.variant, told.rate_hz) for told in advice(slower)] == [(name(256), 4)]
-    (asked,) = snapshots(slower)
-    assert [each.camera.rate_hz for each in asked.snapshot.cameras] == [4]
+    assert [(one.variant, one.rate_hz) for one in advice(slower)] == [(name(256), 4)]
+    (snapshot,) = snapshots(slower)
+    assert [each.camera.rate_hz for each in snapshot.snapshot.cameras] == [4]
     # A higher rate must wait for the plan: it may not fit beside the others.
     bench(planned(256, rate_hz=4), 3)
     faster = bench(CameraChanged(camera(rate_hz=20)), 4)
@@ -286,8 +286,8 @@ def test_a_plan_for_a_camera_as_it_was_is_void_once_it_was_changed() -> None:
     assert snapshots(bench(CameraChanged(camera(slo_ms=50)), 1)) == [], "one is on its way"
     answered = bench(planned(608), 2)
     assert advice(answered) == []
-    (asked,) = snapshots(answered)
-    assert [each.camera.slo_ns for each in asked.snapshot.cameras] == [50 * MS]
+    (snapshot,) = snapshots(answered)
+    assert [each.camera.slo_ns for each in snapshot.snapshot.cameras] == [50 * MS]
     assert advice(bench(planned(128), 3))[0].variant == name(128)
 
 
@@ -304,7 +304,7 @@ def test_a_camera_that_has_nothing_to_run_on_starts_as_it_was_changed() -> None:
     bench(CameraConnected(camera()), 0)
     assert bench(CameraChanged(camera(rate_hz=4)), 1) == []
     started = bench(ExecutorStarted(CPU, (profile(128),)), 2)
-    assert [(told.variant, told.rate_hz) for told in advice(started)] == [(name(128), 4)]
+    assert [(each.variant, each.rate_hz) for each in advice(started)] == [(name(128), 4)]
 
 
 def surplus_after(bench: Bench, took_ms: Sequence[float], *, before_ms: float = 0) -> int | None:
@@ -321,10 +321,10 @@ def surplus_after(bench: Bench, took_ms: Sequence[float], *, before_ms: float = 
         bench(RequestArrived(arrived), at_ms)
         [infer] = infers(bench(RequestPrepared(RequestId(number), 0), at_ms))
         bench(BatchCompleted(CPU, infer.batch, round(ms * MS)), at_ms + ms)
-    [asked] = snapshots(bench(PlanFailed(), at_ms + 499)) or snapshots(
+    [snapshot] = snapshots(bench(PlanFailed(), at_ms + 499)) or snapshots(
         bench(CameraChanged(camera(slo_ms=201)), at_ms + 499)
     )
-    return asked.snapshot.cameras[0].overrun_ns
+    return snapshot.snapshot.cameras[0].overrun_ns
 
 
 def test_what_frames_take_longer_than_planned_is_known_after_so_many() -> None:
@@ -358,8 +358,8 @@ def test_a_frame_that_could_not_be_answered_says_that_nothing_is_sure() -> None:
         bench(RequestArrived(request(number, at_ms + 40, arrival_ms=at_ms)), at_ms)
         bench(None, at_ms + 41)
         at_ms += 100
-    [asked] = snapshots(bench(PlanFailed(), at_ms))
-    assert asked.snapshot.cameras[0].overrun_ns is None
+    [snapshot] = snapshots(bench(PlanFailed(), at_ms))
+    assert snapshot.snapshot.cameras[0].overrun_ns is None
 
 
 def test_cameras_of_a_site_are_planned_by_what_was_told_last_of_any_of_them() -> None:
@@ -369,12 +369,12 @@ def test_cameras_of_a_site_are_planned_by_what_was_told_last_of_any_of_them() ->
         bench(CameraConnected(replace(camera(of), site=site)), 0)
     bench(CameraConnected(camera("c")), 0)
 
-    def told(of: str, mbps: float, at_ns: int) -> None:
+    def measure(of: str, mbps: float, at_ns: int) -> None:
         link = LinkState(mbps * 1e6, 2 * MS, None, None, 0.9)
         bench(LinkMeasured(CameraId(of), link), at_ns)
 
-    told("a", 1, 1 * MS)  # and then it falls silent
-    told("b", 20, 2 * MS)
-    told("c", 5, 3 * MS)
+    measure("a", 1, 1 * MS)  # and then it falls silent
+    measure("b", 20, 2 * MS)
+    measure("c", 5, 3 * MS)
     seen = {c.camera.id: c.link.bandwidth_bps for c in bench.scheduler.snapshot(4 * MS).cameras}
     assert seen == {"a": 20e6, "b": 20e6, "c": 5e6}

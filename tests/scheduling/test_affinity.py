@@ -39,7 +39,7 @@ class Box(Bench):
         super().__init__(both, policy=make_policy(policy))
         self.ids: Iterator[int] = count(1)
 
-    def apart(self, steal_budget_ms: float = 0) -> None:
+    def split(self, steal_budget_ms: float = 0) -> None:
         """Let one serve the smallest variant, the other the next; 320 px are everybody's."""
         steal_budget_ns = round(steal_budget_ms * MS)
         groups = (
@@ -66,7 +66,7 @@ def on(batches: list[Infer]) -> list[tuple[ExecutorId, int]]:
 @pytest.mark.parametrize("policy", WORK_CONSERVING)
 def test_a_free_executor_leaves_what_is_at_home_elsewhere(policy: str) -> None:
     box = Box(policy)
-    box.apart()
+    box.split()
     assert on(box.ask(256, 1)) == [(TWO, 1)]
     assert on(box.ask(256, 2)) == []  # ONE is free all the same
     assert on(box.ask(128, 3)) == [(ONE, 1)]
@@ -77,11 +77,11 @@ def test_a_free_executor_leaves_what_is_at_home_elsewhere(policy: str) -> None:
 @pytest.mark.parametrize("policy", WORK_CONSERVING)
 def test_it_helps_out_where_the_plan_lends_it(policy: str) -> None:
     box = Box(policy)
-    box.apart(steal_budget_ms=12)  # 256 px: 8 ms, 12 ms at the P99
+    box.split(steal_budget_ms=12)  # 256 px: 8 ms, 12 ms at the P99
     box.ask(256, 1)
     assert on(box.ask(256, 2)) == [(ONE, 1)]
     box = Box(policy)
-    box.apart(steal_budget_ms=11.9)
+    box.split(steal_budget_ms=11.9)
     box.ask(256, 1)
     assert on(box.ask(256, 2)) == []
 
@@ -92,14 +92,14 @@ def test_it_helps_out_by_what_was_learned_of_those_who_wait(took_ms: float, help
     box = Box()
     for _ in range(200):
         box(RequestSampled(TWO, name(256), request(0, 0).app, round(took_ms * MS)), 0)
-    box.apart(steal_budget_ms=7 if took_ms < 8 else 12)
+    box.split(steal_budget_ms=7 if took_ms < 8 else 12)
     box.ask(256, 1)
     assert on(box.ask(256, 2)) == ([(ONE, 1)] if helps else [])
 
 
 def test_it_does_not_help_out_while_its_own_wait() -> None:
     box = Box()
-    box.apart(steal_budget_ms=100)
+    box.split(steal_budget_ms=100)
     box.ask(256, 1)
     box.ask(128, 2)
     assert on(box.ask(256, 3)) == []
@@ -113,20 +113,20 @@ def test_it_does_not_help_out_while_its_own_wait() -> None:
 
 def test_what_is_nobodys_runs_anywhere() -> None:
     box = Box()
-    box.apart()
+    box.split()
     assert {batch.executor for px in (320, 320) for batch in box.ask(px, 1)} == {ONE, TWO}
 
 
 def test_who_has_lost_its_home_runs_anywhere() -> None:
     box = Box()
-    box.apart()
+    box.split()
     box(ExecutorStopped(TWO), 1)
     assert on(box.ask(256, 2)) == [(ONE, 1)]
 
 
 def test_a_plan_without_groups_brings_all_together_again() -> None:
     box = Box()
-    box.apart()
+    box.split()
     box.ask(256, 1)
     box.ask(256, 2)
     [batch] = begun(box(PlanComputed(Plan(0)), 3))
@@ -135,7 +135,7 @@ def test_a_plan_without_groups_brings_all_together_again() -> None:
 
 def test_groups_are_part_of_the_state_and_of_snapshots() -> None:
     box = Box()
-    box.apart()
+    box.split()
     box.ask(256, 1)
     again = read_state(write_state(box.scheduler))
     assert again.groups == box.scheduler.groups != ()
@@ -161,7 +161,7 @@ def test_memory_holds_a_variant_where_its_home_is() -> None:
         box(MemoryLimited(each, 20, stock, (stock[0].id,)), 0)
     groups = (Group((ONE,), (name(128),), 0), Group((TWO,), (name(256),), 0))
     given = Assignment(camera().id, name(256), 10, 85, True, "")
-    told = box(PlanComputed(Plan(0, {given.camera: given}, groups=groups)), 1)
-    assert [a for a in told if isinstance(a, Load) and a.weights == WeightsId(name(256))] == [
+    actions = box(PlanComputed(Plan(0, {given.camera: given}, groups=groups)), 1)
+    assert [a for a in actions if isinstance(a, Load) and a.weights == WeightsId(name(256))] == [
         Load(TWO, WeightsId(name(256)))
     ]

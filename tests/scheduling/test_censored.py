@@ -56,9 +56,11 @@ def test_every_round_is_the_expectation_by_hand() -> None:
         members = prior.copy()
         for of, most in zip(count, longest, strict=True):
             apps = [app for app in (0, 1) for _ in range(int(of[app]))]
-            ways = [w for w in product(range(3), repeat=len(apps)) if max(w) == most]
-            chance = [np.prod([shares[a, b] for a, b in zip(apps, w, strict=True)]) for w in ways]
-            for way, weight in zip(ways, chance, strict=True):
+            outcomes = [w for w in product(range(3), repeat=len(apps)) if max(w) == most]
+            chance = [
+                np.prod([shares[a, b] for a, b in zip(apps, w, strict=True)]) for w in outcomes
+            ]
+            for way, weight in zip(outcomes, chance, strict=True):
                 for app, at in zip(apps, way, strict=True):
                     members[app, at] += weight / sum(chance)
         shares = members / members.sum(axis=1, keepdims=True)

@@ -35,14 +35,14 @@ def test_a_restored_scheduler_goes_on_as_the_original(
     for executor in EXECUTORS:
         world.tell(ExecutorStarted(executor, profiles(executor, 31)))
     world.tell(CameraConnected(replace(camera("gate-1"), pipeline=PIPELINES[2])))
-    restored, told = through_text(world.scheduler), len(world.journal)
+    restored, length = through_text(world.scheduler), len(world.journal)
     for number, (kind, a, b, later_ns) in enumerate(drawn):
         world.pass_time(world.now_ns + later_ns)
         world.tell(MAKERS[kind](world, a, b))
         if number == round(share * len(drawn)):
-            restored, told = through_text(world.scheduler), len(world.journal)
+            restored, length = through_text(world.scheduler), len(world.journal)
             check_invariants(restored)
-    for now_ns, event, actions in world.journal[told:]:
+    for now_ns, event, actions in world.journal[length:]:
         assert restored.handle(event, now_ns) == actions
         check_invariants(restored)
     assert restored.next_wakeup_ns() == world.scheduler.next_wakeup_ns()

@@ -37,16 +37,16 @@ def test_a_slowed_executor_loses_its_place() -> None:
     bench = Bench([profile(128), profile(128, GPU, gain=0.5)])
     bench(CameraConnected(camera(slo_ms=2000)), 0)
     at_ms = 10.0
-    asked = []
+    executors = []
     for at in range(64):
         executor = run_one(bench, at, at_ms)
-        asked.append(executor)
+        executors.append(executor)
         running = bench.scheduler.running[executor]
         took_ms = 40 if executor == GPU else 2
         at_ms += took_ms
         bench(BatchCompleted(executor, running.batch, took_ms * MS), at_ms)
-    assert asked[0] == GPU
-    assert asked[-1] == CPU
+    assert executors[0] == GPU
+    assert executors[-1] == CPU
 
 
 def test_equal_ones_keep_their_order_and_variants_weigh_the_same() -> None:

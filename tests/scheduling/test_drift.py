@@ -98,15 +98,15 @@ class Bench:
         self.now_ns = 0
 
     def run(self, px: int, slower: float, batches: int) -> list[ReportDrift]:
-        told = []
+        drifts = []
         for at in range(batches):
             took_ns = round(slower * MEDIAN_MS[px] * MS)
             batch = Infer(CPU, BatchId(at), name(px), (RequestId(at),), 1)
             started_ns, self.now_ns = self.now_ns, self.now_ns + EVERY_NS
-            told += self.corrections.batch_completed(
+            drifts += self.corrections.batch_completed(
                 RunningBatch(batch, started_ns), ["a"], took_ns, self.now_ns
             )
-        return told
+        return drifts
 
     def known(self, px: int) -> LatencyProfile:
         return self.latencies.known(CPU)[name(px)]
@@ -129,10 +129,10 @@ def test_a_hot_chip_slows_every_variant_and_a_cool_one_is_as_measured() -> None:
 
 def test_a_variant_that_runs_as_profiled_keeps_its_profile_while_another_drifts() -> None:
     bench = Bench()
-    told = []
+    drifts = []
     for _ in range(300):
-        told += bench.run(128, 1.0, 1) + bench.run(608, 1.6, 1)
-    (drift,) = told
+        drifts += bench.run(128, 1.0, 1) + bench.run(608, 1.6, 1)
+    (drift,) = drifts
     assert drift.variant == name(608)
     assert drift.factor == pytest.approx(1.6, rel=0.01)
     assert bench.known(128) == bench.profiles[128]
@@ -151,16 +151,16 @@ def test_what_other_variants_seemed_to_take_meanwhile_is_not_counted_twice(
                 bench.learning.sampled(CPU, name(px), "a", MEDIAN_MS[px] * MS, bench.now_ns)
             bench.run(px, 1.0, 1)  # from now on batches are held against it
         bench.run(416, 1.0, 1)
-    told = []
+    drifts = []
     for at in range(300):
-        told += bench.run(416, 2.0, 1)
+        drifts += bench.run(416, 2.0, 1)
         for px in (416, 608):
             took_ns = 2 * MEDIAN_MS[px] * MS
             if px == 416 or at % 5 == 0:
                 bench.learning.sampled(CPU, name(px), "a", took_ns, bench.now_ns)
-        if told:
+        if drifts:
             break
-    assert [each.variant for each in told] == [name(416)]
+    assert [each.variant for each in drifts] == [name(416)]
     for px in (416, 608):
         expected_ns = bench.learning.expected_ns(CPU, name(px), ["a"], 1)
         assert expected_ns == pytest.approx(2 * MEDIAN_MS[px] * MS, rel=0.12), px
@@ -180,10 +180,10 @@ def test_what_another_executor_told_meanwhile_is_not_undone() -> None:
     bench.latencies.executor_started(two, [profile(416, two)])
     for _ in range(300):
         bench.learning.sampled(CPU, name(416), "a", MEDIAN_MS[416] * MS, bench.now_ns)
-    told = bench.run(416, 1.0, 2 * WINDOW)
-    assert told == []
-    while not told:
-        told = bench.run(416, 2.0, 1)
+    drifts = bench.run(416, 1.0, 2 * WINDOW)
+    assert drifts == []
+    while not drifts:
+        drifts = bench.run(416, 2.0, 1)
         longer_ns = round(1.2 * MEDIAN_MS[416] * MS)
         bench.learning.sampled(two, name(416), "a", longer_ns, bench.now_ns)
         bench.learning.sampled(CPU, name(416), "a", 2 * MEDIAN_MS[416] * MS, bench.now_ns)

@@ -31,7 +31,7 @@ class Bench:
 
     def run(self, scene: Scene, seconds: float, slower: float = 1.0) -> list[ReportDrift]:
         """Run batches of the applications in turns, on their variants in turns."""
-        told = []
+        found = []
         for at in range(round(seconds * 1e9 / EVERY_NS / len(scene))):
             for app, (work, variants) in scene.items():
                 px = variants[at % len(variants)]
@@ -42,8 +42,8 @@ class Bench:
                 self.now_ns += EVERY_NS
                 _, drifts = self.times.batch_completed(running, [app], round(took_ns), self.now_ns)
                 self.times.calibrate(CPU)
-                told += drifts
-        return told
+                found += drifts
+        return found
 
     def factor(self, px: int) -> float:
         return self.times.corrections.factors[CPU].get(name(px), 1.0)
@@ -83,9 +83,9 @@ def test_a_slower_machine_is_told_whatever_the_length_of_its_applications(
 ) -> None:
     bench = Bench(seed)
     bench.run(scene, 60)
-    told = bench.run(scene, 60, slower=1.5)
-    assert told
-    for each in told:
+    drifts = bench.run(scene, 60, slower=1.5)
+    assert drifts
+    for each in drifts:
         assert 1.4 < each.ratio < 1.6
         assert each.apps == ("long", "short")
     for app, (work, variants) in scene.items():
@@ -116,9 +116,9 @@ def test_an_unknown_application_does_not_say_how_slow_the_machine_is(
     bench.run({**known, "other": (1.0, (256,))}, 60)
     news = {f"new {at}": (LONG, variants) for at in range(2)}
     scene = {**known, **news}
-    told = bench.run(scene, 90, slower=1.5)
-    assert told
-    for each in told:
+    drifts = bench.run(scene, 90, slower=1.5)
+    assert drifts
+    for each in drifts:
         assert 1.4 < each.ratio < 1.6
     assert bench.factor(416) == pytest.approx(1.5, rel=0.07)
     bench.expects(scene, slower=1.5)

@@ -90,8 +90,8 @@ def test_a_long_application_under_a_short_profile_is_not() -> None:
 def test_one_shot_requests_go_by_their_application_too() -> None:
     bench = only(608, sample_share=0)
     learned(bench, "short", 4)
-    [asked] = bench(RequestArrived(request(1, 10 + 4 + 6, of="http", variant=SLOW)), 10)
-    assert asked == Drop(RequestId(1), DropReason.INFEASIBLE)
+    [sent] = bench(RequestArrived(request(1, 10 + 4 + 6, of="http", variant=SLOW)), 10)
+    assert sent == Drop(RequestId(1), DropReason.INFEASIBLE)
 
 
 def test_what_was_learned_at_one_size_holds_at_another() -> None:

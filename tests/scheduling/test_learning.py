@@ -101,11 +101,11 @@ def test_a_change_is_in_the_table_at_once() -> None:
     assert learnt.table(HALL).greatest == pytest.approx(1.0)
     learnt.sampled(CPU, HALL, "a", 16 * MS, 301)
     assert learnt.table(HALL).greatest == pytest.approx(1.0), "one sample is no news yet"
-    told = 1
+    samples = 1
     while count(learnt) > 200:
         learnt.sampled(CPU, HALL, "a", 16 * MS, 400)
-        told += 1
-    assert told < REFRESH_SAMPLES
+        samples += 1
+    assert samples < REFRESH_SAMPLES
     assert learnt.table(HALL).least[0] == pytest.approx(2.0)
 
 

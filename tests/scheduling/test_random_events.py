@@ -52,11 +52,11 @@ def test_every_request_ends_exactly_once(drawn: Drawn, policy: str) -> None:
     assert world.retained == set()
     assert world.scheduler._sampling.running is None
     assert world.alive == {}
-    asked = {e.request.id for _, e, _ in world.journal if isinstance(e, RequestArrived)}
-    asked |= {
+    arrived = {e.request.id for _, e, _ in world.journal if isinstance(e, RequestArrived)}
+    arrived |= {
         crop.id for _, e, _ in world.journal if isinstance(e, BatchCompleted) for crop in e.spawned
     }
-    assert world.ended == asked
+    assert world.ended == arrived
     assert world.joined == {}
     assert world.scheduler.next_wakeup_ns() is None
     assert list(world.scheduler._policy.pending()) == []

@@ -18,11 +18,11 @@ def test_a_slow_moment_is_forgotten_even_if_nothing_runs_meanwhile(policy: str) 
     answered: list[float] = []
 
     def ask(number: int, at_ms: float, left_ms: float, took_ms: float) -> float:
-        asked = request(
+        sent = request(
             number, at_ms + left_ms, of="program", arrival_ms=at_ms, variant=LARGE, app="slowed"
         )
-        bench(RequestArrived(asked), at_ms)
-        started = infers(bench(RequestPrepared(asked.id, 0), at_ms))
+        bench(RequestArrived(sent), at_ms)
+        started = infers(bench(RequestPrepared(sent.id, 0), at_ms))
         if started:
             at_ms += took_ms
             ended = bench(BatchCompleted(CPU, started[0].batch, round(took_ms * MS)), at_ms)

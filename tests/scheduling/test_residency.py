@@ -71,9 +71,9 @@ def prepared_on(actions: list[Action]) -> list[VariantName]:
 
 def test_frames_run_on_the_best_that_is_there_until_the_load_has_ended() -> None:
     bench = limited(3, 128, 320)
-    told = bench(plan_of(608), 100)
-    assert moves(told) == [Load(CPU, weights(608))]
-    assert advised(told) in ([], [name(320)])
+    actions = bench(plan_of(608), 100)
+    assert moves(actions) == [Load(CPU, weights(608))]
+    assert advised(actions) in ([], [name(320)])
     assignment = bench.scheduler.assignments[GATE]
     assert assignment.variant == name(320)
     assert assignment.reason == "it fits; street-608 is not in memory yet"

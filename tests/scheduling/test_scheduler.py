@@ -125,8 +125,8 @@ def test_frames_in_flight_finish_on_the_variant_they_were_made_for(
     bench = opened()
     assignment = Assignment(CameraId("gate-1"), name(plan), 10, 85, True, "because")
     bench(PlanComputed(Plan(0, {assignment.camera: assignment})), 0)
-    told = None if advised is None else name(advised)
-    frame = request(1, deadline_ms, size=size, advised=told)
+    variant = None if advised is None else name(advised)
+    frame = request(1, deadline_ms, size=size, advised=variant)
     assert decisions(bench(RequestArrived(frame), 0)) == [Prepare(ONE, name(runs_on))]
 
 
@@ -142,8 +142,8 @@ def test_a_plan_changes_nothing_for_frames_that_are_at_the_box() -> None:
 
 def test_one_shot_requests_need_no_camera_and_run_on_exactly_their_variant() -> None:
     bench = Bench()
-    asked = request(1, 250, of="http", size=(9, 9), variant=name(416))
-    assert bench(RequestArrived(asked), 0) == [Prepare(ONE, name(416))]
+    sent = request(1, 250, of="http", size=(9, 9), variant=name(416))
+    assert bench(RequestArrived(sent), 0) == [Prepare(ONE, name(416))]
     late = request(2, 10, of="http", variant=name(416))
     assert bench(RequestArrived(late), 0) == [Drop(TWO, DropReason.INFEASIBLE)]
     unknown = request(3, 250, of="http", variant=VariantName("nothing"))

@@ -80,8 +80,8 @@ class Box(Bench):
 
     def ask(self, at_ms: float, px: int = 416) -> list[Action]:
         self.number += 1
-        asked = request(self.number, at_ms + LATER, of="http", arrival_ms=at_ms, variant=name(px))
-        arrived = self(RequestArrived(asked), at_ms)
+        sent = request(self.number, at_ms + LATER, of="http", arrival_ms=at_ms, variant=name(px))
+        arrived = self(RequestArrived(sent), at_ms)
         return arrived + self(RequestPrepared(RequestId(self.number), 0), at_ms)
 
     def begin(self, at_ms: float, px: int = 416) -> Infer:
@@ -90,14 +90,14 @@ class Box(Bench):
 
     def fail(self, at_ms: float, px: int = 416) -> list[Action]:
         infer = self.begin(at_ms, px)
-        return told(self(BatchFailed(infer.executor, infer.batch), at_ms))
+        return orders(self(BatchFailed(infer.executor, infer.batch), at_ms))
 
     def wake(self) -> tuple[float, list[Action]]:
         """Wake it as it asks for, until something comes of it."""
         while True:
             due_ns = self.scheduler.next_wakeup_ns()
             assert due_ns is not None
-            actions = told(self(None, due_ns / MS))
+            actions = orders(self(None, due_ns / MS))
             if actions:
                 return due_ns / MS, actions
 
@@ -105,7 +105,7 @@ class Box(Bench):
         return self.scheduler.supervised[executor].state
 
 
-def told(actions: list[Action]) -> list[Action]:
+def orders(actions: list[Action]) -> list[Action]:
     kinds = (Abandon, Open, ExitProcess, Drop, Finish, Infer, Sample)
     return [action for action in actions if isinstance(action, kinds)]
 
@@ -120,11 +120,11 @@ def test_a_batch_that_hangs_ends_and_its_executor_is_opened_anew_at_once() -> No
         Abandon(CPU, LossCause.HUNG, name(416), 1000 * MS),
         Open(CPU),
     ]
-    assert told(box.ask(1100)) == [Drop(RequestId(2), DropReason.FAILED)]
-    assert told(box(BatchCompleted(CPU, infer.batch, 1500 * MS), 1500)) == []
+    assert orders(box.ask(1100)) == [Drop(RequestId(2), DropReason.FAILED)]
+    assert orders(box(BatchCompleted(CPU, infer.batch, 1500 * MS), 1500)) == []
     box(ExecutorStarted(CPU, PROFILES, opened_ns=100 * MS), 1600)
     again = box.begin(1700)
-    assert told(box(BatchCompleted(CPU, again.batch, 20 * MS), 1720)) == [
+    assert orders(box(BatchCompleted(CPU, again.batch, 20 * MS), 1720)) == [
         Finish(RequestId(3), again.batch, Outcome.ON_TIME)
     ]
     assert box.scheduler.supervised[CPU].restarts == 1
@@ -142,7 +142,7 @@ def test_what_only_a_lost_executor_can_run_fails_while_others_are_up() -> None:
     box = Box()
     box(ExecutorStarted(OTHER, (profile(320, OTHER),)), 0)
     box(ExecutorHung(CPU), 1)
-    assert told(box.ask(2)) == [Drop(RequestId(1), DropReason.FAILED)]
+    assert orders(box.ask(2)) == [Drop(RequestId(1), DropReason.FAILED)]
     assert box.begin(3, 320).executor == OTHER
 
 
@@ -150,7 +150,7 @@ def test_what_an_executor_came_back_without_has_failed() -> None:
     box = Box()
     box(ExecutorHung(CPU), 1)
     box(ExecutorStarted(CPU, (profile(320),)), 2)
-    (drop,) = told(box.ask(3, 416))
+    (drop,) = orders(box.ask(3, 416))
     assert drop == Drop(RequestId(1), DropReason.FAILED)
     assert isinstance(box.begin(4, 320), Infer)
 
@@ -194,15 +194,15 @@ def test_a_limit_that_was_passed_doubles_until_the_variant_comes_back() -> None:
 def test_a_wake_up_that_comes_late_blames_the_machine_once() -> None:
     box = Box()
     box.begin(0)
-    assert told(box(None, 30_000)) == []
-    assert Open(CPU) in told(box(None, 31_000))
+    assert orders(box(None, 30_000)) == []
+    assert Open(CPU) in orders(box(None, 31_000))
 
 
 def test_a_batch_that_is_back_with_a_late_wake_up_is_answered() -> None:
     box = Box()
     infer = box.begin(0)
-    assert told(box(None, 30_000)) == []
-    assert told(box(BatchCompleted(CPU, infer.batch, 20 * MS), 30_000)) == [
+    assert orders(box(None, 30_000)) == []
+    assert orders(box(BatchCompleted(CPU, infer.batch, 20 * MS), 30_000)) == [
         Finish(RequestId(1), BatchId(1), Outcome.ON_TIME)
     ]
 
@@ -245,12 +245,12 @@ def test_a_variant_that_hangs_again_while_others_run_well_is_set_aside() -> None
         while Open(CPU) not in actions:
             now_ms, actions = box.wake()
         box(ExecutorStarted(CPU, PROFILES), now_ms)
-    assert told(box.ask(now_ms + 1)) == [Drop(RequestId(box.number), DropReason.FAILED)]
+    assert orders(box.ask(now_ms + 1)) == [Drop(RequestId(box.number), DropReason.FAILED)]
     infer = box.begin(now_ms + 2, 128)
     box(BatchCompleted(CPU, infer.batch, 2 * MS), now_ms + 4)
     # Measured anew beside it, and still not run.
     box(ExecutorStarted(CPU, PROFILES), now_ms + 5)
-    assert told(box.ask(now_ms + 6)) == [Drop(RequestId(box.number), DropReason.FAILED)]
+    assert orders(box.ask(now_ms + 6)) == [Drop(RequestId(box.number), DropReason.FAILED)]
     # Only stopping and starting it on purpose forgets.
     box(ExecutorStopped(CPU), now_ms + 7)
     box(ExecutorStarted(CPU, PROFILES), now_ms + 8)
@@ -348,7 +348,7 @@ def test_an_executor_that_cannot_be_opened_ends_the_process_in_the_end() -> None
     box, now_ms = Box(), 1.0
     box(ExecutorHung(CPU), now_ms)
     for left in reversed(range(OPENINGS_MAX)):
-        actions = told(box(OpenFailed(CPU), now_ms))
+        actions = orders(box(OpenFailed(CPU), now_ms))
         assert (ExitProcess() in actions) == (left == 0)
         if left:
             now_ms, actions = box.wake()
@@ -445,9 +445,9 @@ def test_a_sample_that_hangs_is_noticed_too() -> None:
     (second,) = (a for a in after if isinstance(a, Infer))
     after = bench(BatchCompleted(CPU, second.batch, 8 * MS), 1020)
     (sample,) = (a for a in after if isinstance(a, Sample))
-    lost = [a for at_ms in range(1020, 2040, 5) for a in told(bench(None, at_ms))]
+    lost = [a for at_ms in range(1020, 2040, 5) for a in orders(bench(None, at_ms))]
     assert lost == [Abandon(CPU, LossCause.HUNG, sample.variant, 1000 * MS), Open(CPU)]
-    assert told(bench(SampleCompleted(CPU, sample.batch, MS), 3000)) == []
+    assert orders(bench(SampleCompleted(CPU, sample.batch, MS), 3000)) == []
     assert not bench.scheduler.supervised[CPU].abandoned
 
 
@@ -475,11 +475,11 @@ def drifted(box: Box) -> float:
     for number in range(520):
         app = "half" if number % 3 == 0 else "whole"
         took_ms = 20 * (1 if app == "half" else 2) * (1 if number < 300 else 2) / 2
-        asked = request(
+        sent = request(
             number, at_ms + LATER, of="http", arrival_ms=at_ms, variant=name(416), app=app
         )
-        box(RequestArrived(asked), at_ms)
-        (infer,) = (a for a in box(RequestPrepared(asked.id, 0), at_ms) if isinstance(a, Infer))
+        box(RequestArrived(sent), at_ms)
+        (infer,) = (a for a in box(RequestPrepared(sent.id, 0), at_ms) if isinstance(a, Infer))
         box(BatchCompleted(CPU, infer.batch, round(took_ms * MS)), at_ms + took_ms)
         at_ms += 100
     box.number = 1000
@@ -500,7 +500,7 @@ def test_what_is_known_outlives_the_loss_of_an_executor() -> None:
     assert factors[name(416)] == pytest.approx(2, rel=0.1)
     assert before[1] == pytest.approx([0.5, 1.0], rel=0.15)
     actions = box(ExecutorHung(CPU), at_ms)
-    assert [type(a) for a in told(actions)] == [Abandon, Open]
+    assert [type(a) for a in orders(actions)] == [Abandon, Open]
     assert knows(box.scheduler) == before, "while it is away too: this is what is kept on disk"
     again = read_state(write_state(box.scheduler))
     for scheduler in (box.scheduler, again):

@@ -33,7 +33,7 @@ from tests.scheduling.test_supervision import (
     Box,
     Loading,
     hang,
-    told,
+    orders,
 )
 
 
@@ -71,7 +71,7 @@ def test_an_opening_that_nobody_waits_for_may_fail(wedged: bool) -> None:
         now_ms, _ = box.wake()
     before = box.state()
     assert before is (ExecutorState.WEDGED if wedged else ExecutorState.UP)
-    assert told(box(OpenFailed(CPU), now_ms + 1)) == []
+    assert orders(box(OpenFailed(CPU), now_ms + 1)) == []
     assert box.state() is before
 
 
@@ -94,7 +94,7 @@ def test_openings_that_failed_before_it_was_back_are_forgotten() -> None:
     box(ExecutorHung(CPU), now_ms + 1)
     now_ms, actions = box.wake()
     assert actions == [Open(CPU)]
-    assert told(box(OpenFailed(CPU), now_ms)) == []
+    assert orders(box(OpenFailed(CPU), now_ms)) == []
 
 
 def test_one_that_took_long_to_open_has_as_much_more_time_the_next_time() -> None:
@@ -141,8 +141,8 @@ def test_a_variant_that_ran_well_before_it_failed_excuses_nothing() -> None:
 def test_the_second_wake_up_that_comes_late_is_no_excuse() -> None:
     box = Box()
     box.begin(0)
-    assert told(box(None, 30_000)) == []
-    assert Open(CPU) in told(box(None, 90_000))
+    assert orders(box(None, 30_000)) == []
+    assert Open(CPU) in orders(box(None, 90_000))
 
 
 def test_a_box_that_stops_waits_for_no_load() -> None:

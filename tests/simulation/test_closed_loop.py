@@ -70,7 +70,7 @@ def test_apart_the_loose_deadlines_get_more_and_nobody_is_late(
     mixed = read_scenario(SCENARIOS / "8-cameras-mixed.toml", 1)
     scenario = replace(mixed, duration_ns=12 * S)
     report = run_scenario(scenario, keep_journal=True)
-    apart = figures(report, scenario)["all"]
+    separate = figures(report, scenario)["all"]
     plans = [step.event.plan for step in report.journal if isinstance(step.event, PlanComputed)]
     assert len(plans[-1].groups) == 2
     for step in report.journal:  # what a journal keeps of it says the same
@@ -82,8 +82,8 @@ def test_apart_the_loose_deadlines_get_more_and_nobody_is_late(
 
     monkeypatch.setattr("edgebox.planning.optimisation.ExecutorPool", indivisible)
     together = figures(run_scenario(scenario), scenario)["all"]
-    assert apart["miss_rate"] == together["miss_rate"] == 0
-    assert apart["accuracy"] > 1.05 * together["accuracy"]
+    assert separate["miss_rate"] == together["miss_rate"] == 0
+    assert separate["accuracy"] > 1.05 * together["accuracy"]
 
 
 def advice_of(report: Report) -> list[tuple[float, CameraId, Advice]]:
@@ -130,20 +130,22 @@ def test_a_link_that_swings_does_not_make_the_box_plan_all_the_time() -> None:
 def test_cameras_obey_from_the_next_frame_on() -> None:
     lines = gate(mbps=[9, 2, 5, 1], rate_hz=15) + "\ncount = 2\nstep_s = 3\nrtt_ms = 20"
     report = run_scenario(scenario_of(lines), keep_journal=True)
-    told = advice_of(report)
+    advised = advice_of(report)
     frames = 0
     for end in report.ended:
         request = end.request
         # What was known all the while from the capture on; advice travels for 10 ms.
-        heard = [(at_s + 0.01, advice) for at_s, camera, advice in told if camera == request.camera]
-        known = [advice for at_s, advice in heard if at_s <= request.captured_ns / S]
-        if any(request.captured_ns / S < at_s <= request.arrival_ns / S for at_s, _ in heard):
+        in_force = [
+            (at_s + 0.01, advice) for at_s, camera, advice in advised if camera == request.camera
+        ]
+        known = [advice for at_s, advice in in_force if at_s <= request.captured_ns / S]
+        if any(request.captured_ns / S < at_s <= request.arrival_ns / S for at_s, _ in in_force):
             continue
         frames += 1
         assert request.width_px <= known[-1].width_px
         assert request.advised == known[-1].variant
     assert frames > 400
-    assert len(told) > 20
+    assert len(advised) > 20
 
 
 def test_a_camera_that_joins_a_full_box_is_advised_at_once_and_planned_for() -> None:

@@ -71,7 +71,7 @@ def test_executors_slow_each_other_as_their_profiles_say() -> None:
     [(_, believed)] = scenario.hardware.profiles.items()
 
     def run_with(known: float, real: float) -> tuple[float, float]:
-        told, taken = (
+        profiles, taken = (
             {
                 ExecutorId(f"gpu/{at}"): tuple(
                     replace(p, executor=ExecutorId(f"gpu/{at}"), interference=k) for p in believed
@@ -81,7 +81,7 @@ def test_executors_slow_each_other_as_their_profiles_say() -> None:
             for k in (known, real)
         )
         assert scenario.hardware is not None
-        box = replace(scenario.hardware, profiles=told, taken=taken)
+        box = replace(scenario.hardware, profiles=profiles, taken=taken)
         report = run_scenario(replace(scenario, hardware=box), keep_journal=True)
         found = figures(report, scenario)["all"]
         # By its own variant and size: plans choose others where batches take longer.
@@ -112,13 +112,13 @@ def test_a_box_that_gets_hot_and_cools_down_is_believed_both_times() -> None:
         return 2.0 if 30 * S <= now_ns < 80 * S else 1.0
 
     report = run_scenario(scenario, throttling=throttling, keep_journal=True)
-    told = [
+    slowdowns = [
         (step.now_ns / S, action)
         for step in report.journal
         for action in step.actions
         if isinstance(action, ReportDrift)
     ]
-    (slower_s, slower), (faster_s, faster) = told
+    (slower_s, slower), (faster_s, faster) = slowdowns
     assert 40 < slower_s < 60
     assert slower.ratio == pytest.approx(2, rel=0.15)
     assert 90 < faster_s < 115

@@ -97,8 +97,8 @@ slowdown = 1.5
 
 def test_planning_takes_what_is_told_or_what_is_measured() -> None:
     assert parse(with_camera("mbps = 4")).costs.planning_ns is None
-    told = parse(with_camera("mbps = 4", top="duration_s = 1\n[box]\nplanning_ms = 3"))
-    assert (told.costs.planning_ns, told.costs.planning_measured) == (3 * MS, False)
+    given = parse(with_camera("mbps = 4", top="duration_s = 1\n[box]\nplanning_ms = 3"))
+    assert (given.costs.planning_ns, given.costs.planning_measured) == (3 * MS, False)
     top = 'duration_s = 1\n[box]\nplanning_ms = "measured"'
     measured = parse(with_camera("mbps = 4", top=top))
     assert (measured.costs.planning_ns, measured.costs.planning_measured) == (None, True)

@@ -246,5 +246,5 @@ def test_the_box_finds_out_who_shares_an_uplink_and_who_does_not(queueing: Queue
     shared = site_scenario(site=site, cameras=3, seconds=40)
     found = {camera for _, camera, of in run_scenario(shared).sites if of == "(yard)"}
     assert found == {"c0", "c1", "c2"}
-    apart = tuple(replace(spec, site=None, address="proxy") for spec in shared.cameras)
-    assert run_scenario(replace(shared, cameras=apart)).sites == []
+    separate = tuple(replace(spec, site=None, address="proxy") for spec in shared.cameras)
+    assert run_scenario(replace(shared, cameras=separate)).sites == []

@@ -39,8 +39,8 @@ async def test_a_profile_with_damaged_quantiles_is_measured_again(
     damage(tmp_path, statement, quantiles, SMALL)
     with caplog.at_level(logging.WARNING):
         assert await storage.load_profiles("m") == [profile(256)]
-    (told,) = caplog.messages
-    assert told.startswith(f"1 damaged rows of profiles are ignored (the first: {SMALL}: ")
+    (message,) = caplog.messages
+    assert message.startswith(f"1 damaged rows of profiles are ignored (the first: {SMALL}: ")
 
 
 @pytest.mark.parametrize("batch_size", [0, -1, (1 << 20) + 1, "two"])

@@ -133,8 +133,8 @@ async def test_a_damaged_row_is_ignored_and_told_once(
         found = await storage.learned.load_work({V256: "street 1"})
     await storage.close()
     assert [row.app for row in found] == ["yard"]
-    (told,) = caplog.messages
-    assert told.startswith("2 damaged rows of learned execution times are ignored")
+    (message,) = caplog.messages
+    assert message.startswith("2 damaged rows of learned execution times are ignored")
 
 
 @pytest.mark.parametrize("factor", [0.0, -1.0, math.inf, "much", 1e5])

@@ -30,8 +30,8 @@ def test_objects_are_followed_at_least_as_well(sequence: str) -> None:
 @pytest.mark.skipif(importlib.util.find_spec("trackers") is None, reason="needs trackers")
 @pytest.mark.parametrize("sequence", SEQUENCES)
 def test_what_is_recorded_of_the_package_is_what_it_does(sequence: str) -> None:
-    ways = [over_streets(sequence, partial(theirs, timestamps=way)) for way in (False, True)]
+    found = [over_streets(sequence, partial(theirs, timestamps=way)) for way in (False, True)]
     best = RECORDED[sequence]
-    assert max(score.mota for score in ways) == pytest.approx(best.mota, abs=CLOSE)
-    assert max(score.idf1 for score in ways) == pytest.approx(best.idf1, abs=CLOSE)
-    assert min(score.switches for score in ways) == best.switches
+    assert max(score.mota for score in found) == pytest.approx(best.mota, abs=CLOSE)
+    assert max(score.idf1 for score in found) == pytest.approx(best.idf1, abs=CLOSE)
+    assert min(score.switches for score in found) == best.switches

@@ -45,7 +45,7 @@ def test_an_object_is_asked_about_with_better_crops_until_it_is_certain(
         assert answers.wants(StageName("other"), track, quality), "stages know their own only"
         if not of.wants(quality):
             continue
-        answers.asked(KIND, track, quality)
+        answers.submitted(KIND, track, quality)
         if fate == "lost":
             answers.unanswered(KIND, track, quality)
             continue
@@ -61,10 +61,10 @@ def test_an_object_is_asked_about_with_better_crops_until_it_is_certain(
 
 def test_while_an_answer_is_on_its_way_only_a_better_crop_is_taken() -> None:
     answers: TrackAnswers[str] = TrackAnswers()
-    answers.asked(KIND, 7, 10.0)
+    answers.submitted(KIND, 7, 10.0)
     assert not answers.wants(KIND, 7, 10.0)
     assert answers.wants(KIND, 7, 11.0)
-    answers.asked(KIND, 7, 11.0)
+    answers.submitted(KIND, 7, 11.0)
     answers.unanswered(KIND, 7, 10.0)
     assert not answers.wants(KIND, 7, 10.5), "the better one may still come"
     answers.unanswered(KIND, 7, 11.0)
@@ -75,7 +75,7 @@ def test_objects_without_a_track_are_always_taken_and_ended_tracks_forgotten() -
     answers: TrackAnswers[str] = TrackAnswers()
     assert answers.wants(KIND, 0, 0.0)
     for track in (1, 2):
-        answers.asked(KIND, track, 5.0)
+        answers.submitted(KIND, track, 5.0)
         answers.answered(KIND, track, 5.0, "car", certain=True)
     answers.keep(frozenset({2}))
     assert answers.known(KIND, 1) is None and answers.wants(KIND, 1, 1.0)

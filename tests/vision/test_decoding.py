@@ -155,9 +155,9 @@ def attributes(draw: st.DrawFn) -> tuple[list[int], NDArray[np.float32]]:
 
 @given(attributes(), st.floats(0, 1))
 def test_every_attribute_is_a_softmax_of_its_own(
-    asked: tuple[list[int], NDArray[np.float32]], score_min: float
+    drawn: tuple[list[int], NDArray[np.float32]], score_min: float
 ) -> None:
-    lengths, logits = asked
+    lengths, logits = drawn
     answers = class_logits_decoder(lengths)([logits], WIDTH, HEIGHT, score_min)
     assert len(answers) == len(logits)
     for row, found in zip(logits.tolist(), answers, strict=True):

@@ -57,7 +57,7 @@ async def test_every_range_has_the_frames_and_at_most_the_points(url: str, path:
 
 
 @pytest.mark.parametrize(
-    ("query", "told"),
+    ("query", "message"),
     [
         ("range=2h", "range must be 1m, 15m"),
         ("from_ms=10&to_ms=10", "to_ms must be after from_ms"),
@@ -68,10 +68,10 @@ async def test_every_range_has_the_frames_and_at_most_the_points(url: str, path:
         ("points=" + "9" * 5_000, "points must be"),
     ],
 )
-async def test_what_makes_no_sense_is_refused(url: str, query: str, told: str) -> None:
+async def test_what_makes_no_sense_is_refused(url: str, query: str, message: str) -> None:
     status, text = await get(f"{url}/v1/history?{query}")
     assert status == 400
-    assert told in text
+    assert message in text
 
 
 async def test_a_camera_nobody_knows(url: str) -> None:

@@ -129,7 +129,7 @@ async def test_a_box_on_loopback_answers_to_itself(start: Start, host: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("asked", "status"),
+    ("requested", "status"),
     [
         (("127.0.0.1", (), "box"), 421),
         (("127.0.0.1", (), "box.local"), 421),
@@ -156,10 +156,10 @@ async def test_names_follow_the_configuration(
     start: Start,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
-    asked: tuple[str, tuple[str, ...], str],
+    requested: tuple[str, tuple[str, ...], str],
     status: int,
 ) -> None:
-    listens_on, allowed, host = asked
+    listens_on, allowed, host = requested
     resolver = tmp_path / "resolv.conf"
     resolver.write_text("nameserver 127.0.0.53\nsearch corp.example\n")
     monkeypatch.setattr(addresses, "_RESOLVER", resolver)
@@ -193,11 +193,11 @@ async def test_several_hosts_are_refused(start: Start) -> None:
 async def test_an_ipv6_address_is_the_same_however_it_is_written(start: Start) -> None:
     port = await start()
     for host, origin in (("[::1]", "[0:0:0:0:0:0:0:1]"), ("[0::FE80:1]", "[::fe80:1]")):
-        asked = (f"Host: {host}:{port}", f"Origin: http://{origin}:{port}")
-        assert (await ask(port, *asked, path="/v1/state"))[0] == 200
+        headers = (f"Host: {host}:{port}", f"Origin: http://{origin}:{port}")
+        assert (await ask(port, *headers, path="/v1/state"))[0] == 200
     for origin in (f"[::2]:{port}", f"[::1]:{port + 1}", "[::1]", f"[::1].example:{port}"):
-        asked = (f"Host: [::1]:{port}", f"Origin: http://{origin}")
-        status, problem = await ask(port, *asked, path="/v1/state")
+        headers = (f"Host: [::1]:{port}", f"Origin: http://{origin}")
+        status, problem = await ask(port, *headers, path="/v1/state")
         assert (status, problem["code"]) == (403, "foreign_origin")
 
 
@@ -214,19 +214,23 @@ async def test_a_foreign_page_is_refused_whatever_the_case(start: Start) -> None
 
 async def test_a_forwarded_host_is_believed_of_trusted_proxies_only(start: Start) -> None:
     """A proxy that does not keep Host asks for the box by its own address."""
-    asked = ("Host: 127.0.0.1:8787", "Origin: https://box.example", "X-Forwarded-Host: box.example")
+    headers = (
+        "Host: 127.0.0.1:8787",
+        "Origin: https://box.example",
+        "X-Forwarded-Host: box.example",
+    )
     port = await start(allowed_hosts=("box.example",))
-    assert (await ask(port, *asked, path="/v1/state"))[0] == 403
+    assert (await ask(port, *headers, path="/v1/state"))[0] == 403
     port = await start(allowed_hosts=("box.example",), trusted_proxies=("10.0.0.0/8",))
-    assert (await ask(port, *asked, path="/v1/state"))[0] == 403
+    assert (await ask(port, *headers, path="/v1/state"))[0] == 403
     port = await start(allowed_hosts=("box.example",), trusted_proxies=("127.0.0.0/8",))
-    assert (await ask(port, *asked, path="/v1/state"))[0] == 200
-    head = "".join(f"{line}\r\n" for line in ("GET /v1/ui HTTP/1.1", *asked)).encode()
+    assert (await ask(port, *headers, path="/v1/state"))[0] == 200
+    head = "".join(f"{line}\r\n" for line in ("GET /v1/ui HTTP/1.1", *headers)).encode()
     assert (await raw(port, head + UPGRADE + b"\r\n"))[0] == 101
     # A page at a foreign name can send the header, too; the proxy's own comes after it.
     for forged in (("box.example, evil.example",), ("box.example", REBOUND), (REBOUND,)):
         lines = [f"X-Forwarded-Host: {host}" for host in forged]
-        assert (await ask(port, asked[0], *lines, path="/v1/state"))[0] == 421
+        assert (await ask(port, headers[0], *lines, path="/v1/state"))[0] == 421
     assert (await ask(port, "Host: 127.0.0.1:8787", path="/healthz"))[0] == 200
 
 

@@ -28,26 +28,26 @@ class Transport:
 
 
 class Protocol(asyncio.Protocol):
-    """Keeps what it is told."""
+    """Keeps the calls that it gets."""
 
     def __init__(self) -> None:
-        self.told: list[object] = []
+        self.calls: list[object] = []
 
     def data_received(self, data: bytes) -> None:
-        self.told.append(data)
+        self.calls.append(data)
 
     def eof_received(self) -> bool:
-        self.told.append("eof")
+        self.calls.append("eof")
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.told.append(exc)
+        self.calls.append(exc)
 
     def pause_writing(self) -> None:
-        self.told.append("pause")
+        self.calls.append("pause")
 
     def resume_writing(self) -> None:
-        self.told.append("resume")
+        self.calls.append("resume")
 
 
 class Scene:
@@ -78,7 +78,7 @@ def test_a_watch_passes_on_what_is_no_read() -> None:
     watch.resume_writing()
     assert watch.eof_received()
     watch.connection_lost(error)
-    assert protocol.told == [b"passed", "pause", "resume", "eof", error]
+    assert protocol.calls == [b"passed", "pause", "resume", "eof", error]
 
 
 async def test_reads_are_passed_on_until_there_are_too_many_which_is_told_once(
@@ -90,10 +90,10 @@ async def test_reads_are_passed_on_until_there_are_too_many_which_is_told_once(
     await scene.socket.prepare(scene.request)
     within = SMALL * SMALL_FRAMES_BURST
     scene.transport.protocol.data_received(within)
-    assert scene.protocol.told == [within]
+    assert scene.protocol.calls == [within]
     scene.transport.protocol.data_received(SMALL)
     scene.transport.protocol.data_received(SMALL)
-    assert scene.protocol.told == [within]
+    assert scene.protocol.calls == [within]
     assert scene.floods == 1
 
 

@@ -56,7 +56,7 @@ def test_a_parameter_is_read(parameter: Parameter, query: str, value: object) ->
 
 
 @pytest.mark.parametrize(
-    ("parameter", "query", "told"),
+    ("parameter", "query", "message"),
     [
         (SHARE, "share=1.01", "share must be a number from 0 to 1, not '1.01'"),
         (SHARE, "share=nan", "share must be a number from 0 to 1, not 'nan'"),
@@ -71,8 +71,8 @@ def test_a_parameter_is_read(parameter: Parameter, query: str, value: object) ->
         (ENDS, "ends=late&ends=lost", "ends must be late, on_time or dropped, not 'lost'"),
     ],
 )
-def test_what_is_no_such_value_is_refused(parameter: Parameter, query: str, told: str) -> None:
-    with pytest.raises(InvalidInputError, match=told.replace("(", r"\(")):
+def test_what_is_no_such_value_is_refused(parameter: Parameter, query: str, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message.replace("(", r"\(")):
         parameter.read(request(query))
 
 

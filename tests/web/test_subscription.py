@@ -36,7 +36,7 @@ def test_cameras_are_named_or_matched_by_shell_patterns(patterns: list[str], nam
 @given(st.lists(st.integers(1, 60), max_size=200))
 def test_what_is_told_and_what_is_skipped_add_up(bursts: list[int]) -> None:
     subscription = Subscription(Filter())
-    put, told, skipped = 0, [], 0
+    put, delivered, skipped = 0, [], 0
     for burst in bursts:
         for _ in range(burst):
             subscription.put(GATE, str(put).encode(), 0)
@@ -47,15 +47,17 @@ def test_what_is_told_and_what_is_skipped_add_up(bursts: list[int]) -> None:
             if message.startswith(b"{"):
                 skipped += orjson.loads(message)["count"]
             else:
-                told.append(int(message))
+                delivered.append(int(message))
     for message in taken(subscription):
         if message.startswith(b"{"):
             skipped += orjson.loads(message)["count"]
         else:
-            told.append(int(message))
-    assert len(told) + skipped == put
-    assert told == sorted(set(told)), "in order, none twice"
-    assert told[-WAITING_MAX:] == list(range(put))[-WAITING_MAX:][-len(told) :], "the newest stay"
+            delivered.append(int(message))
+    assert len(delivered) + skipped == put
+    assert delivered == sorted(set(delivered)), "in order, none twice"
+    assert delivered[-WAITING_MAX:] == list(range(put))[-WAITING_MAX:][-len(delivered) :], (
+        "the newest stay"
+    )
 
 
 def test_replies_are_never_skipped_and_keep_their_place() -> None:
@@ -98,12 +100,12 @@ def test_the_pace_is_kept_by_camera(max_hz: float, gaps_ns: list[int]) -> None:
 
 def test_a_pace_that_divides_badly_is_reached_on_average() -> None:
     subscription = Subscription(Filter(max_hz=4))
-    told = 0
+    delivered = 0
     for at_ns in range(0, 10_000_000_000, 100_000_000):
         if subscription.wants(GATE, Outcome.ON_TIME, at_ns):
             subscription.put(GATE, b"x", at_ns)
-            told += 1
-    assert told == 40
+            delivered += 1
+    assert delivered == 40
 
 
 async def test_next_waits_for_news_and_ends_when_closed() -> None:
@@ -131,7 +133,7 @@ def test_a_filter_is_read_and_told_alike() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"camera": "x"}, 'there is no subscribe."camera"; there are cameras, '),
         ({"cameras": "x"}, "subscribe.cameras must be an array of at most 100 items"),
@@ -146,7 +148,7 @@ def test_a_filter_is_read_and_told_alike() -> None:
         ({"empty": "no"}, "subscribe.empty must be true or false"),
     ],
 )
-def test_a_wrong_filter_is_told_what_is_wrong(fields: dict[str, object], told: str) -> None:
+def test_a_wrong_filter_is_told_what_is_wrong(fields: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidInputError) as refused:
         Filter.read("subscribe", fields)
-    assert told in str(refused.value)
+    assert message in str(refused.value)

@@ -178,10 +178,10 @@ class _Pictures:
 
     def __init__(self, file: Path, place: Path) -> None:
         home = file.parent.parent if file.parent.name == "annotations" else file.parent
-        homes = dict.fromkeys((file.parent, place if place.is_dir() else home, home))
-        inner = [folder for each in homes for folder in (each / "images", *_folders(each))]
-        deeper = [folder for each in homes for folder in _folders(each / "images")]
-        self._folders = list(dict.fromkeys((*homes, *inner, *deeper)))
+        folders = dict.fromkeys((file.parent, place if place.is_dir() else home, home))
+        inner = [folder for each in folders for folder in (each / "images", *_folders(each))]
+        deeper = [folder for each in folders for folder in _folders(each / "images")]
+        self._folders = list(dict.fromkeys((*folders, *inner, *deeper)))
         self.missing: list[str] = []
 
     def __call__(self, name: str) -> Path | None:

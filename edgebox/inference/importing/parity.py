@@ -64,8 +64,8 @@ def _found_in(these: Detections, those: Detections, iou_min: float) -> NDArray[n
     doubtful: NDArray[np.bool_] = these.scores <= DOUBTFUL_MAX
     if not len(these) or not len(those):
         return doubtful
-    apart = np.abs(these.boxes[:, None] - those.boxes[None]).max(axis=2)
-    near = (iou_matrix(these.boxes, those.boxes) >= iou_min) | (apart <= _NEAR_PX)
+    distances = np.abs(these.boxes[:, None] - those.boxes[None]).max(axis=2)
+    near = (iou_matrix(these.boxes, those.boxes) >= iou_min) | (distances <= _NEAR_PX)
     alike = these.labels[:, None] == those.labels[None]
     scored = np.abs(these.scores[:, None] - those.scores[None]) <= _SCORE_DIFFERENCE_MAX
     out: NDArray[np.bool_] = (near & alike & scored).any(axis=1) | doubtful

@@ -265,10 +265,10 @@ class HeadWriter:
         low, high = (ops.add("Mul", longest, ops.floats(times)) for times in _REACH)
         step = ops.add("Mul", longest, ops.floats(_APART))
         shift = ops.add("Mul", ops.unsqueeze(ops.cast(labels, FLOAT), 2), step)
-        apart = ops.add("Add", ops.add("Clip", boxes, low, high), shift)
+        shifted = ops.add("Add", ops.add("Clip", boxes, low, high), shift)
         kept = ops.add(
             "NonMaxSuppression",
-            apart,
+            shifted,
             ops.unsqueeze(scores, 1),
             ops.ints(FOUND_MAX),
             ops.floats([self._head.nms_iou or 0.0]),

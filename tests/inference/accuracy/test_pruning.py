@@ -15,10 +15,10 @@ def weighed(  # noqa: PLR0917 - rows of a table
     name: str, pixels: int, ms: float, accuracy: float, own: float = 0.0, gpu_ms: float = 1.0
 ) -> VariantTradeOff:
     """Return a variant; resamples have much noise in common, and some of its own."""
-    apart = np.random.default_rng(len(name)).normal(0.0, own, 200) if own else 0.0
+    noise = np.random.default_rng(len(name)).normal(0.0, own, 200) if own else 0.0
     took = {CPU: int(ms * 1e6), GPU: int(gpu_ms * 1e6)}
     return VariantTradeOff(
-        VariantName(name), pixels, took, accuracy, accuracy + 0.05 * NOISE + apart
+        VariantName(name), pixels, took, accuracy, accuracy + 0.05 * NOISE + noise
     )
 
 

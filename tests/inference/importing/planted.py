@@ -143,8 +143,8 @@ class _Writer:
 
     def sides(self) -> str:
         """Return width, height, width, height as the model is told them (b, 1, 4)."""
-        told = helper.make_tensor_value_info("orig_target_sizes", TensorProto.INT64, ["b", 2])
-        self.inputs.append(told)
+        sizes = helper.make_tensor_value_info("orig_target_sizes", TensorProto.INT64, ["b", 2])
+        self.inputs.append(sizes)
         value = self.as_float("orig_target_sizes")
         return self.reshape(self.node("Concat", value, value, axis=1), -1, 1, 4)
 

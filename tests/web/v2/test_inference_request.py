@@ -49,7 +49,7 @@ SHORT = len(behind(10))
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         (b"", "the request must be JSON"),
         (b"\xff\xfe", "the request must be JSON"),
@@ -120,15 +120,15 @@ SHORT = len(behind(10))
         (asking(image(), id="x" * 300), "request.id must be a text of 0 to 256"),
     ],
 )  # fmt: skip
-def test_wrong_json_is_told_what_is_wrong(body: bytes, told: str) -> None:
+def test_wrong_json_is_told_what_is_wrong(body: bytes, message: str) -> None:
     with pytest.raises(InvalidInputError) as refused:
         read_request(body, None, FRAME_BYTES_MAX)
-    assert told in str(refused.value)
+    assert message in str(refused.value)
     assert len(str(refused.value)) < 300
 
 
 @pytest.mark.parametrize(
-    ("head", "binary", "length", "status", "told"),
+    ("head", "binary", "length", "status", "message"),
     [
         (behind(10), b"x" * 10, "-1", 400, "must be a number of bytes, not \"-1\""),
         (behind(10), b"x" * 10, "", 400, "must be a number of bytes"),
@@ -159,12 +159,12 @@ def test_wrong_json_is_told_what_is_wrong(body: bytes, told: str) -> None:
     ],
 )  # fmt: skip
 def test_wrong_lengths_are_told_what_is_wrong(
-    head: bytes, binary: bytes, length: str | None, status: int, told: str
+    head: bytes, binary: bytes, length: str | None, status: int, message: str
 ) -> None:
     said = str(len(head)) if length is None else length
     with pytest.raises(EdgeboxError) as refused:
         read_request(head + binary, said, FRAME_BYTES_MAX)
-    assert told in str(refused.value)
+    assert message in str(refused.value)
     assert refused.value.http_status == status
 
 
@@ -177,12 +177,12 @@ def test_jpegs_come_out_as_they_went_in(jpegs: list[bytes], column: bool) -> Non
     head = behind(len(packed), shape=shape)
     texts: list[Any] = [base64.b64encode(jpeg).decode() for jpeg in jpegs]
     in_json = asking(image(shape=shape, data=[[text] for text in texts] if column else texts))
-    for asked in (
+    for body in (
         read_request(head + packed, str(len(head)), FRAME_BYTES_MAX),
         read_request(in_json, None, FRAME_BYTES_MAX),
     ):
-        assert [bytes(picture) for picture in asked.pictures] == jpegs
-        assert asked.sizes_px == tuple((64, 36) if jpeg == JPEG else (8, 9) for jpeg in jpegs)
+        assert [bytes(picture) for picture in body.pictures] == jpegs
+        assert body.sizes_px == tuple((64, 36) if jpeg == JPEG else (8, 9) for jpeg in jpegs)
 
 
 @given(
@@ -197,12 +197,12 @@ def test_pixels_come_out_as_they_went_in(rgb: NDArray[np.uint8], nested: bool) -
     behind_it = {**made, "parameters": {"binary_data_size": rgb.nbytes}}
     del behind_it["data"]
     head = asking(behind_it)
-    for asked in (
+    for body in (
         read_request(asking(made), None, FRAME_BYTES_MAX),
         read_request(head + rgb.tobytes(), str(len(head)), FRAME_BYTES_MAX),
     ):
-        assert (np.stack([np.asarray(picture) for picture in asked.pictures]) == rgb).all()
-        assert set(asked.sizes_px) == {(rgb.shape[2], rgb.shape[1])}
+        assert (np.stack([np.asarray(picture) for picture in body.pictures]) == rgb).all()
+        assert set(body.sizes_px) == {(rgb.shape[2], rgb.shape[1])}
 
 
 @given(st.binary(max_size=80), st.one_of(st.none(), st.text(max_size=6), st.integers(-5, 90)))
@@ -222,8 +222,8 @@ def test_parameters_have_defaults_and_a_timeout_is_a_deadline() -> None:
     assert not any(wanted.binary for wanted in plain.outputs)
 
     def deadline_ms(**parameters: object) -> float:
-        asked = read_request(asking(image(), parameters=parameters), None, FRAME_BYTES_MAX)
-        return asked.deadline_ms
+        body = read_request(asking(image(), parameters=parameters), None, FRAME_BYTES_MAX)
+        return body.deadline_ms
 
     assert deadline_ms(timeout=250_000) == 250
     assert deadline_ms(timeout=0) == 1000

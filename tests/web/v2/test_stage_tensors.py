@@ -54,7 +54,7 @@ def tensors(
     return ensemble_tensors(answers, pipeline, ALL, form, score_min)
 
 
-def told(tensor: Tensor) -> Any:
+def as_json(tensor: Tensor) -> Any:
     """Return a tensor's values as JSON has them, in its shape."""
     flat = orjson.loads(orjson.dumps(tensor.listed(), option=orjson.OPT_SERIALIZE_NUMPY))
     return np.array(flat, object).reshape(tensor.shape).tolist()
@@ -90,16 +90,16 @@ def test_what_a_stage_did_not_take_or_answer_is_empty() -> None:
     kind = StageAnswer(KIND, 0, VariantName("kinds-32"), Detections.empty())
     one = answer(detections((1, 0.5), (0, 0.75), (2, 0.25)), (paint, kind), missing=(KIND, PAINT))
     got = tensors(one, answer(detections((1, 0.5))))
-    assert told(got["missing"]) == ["kind,paint", ""]
-    assert told(got["scores"]) == [[0.75, 0.5, 0.25], [0.5, 0, 0]]
-    assert told(got["paint.variant"]) == [["", "", "paints-32"], ["", "", ""]]
-    assert told(got["paint.finish.label"]) == [["", "", "glossy"], ["", "", ""]]
-    assert told(got["paint.colour.score"]) == [[0, 0, 0.5], [0, 0, 0]]
-    assert told(got["kind.variant"]) == [["", "kinds-32", ""], ["", "", ""]]
-    assert told(got["kind.label"]) == [["", "", ""], ["", "", ""]]
+    assert as_json(got["missing"]) == ["kind,paint", ""]
+    assert as_json(got["scores"]) == [[0.75, 0.5, 0.25], [0.5, 0, 0]]
+    assert as_json(got["paint.variant"]) == [["", "", "paints-32"], ["", "", ""]]
+    assert as_json(got["paint.finish.label"]) == [["", "", "glossy"], ["", "", ""]]
+    assert as_json(got["paint.colour.score"]) == [[0, 0, 0.5], [0, 0, 0]]
+    assert as_json(got["kind.variant"]) == [["", "kinds-32", ""], ["", "", ""]]
+    assert as_json(got["kind.label"]) == [["", "", ""], ["", "", ""]]
     assert got["parts.boxes"].shape == (2, 0, 4)
     assert got["parts.face.embedding"].shape == (2, 0, 2)
-    assert told(got["parts.counts"]) == [0, 0]
+    assert as_json(got["parts.counts"]) == [0, 0]
 
 
 def test_detections_of_a_later_stage_say_on_which_object_they_were_found() -> None:
@@ -112,15 +112,15 @@ def test_detections_of_a_later_stage_say_on_which_object_they_were_found() -> No
     one = answer(detections((1, 0.5), (2, 0.75)), parts)
     got = tensors(answer(detections()), one, form="xywh")
     # The object with the higher score comes first, and so does what was found on it.
-    assert told(got["parts.variant"]) == [["", ""], ["street-160", "street-128"]]
-    assert told(got["parts.counts"]) == [0, 3]
-    assert told(got["parts.objects"]) == [[NO_LABEL] * 3, [0, 1, 1]]
-    assert told(got["parts.labels"]) == [[NO_LABEL] * 3, [0, 4, 3]]
-    assert told(got["parts.names"])[1] == [STREET.labels[at] for at in (0, 4, 3)]
-    assert told(got["parts.scores"]) == [[0, 0, 0], [0.5, 0.75, 0.5]]
-    assert told(got["parts.boxes"])[1][1:] == [[10, 10, 8, 20], [0, 10, 8, 20]]
-    assert told(got["parts.face.variant"])[1] == ["", "faces-32", ""]
-    assert told(got["parts.face.embedding"])[1] == [[0, 0], pytest.approx([0.6, 0.8]), [0, 0]]
+    assert as_json(got["parts.variant"]) == [["", ""], ["street-160", "street-128"]]
+    assert as_json(got["parts.counts"]) == [0, 3]
+    assert as_json(got["parts.objects"]) == [[NO_LABEL] * 3, [0, 1, 1]]
+    assert as_json(got["parts.labels"]) == [[NO_LABEL] * 3, [0, 4, 3]]
+    assert as_json(got["parts.names"])[1] == [STREET.labels[at] for at in (0, 4, 3)]
+    assert as_json(got["parts.scores"]) == [[0, 0, 0], [0.5, 0.75, 0.5]]
+    assert as_json(got["parts.boxes"])[1][1:] == [[10, 10, 8, 20], [0, 10, 8, 20]]
+    assert as_json(got["parts.face.variant"])[1] == ["", "faces-32", ""]
+    assert as_json(got["parts.face.embedding"])[1] == [[0, 0], pytest.approx([0.6, 0.8]), [0, 0]]
 
 
 # -- all tensors against the documents ----------------------------------------------------------
@@ -163,12 +163,12 @@ def whole_answers(draw: st.DrawFn) -> Answer:
 class Reader:
     """Reads the documents of one picture back from tensors, as a client would."""
 
-    def __init__(self, told: dict[str, Any], picture: int) -> None:
-        self._told = told
+    def __init__(self, document: dict[str, Any], picture: int) -> None:
+        self._document = document
         self._picture = picture
 
     def _of(self, name: str, at: int) -> Any:
-        return self._told[name][self._picture][at]
+        return self._document[name][self._picture][at]
 
     def stages(self, after: StageName, prefix: str, at: int) -> dict[str, Any]:
         out = {}
@@ -181,7 +181,7 @@ class Reader:
     def _said(self, stage: PipelineStage, prefix: str, at: int) -> dict[str, Any]:
         family = ALL[stage.family]
         if family.task == "detect":
-            count = self._told[f"{prefix}counts"][self._picture]
+            count = self._document[f"{prefix}counts"][self._picture]
             own = [row for row in range(count) if self._of(f"{prefix}objects", row) == at]
             return {"detections": [self._detection(stage, prefix, row) for row in own]}
         if family.task == "embed":
@@ -213,7 +213,7 @@ def test_a_client_reads_the_same_documents_from_the_tensors(
 ) -> None:
     got = tensors(*answers, score_min=score_min)
     assert list(got) == [spec.name for spec in ensemble_outputs(PIPELINE, ALL)]
-    values = {name: told(tensor) for name, tensor in got.items()}
+    values = {name: as_json(tensor) for name, tensor in got.items()}
     for picture, one in enumerate(answers):
         staged = staged_objects(one, PIPELINE, ALL, score_min).documents
         kept = best_rows(one.detections, score_min).tolist()
@@ -233,7 +233,7 @@ def test_binary_data_and_json_say_the_same(answers: list[Answer]) -> None:
     for tensor in tensors(*answers).values():
         wanted = tensor.spec.shape
         assert [w for w in zip(wanted, tensor.shape, strict=True) if w[0] not in (-1, w[1])] == []
-        flat = np.array(told(tensor), object).reshape(-1).tolist()
+        flat = np.array(as_json(tensor), object).reshape(-1).tolist()
         assert len(flat) == np.prod(tensor.shape)
         if tensor.spec.datatype == "BYTES":
             texts = unpack_elements(memoryview(tensor.packed()), len(flat))

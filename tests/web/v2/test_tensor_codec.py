@@ -85,7 +85,7 @@ def test_rows_are_what_scores_enough_best_first_and_then_padding(
     answers = [answer(one, number) for number, one in enumerate(found)]
     outputs = outputs_of(answers, family(LABELS), "xyxy", least)
     assert list(outputs) == [spec.name for spec in OUTPUTS]
-    told: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
     for name, tensor in outputs.items():
         flat = orjson.loads(orjson.dumps(tensor.listed(), option=orjson.OPT_SERIALIZE_NUMPY))
         packed = tensor.packed()
@@ -95,23 +95,23 @@ def test_rows_are_what_scores_enough_best_first_and_then_padding(
         else:
             kind = KINDS[tensor.spec.datatype]
             assert np.frombuffer(packed, kind).tolist() == np.array(flat, kind).tolist()
-        told[name] = np.array(flat, object).reshape(tensor.shape)
+        parameters[name] = np.array(flat, object).reshape(tensor.shape)
     for row, one in enumerate(found):
         # The judge: pure Python over the rows, ties in their own order.
         kept = [at for at in range(len(one)) if one.scores[at] >= np.float32(least)]
         kept.sort(key=lambda at: -float(one.scores[at]))
-        count = told["counts"][row]
+        count = parameters["counts"][row]
         assert count == len(kept)
-        assert told["labels"][row, :count].tolist() == [int(one.labels[at]) for at in kept]
-        assert told["names"][row, :count].tolist() == [LABELS[one.labels[at]] for at in kept]
-        boxes = np.array(told["boxes"][row, :count].tolist(), np.float32).reshape(-1, 4)
+        assert parameters["labels"][row, :count].tolist() == [int(one.labels[at]) for at in kept]
+        assert parameters["names"][row, :count].tolist() == [LABELS[one.labels[at]] for at in kept]
+        boxes = np.array(parameters["boxes"][row, :count].tolist(), np.float32).reshape(-1, 4)
         assert (boxes == one.boxes[kept]).all()
-        assert set(told["labels"][row, count:]) <= {NO_LABEL}
-        assert set(told["names"][row, count:]) <= {""}
-        assert not told["scores"][row, count:].any()
-        assert told["variants"][row] == f"tall-{row}"
-        assert told["outcomes"][row] == ("late" if row % 2 else "on_time")
-        assert told["latency_ms"][row] == row * 1.5
+        assert set(parameters["labels"][row, count:]) <= {NO_LABEL}
+        assert set(parameters["names"][row, count:]) <= {""}
+        assert not parameters["scores"][row, count:].any()
+        assert parameters["variants"][row] == f"tall-{row}"
+        assert parameters["outcomes"][row] == ("late" if row % 2 else "on_time")
+        assert parameters["latency_ms"][row] == row * 1.5
 
 
 @given(st.lists(st.binary(max_size=20), min_size=1, max_size=8), st.data())

@@ -1,0 +1,117 @@
+"""Owns which executors are in service, and what they can run.
+
+Informs every part of the core that keeps something about an executor when one starts, stops, or
+when the contents of its memory change. Pure. Whether an executor should be taken out of service is
+decided in `supervision`.
+"""
+
+from collections.abc import Collection
+
+from edgebox.domain.model_family import ExecutorId
+from edgebox.scheduling import events
+from edgebox.scheduling.adaptation import Adaptation
+from edgebox.scheduling.affinity import ExecutorAffinity
+from edgebox.scheduling.endings import Endings
+from edgebox.scheduling.events import Action
+from edgebox.scheduling.execution_times import ExecutionTimes
+from edgebox.scheduling.ladders import Ladders
+from edgebox.scheduling.ledger import Ledger
+from edgebox.scheduling.request_stages import Cause
+from edgebox.scheduling.residency import Residency
+from edgebox.scheduling.sampling import Sampling
+
+
+class Executors:
+    """The executors in service, and the variants that they offer or have in memory."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        times: ExecutionTimes,
+        *,
+        ladders: Ladders,
+        affinity: ExecutorAffinity,
+        adaptation: Adaptation,
+        sampling: Sampling,
+        endings: Endings,
+    ) -> None:
+        self._ledger = ledger
+        self._times = times
+        self._ladders = ladders
+        self._affinity = affinity
+        self._adaptation = adaptation
+        self._sampling = sampling
+        self._endings = endings
+        self.residency = Residency(times.latencies, sampling)
+        self._in_service: dict[ExecutorId, None] = {}
+
+    @property
+    def in_service(self) -> Collection[ExecutorId]:
+        """The executors that have started and not stopped, in this order."""
+        return self._in_service.keys()
+
+    def without_batch(self) -> list[ExecutorId]:
+        """Return the executors in service that run no batch of requests."""
+        return [each for each in self._in_service if each not in self._ledger.running]
+
+    def started(self, event: events.ExecutorStarted, now_ns: int) -> list[Action]:
+        """Take an executor into service, anew if it is there already."""
+        out: list[Action] = []
+        if event.executor in self._in_service:
+            out += self._remove(event.executor, now_ns)
+        self._in_service[event.executor] = None
+        self._times.executor_started(event.executor, event.profiles, now_ns)
+        self._sampling.executor_started(event.executor, now_ns)
+        return [*out, *self._adaptation.resources_changed(now_ns)]
+
+    def stopped(self, executor: ExecutorId, now_ns: int) -> list[Action]:
+        """Take an executor out of service, if it is in service."""
+        if executor not in self._in_service:
+            return []
+        return [*self._remove(executor, now_ns), *self._adaptation.resources_changed(now_ns)]
+
+    def batch_failed(self, executor: ExecutorId, now_ns: int) -> list[Action]:
+        """End the batch that an executor runs without results."""
+        batch = self._ledger.running[executor].infer.batch
+        self._times.batch_failed(executor, now_ns)
+        members = self._ledger.finish(executor, Cause.FAILED)
+        return [*self._endings.members(members, batch, now_ns)]
+
+    def _remove(self, executor: ExecutorId, now_ns: int) -> list[Action]:
+        out: list[Action] = []
+        if executor in self._ledger.running:
+            out += self.batch_failed(executor, now_ns)
+        out += self._sampling.executor_stopped(executor)
+        del self._in_service[executor]
+        self._times.executor_stopped(executor, now_ns)
+        self.residency.executor_stopped(executor)
+        return out
+
+    def variants_available(self, event: events.VariantsAvailable, now_ns: int) -> list[Action]:
+        """Offer these variants from now on."""
+        self._ladders.offer(event.variants)
+        self._times.expectations.offer(event.variants)
+        self._sampling.offered(event.variants)
+        return [*self._adaptation.resources_changed(now_ns)]
+
+    def memory_limited(self, event: events.MemoryLimited, now_ns: int) -> list[Action]:
+        """Limit the memory of an executor, if it is in service."""
+        if event.executor not in self._in_service:
+            return []
+        return [*self.residency.limit(event), *self._adaptation.resources_changed(now_ns)]
+
+    def load_ended(
+        self, event: events.WeightsLoaded | events.LoadFailed, now_ns: int
+    ) -> list[Action]:
+        """Note that weights are in memory, or could not be loaded."""
+        in_use = self._ledger.variants | self._sampling.variants
+        out = self.residency.ended(event, in_use, now_ns)
+        return [*out, *self._adaptation.resources_changed(now_ns)]
+
+    def planned(self, now_ns: int) -> list[Action]:
+        """Let limited memories follow the plan in force."""
+        if not self.residency.memories:
+            return []
+        in_use = self._ledger.variants | self._sampling.variants
+        cameras = self._affinity.shares(self.residency.memories, self._adaptation.wanted)
+        return self.residency.planned(cameras, in_use, now_ns)

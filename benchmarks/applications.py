@@ -3,12 +3,14 @@
     python -m benchmarks.applications [--seeds 2] [--duration-s 60]
 
 Prints a table in Markdown: misses and accuracy of each application's cameras. The box is told of
-neither; the profile lies between them.
+neither; the profile lies between them. Each plan is tried without and with a variant per batch,
+which hides what a wrong plan does to deadlines.
 """
 
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from statistics import mean
 
 from edgebox.domain.plans import Plan, PlanningSnapshot
@@ -73,7 +75,13 @@ PLANNERS: dict[str, Planner | None] = {"profile": by_profile, "learned": None}
 
 
 def run(
-    setting: Setting, planner: Planner | None, seed: int, duration_s: float, warmup_s: float
+    setting: Setting,
+    planner: Planner | None,
+    seed: int,
+    duration_s: float,
+    warmup_s: float,
+    *,
+    variant_per_batch: bool,
 ) -> dict[str, tuple[float, float]]:
     """Run a setting once; return the misses and the accuracy of each group, a miss counting 0."""
     lines = [f"duration_s = {duration_s}\nwarmup_s = {warmup_s}\nseed = {seed}", HARDWARE]
@@ -83,7 +91,9 @@ def run(
             f"slo_ms = {setting.slo_ms}\nrate_hz = 10\nmbps = 30\nwork = {getattr(setting, group)}",
         ]
     scenario = parse_scenario("\n".join(lines), "applications", lambda name: name)
-    cameras = figures(run_scenario(scenario, planner=planner), scenario)["cameras"]
+    scheduling = replace(scenario.scheduling, variant_per_batch=variant_per_batch)
+    report = run_scenario(replace(scenario, scheduling=scheduling), planner=planner)
+    cameras = figures(report, scenario)["cameras"]
     found = {}
     for group in GROUPS:
         own = [of for name, of in cameras.items() if name.startswith(group)]
@@ -98,12 +108,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--duration-s", type=float, default=60)
     parser.add_argument("--warmup-s", type=float, default=10)
     options = parser.parse_args(arguments)
-    print("| each group, deadline, work | planned by | short: misses / accuracy | long |")
-    print("|---|---|---|---|")
+    print(
+        "| each group, deadline, work | planned by | variant per batch "
+        "| short: misses / accuracy | long |"
+    )
+    print("|---|---|---|---|---|")
     for of in SETTINGS:
-        for name, planner in PLANNERS.items():
+        for (name, planner), choice in product(PLANNERS.items(), (False, True)):
+            times = options.duration_s, options.warmup_s
             runs = [
-                run(of, planner, 1 + at, options.duration_s, options.warmup_s)
+                run(of, planner, 1 + at, *times, variant_per_batch=choice)
                 for at in range(options.seeds)
             ]
             cells = []
@@ -111,7 +125,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 missed, accuracy = (mean(each[group][at] for each in runs) for at in (0, 1))
                 cells.append(f"{100 * missed:.1f} % / {accuracy:.3f}")
             setting = f"{of.each}, {of.slo_ms} ms, {of.short:g} and {of.long:g}"
-            print(f"| {setting} | {name} | {' | '.join(cells)} |", flush=True)
+            chosen = "yes" if choice else "no"
+            print(f"| {setting} | {name} | {chosen} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

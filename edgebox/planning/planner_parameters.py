@@ -15,7 +15,7 @@ class PlanningParameters:
     utilisation_max: float = 0.9
     """Share of the executors' time that may be planned; the rest absorbs unlucky phases, and what
     they do not fit into runs on smaller variants (`scheduling/variant_choice.py`)."""
-    utilisation_upgrade: float = 0.85
+    utilisation_upgrade: float = 0.84
     """An upgrade beyond what a camera has must keep utilisation below this."""
     utilisation_slow: float = 0.95
     """Only above this share, with everybody at the smallest size, are rates lowered: that loses

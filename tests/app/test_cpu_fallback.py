@@ -57,7 +57,7 @@ class Bench:
             scheduler=SimpleNamespace(supervised={}),
         )
         box = SimpleNamespace(
-            note=lambda level, text: self.notes.append(text),
+            notices=SimpleNamespace(publish=lambda level, text: self.notes.append(text)),
             driver=driver,
             set_profiles=lambda executor, profiles: None,
         )

@@ -184,7 +184,7 @@ def test_a_full_box_refuses_whoever_has_nothing_to_give_up() -> None:
 
 
 def test_a_waiting_request_is_dropped_the_moment_it_is_lost_and_not_before() -> None:
-    bench = opened()
+    bench = opened(SchedulerParameters(first_pixels_max=LARGE, variant_per_batch=False))
     bench(RequestArrived(request(1, 100)), 0)
     bench(RequestArrived(request(2, 100)), 0)
     bench(RequestPrepared(ONE, 3 * MS), 4)  # runs, so the other waits

@@ -5,8 +5,8 @@ policy is asked for a batch of the executor's own group; where it has none, for 
 that it may steal (`affinity`). A trial runs where there is nothing else to run. An idle box may
 sample instead. No more batches run at once on a device than its measured interference makes
 worthwhile (`concurrency`). A batch on a CPU gets as many threads as its deadline needs
-(`thread_choice`). Before, waiting requests that would miss may be moved to a smaller variant
-(`variant_choice`).
+(`thread_choice`). Before, waiting requests that would miss may be moved to a smaller variant, and a
+frame that finds an executor idle may run on a larger one (`variant_choice`).
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from edgebox.scheduling.policy import Batch, BatchingPolicy
 from edgebox.scheduling.request_stages import Stage
 from edgebox.scheduling.sampling import Sampling
 from edgebox.scheduling.trials import Trials
-from edgebox.scheduling.variant_choice import VariantChoice
+from edgebox.scheduling.variant_choice import LONGEST_SHARE, VariantChoice
 
 
 class Dispatch:
@@ -99,6 +99,36 @@ class Dispatch:
         self._policy.admitted(request, variants[0], now_ns)
         if self._times.latencies.parameters.variant_per_batch and len(variants) > 1:
             self._ledger.live[request.id].variants = tuple(variants)
+
+    def larger_variant(
+        self,
+        request: Request,
+        variants: Sequence[VariantName],
+        tightest_slo_ns: int,
+        now_ns: int,
+    ) -> VariantName | None:
+        """Return the larger variant that a new request is to run on; None: its own.
+
+        Only where an executor would idle: fewer requests wait than executors run nothing.
+
+        Args:
+            request: has arrived.
+            variants: those that its picture has the pixels for, by falling size.
+            tightest_slo_ns: the shortest deadline of a camera.
+            now_ns: the instant.
+        """
+        if not variants or not self._times.latencies.parameters.variant_per_batch:
+            return None
+        idle = [executor for executor in self.idle() if self._has_room(executor)]
+        if self._ledger.waiting >= len(idle):
+            return None
+        return self._variants.larger(
+            request,
+            variants,
+            idle,
+            longest_ns=LONGEST_SHARE * tightest_slo_ns,
+            ready_ns=now_ns + self._times.calibration.prepare_ns,
+        )
 
     def choose_variants(self, now_ns: int, *, woken: bool) -> None:
         """Move waiting requests that would miss to smaller variants, and back once there is time.

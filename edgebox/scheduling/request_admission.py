@@ -7,7 +7,7 @@ too, if there is one.
 
 from collections.abc import Sequence
 
-from edgebox.domain.model_family import FamilyName, Variant, VariantName
+from edgebox.domain.model_family import FamilyName, Variant, VariantName, up_to
 from edgebox.domain.pipelines import Pipeline, PipelineStage
 from edgebox.domain.plans import Assignment
 from edgebox.domain.requests import Camera, DropReason, Request
@@ -194,6 +194,38 @@ class Admission:
         names = [each.name for each in ladder]
         at = names.index(variant) if variant in names else 0
         return (variant, *reversed(names[:at]))
+
+    def larger_variants(self, request: Request, variant: VariantName) -> list[VariantName]:
+        """Return the variants above a frame's own that its picture has the pixels for, by falling
+        size.
+
+        Up to the smallest that covers the picture as it was sent, because enlarging it more gains
+        nothing. None for frames of a pipeline, whose later stages need the time, and none above the
+        camera's own limit.
+        """
+        connected = self._adaptation.cameras.get(request.camera)
+        chosen = self._ladders.named(variant)
+        if (
+            connected is None
+            or chosen is None
+            or request.variant is not None
+            or request.stage is not None
+            or request.optional
+            or chosen.covers(request.width_px, request.height_px)
+            or self.pipeline_of(request) is not None
+        ):
+            return []
+        limit = connected.camera.variant_max
+        ladder = up_to(
+            self._ladders.of(chosen.family), self._ladders.named(limit) if limit else None
+        )
+        larger: list[VariantName] = []
+        for each in ladder:
+            if each.pixels > chosen.pixels:
+                larger.insert(0, each.name)
+                if each.covers(request.width_px, request.height_px):
+                    break
+        return larger
 
     def choose_for_trial(self, request: Request, now_ns: int) -> VariantName | None:
         """Return the variant for a trial of an infeasible request (`trials`); None: no trial.

@@ -262,13 +262,25 @@ class Scheduler:
         else:
             self._take(crop, variant)
 
-    def _take(self, request: Request, variant: VariantName) -> None:
+    def _take(self, request: Request, planned: VariantName) -> None:
+        trial = self._trials.is_of(request.id)
+        above = [] if trial else self._larger_variants(request, planned)
+        variant = above[0] if above else planned
         self._ledger.admit(request, variant, self._admission.pipeline_of(request))
-        if not self._trials.is_of(request.id):
+        if not trial:
             of_stage = self._admission.for_policy(request, variant, self._now_ns)
-            variants = self._admission.variants(request, variant)
+            variants = (*above, *self._admission.variants(request, planned))
             self._dispatch.admitted(of_stage, variants, self._now_ns)
         self._out.append(Prepare(request.id, variant))
+
+    def _larger_variants(self, request: Request, planned: VariantName) -> list[VariantName]:
+        """Return the larger variant that a request runs on now, and those from there to its own."""
+        larger = self._admission.larger_variants(request, planned)
+        tightest_slo_ns = self._adaptation.tightest_slo_ns
+        if not larger or tightest_slo_ns is None:
+            return []
+        first = self._dispatch.larger_variant(request, larger, tightest_slo_ns, self._now_ns)
+        return [] if first is None else larger[larger.index(first) :]
 
     def _admit(self, request: Request) -> VariantName | DropReason:
         if self._stopping:

@@ -1,4 +1,4 @@
-"""Decides on which variant each waiting request runs, just before batches are formed. Pure.
+"""Decides on which variant each request runs, for what waits at the moment. Pure.
 
 The plan gives each camera a variant for the load of the last seconds. Arrivals vary faster than
 that. When the executors cannot answer all that waits in time, some requests run on a smaller
@@ -8,7 +8,11 @@ remembered: each decision starts from the variants that admission chose.
 What waits is served in simulation, in the order of deadlines, on all executors. If requests would
 miss, the step to a smaller variant that loses the least accuracy for the time it saves is taken
 first, for the requests with the earliest deadlines first, because all others gain from that. The
-fewest such steps are taken with which as many requests are in time as with all of them.
+fewest such steps are taken with which as many requests are in time as with all of them. That is
+decided just before batches are formed.
+
+A frame whose picture has the pixels for a larger variant runs on that one where an executor would
+otherwise idle. That is decided when it arrives, because it is decoded for its variant.
 
 Source: SuperServe (Khare et al., NSDI '25) chooses the variant of each batch by the time that its
 most urgent member has left ("slack fit"). Ours looks at all that waits, and takes steps in the
@@ -22,6 +26,7 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace, nsmallest
 
 from edgebox.domain.model_family import ExecutorId, VariantName
+from edgebox.domain.requests import Request
 from edgebox.scheduling.affinity import ExecutorAffinity
 from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.ladders import Ladders
@@ -31,6 +36,10 @@ from edgebox.scheduling.request_stages import Stage
 LOOKED_AT_MAX = 64
 """How many waiting requests are looked at, by deadline. It bounds the time of a decision; those
 behind them are looked at before they run."""
+
+LONGEST_SHARE = 0.5
+"""How long a batch on a larger variant may take, as a share of the shortest deadline of a camera.
+The other half is left to a frame that comes meanwhile."""
 
 BatchTimes = Sequence[float]
 """Time in ns of a batch of 1, 2, ... requests; a request more never takes less time."""
@@ -271,6 +280,34 @@ class VariantChoice:
             for live, request, at in zip(looked_at, waiting, chosen, strict=True)
             if (variant := request.variants[at]) != live.variant and live.stage is Stage.READY
         ]
+
+    def larger(
+        self,
+        request: Request,
+        variants: Sequence[VariantName],
+        idle: Iterable[ExecutorId],
+        *,
+        longest_ns: float,
+        ready_ns: int,
+    ) -> VariantName | None:
+        """Return the first of some variants that answers a request at once in time; None: none.
+
+        Args:
+            request: has arrived, and nothing waits that the idle executors are needed for.
+            variants: larger ones than the request's own, by falling size.
+            idle: the executors that run nothing.
+            longest_ns: how long its batch may take.
+            ready_ns: when it will be decoded.
+        """
+        slower = {variant: self._slower([(variant, request.app)]) for variant in variants}
+        time_ns = min(longest_ns, request.deadline_ns - ready_ns)
+        executors = [self._times_of(executor, variants, 1.0, ready_ns) for executor in idle]
+        for variant in variants:
+            for executor in executors:
+                times = executor.batch_ns.get(variant)
+                if times is not None and times[0] * slower[variant] <= time_ns:
+                    return variant
+        return None
 
     def _accuracy(self, name: VariantName) -> float:
         variant = self._ladders.named(name)

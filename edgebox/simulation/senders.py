@@ -44,6 +44,8 @@ class SenderKind(StrEnum):
     """edgebox's own, as in the camera daemon."""
     OBEDIENT = "obedient"
     """Every frame, at the advised size or the largest that the link sustains."""
+    UNSCALED = "unscaled"
+    """Every frame at the camera's own size: it cannot scale its pictures."""
 
 
 Size = tuple[int, int]
@@ -110,10 +112,20 @@ class ObedientSender:
         return next(fitting, sizes[-1])
 
 
+class UnscaledSender(ObedientSender):
+    """A sender of every frame at the camera's own size, whatever is advised."""
+
+    def captured(self, frame: int, captured_ns: int, now_ns: int) -> list[Decision]:
+        """Send the frame."""
+        return [Send(frame, self._camera.width_px, self._camera.height_px, 85)]
+
+
 def make_sender(kind: SenderKind) -> SenderFactory:
     """Return a factory of senders of this kind."""
     if kind is SenderKind.OBEDIENT:
         return ObedientSender
+    if kind is SenderKind.UNSCALED:
+        return UnscaledSender
     return lambda camera, bandwidth: SenderWindow(
         camera.width_px,
         camera.height_px,

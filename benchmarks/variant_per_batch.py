@@ -1,10 +1,11 @@
-"""A smaller variant for a burst: `python -m benchmarks.variant_per_batch [--seeds 3] [--json]`.
+"""Variants for each batch: `python -m benchmarks.variant_per_batch [--seeds 3] [--json]`.
 
 Cameras on one executor under virtual time, with arrivals that vary faster than plans: cameras on
 mobile links, whose frames come in clumps; cameras that send for two seconds when something moves;
-an application whose pictures take up to four times as long as usual. The same run with and without
-`variant_per_batch`: misses, mean accuracy of what was answered on time, and the accuracy-weighted
-goodput (the accuracies of all answers on time, each second).
+an application whose pictures take up to four times as long as usual; and steady cameras that
+cannot scale their pictures, so that these can run on larger variants than planned. The same run
+with and without `variant_per_batch`: misses, mean accuracy of what was answered on time, and the
+accuracy-weighted goodput (the accuracies of all answers on time, each second).
 
 Variants and times are those of `benchmarks.cascade`, measured with the bundled street family.
 """
@@ -33,7 +34,7 @@ GAINS = (0.0, 0.4)
 """Share of a request's time that a further one in its batch saves: on CPUs, and on GPUs."""
 USED = (0.9, 1.0)
 """The planner's `utilisation_max`: the default, and without a reserve."""
-KINDS = ("mobile", "motion", "pictures")
+KINDS = ("mobile", "motion", "pictures", "unscaled")
 TRACES = Path("benchmarks/scenarios/traces")
 
 
@@ -80,6 +81,12 @@ def _pictures(load: float, rng: random.Random) -> str:
     )
 
 
+def _unscaled(load: float, rng: random.Random) -> str:
+    rate_hz = load * 1e3 / LARGEST_MS / CAMERAS
+    cameras = [_camera(f"cam-{at}", rate_hz, "mbps = 1000") for at in range(CAMERAS)]
+    return "\n".join(cameras)
+
+
 def scenario_text(
     kind: str, load: float, seed: int, *, per_batch: bool, gain: float, used: float
 ) -> str:
@@ -89,11 +96,13 @@ def scenario_text(
         kind: of `KINDS`.
         load: see `LOADS`.
         seed: of all chance.
-        per_batch: whether waiting requests may run on smaller variants.
+        per_batch: whether requests may run on other variants than planned.
         gain: the share of a request's time that a further one in its batch saves.
         used: the planner's `utilisation_max`.
     """
-    cameras = {"mobile": _mobile, "motion": _motion, "pictures": _pictures}[kind]
+    cameras = {"mobile": _mobile, "motion": _motion, "pictures": _pictures, "unscaled": _unscaled}[
+        kind
+    ]
     variants = "\n".join(
         f'[[variants]]\nname = "street-{px}"\nwidth_px = {px}\naccuracy = {accuracy}\n'
         "batch_ms = { "
@@ -105,6 +114,7 @@ def scenario_text(
         f"duration_s = {DURATION_S}\nwarmup_s = {WARMUP_S}\nseed = {seed}\n"
         f"[planner]\nutilisation_max = {used}\n"
         f"[policy]\nvariant_per_batch = {str(per_batch).lower()}\n"
+        f'sender = "{"unscaled" if kind == "unscaled" else "window"}"\n'
         f'[[executors]]\nname = "cpu/0"\nspread = {list(SPREAD)}\n{variants}'
         + cameras(load, random.Random(seed))
     )

@@ -168,7 +168,7 @@ class RequestStory:
                 self._batch = batch
                 padded = f", padded to {size}" if size > len(requests) else ""
                 if self._admitted not in (None, variant):
-                    self._say(now_ns, f"moved to {variant}: more frames are answered in time then")
+                    self._say(now_ns, f"moved to {variant}, given what runs and waits")
                 self._say(
                     now_ns,
                     f"joined a batch of {len(requests)} on {executor} as {variant}{padded}, "

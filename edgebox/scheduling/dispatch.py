@@ -87,18 +87,22 @@ class Dispatch:
         running = self._ledger.running
         return sum(other in running for other in device.executors) < device.limit
 
-    def admitted(self, request: Request, variants: Sequence[VariantName], now_ns: int) -> None:
+    def admitted(
+        self, request: Request, variants: Sequence[VariantName], larger: int, now_ns: int
+    ) -> None:
         """Note a request that the policy is to put into a batch.
 
         Args:
             request: with the deadline of its stage.
             variants: the variant that it is prepared for, and smaller ones that it may run on.
+            larger: how many of them are larger than the one that admission chose.
             now_ns: the instant.
         """
         self._threads.admitted(request, variants[0], now_ns)
         self._policy.admitted(request, variants[0], now_ns)
         if self._times.latencies.parameters.variant_per_batch and len(variants) > 1:
-            self._ledger.live[request.id].variants = tuple(variants)
+            live = self._ledger.live[request.id]
+            live.variants, live.larger = tuple(variants), larger
 
     def larger_variant(
         self,
@@ -139,10 +143,10 @@ class Dispatch:
         """
         if not self._times.latencies.parameters.variant_per_batch or not self._ledger.waiting:
             return
-        due_ns = self._policy.next_wakeup_ns()
-        if (woken or not self.idle()) and (due_ns is None or due_ns > now_ns):
+        due_ns, idle = self._policy.next_wakeup_ns(), self.idle()
+        if (woken or not idle) and (due_ns is None or due_ns > now_ns):
             return
-        for live, variant in self._variants.changes(now_ns):
+        for live, variant in self._variants.changes(len(idle), now_ns):
             self._ledger.change_variant(live, variant)
             self._policy.removed(live.request.id)
             request = with_reserve(live.request, live.request.deadline_ns - live.due_ns)

@@ -39,8 +39,10 @@ class LiveRequest:
     due_ns: int = 0
     """Its deadline; of the first stage of a pipeline, the one that leaves time for the others."""
     variants: tuple[VariantName, ...] = ()
-    """What it may run on: the variant that admission chose, then smaller ones, by falling size;
-    empty: there is no choice."""
+    """What it may run on, by falling size: larger ones than the variant that admission chose, that
+    one, and smaller ones; empty: there is no choice."""
+    larger: int = 0
+    """How many of `variants` are larger than the one that admission chose."""
 
     @property
     def waits(self) -> bool:

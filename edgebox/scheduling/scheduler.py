@@ -270,7 +270,7 @@ class Scheduler:
         if not trial:
             of_stage = self._admission.for_policy(request, variant, self._now_ns)
             variants = (*above, *self._admission.variants(request, planned))
-            self._dispatch.admitted(of_stage, variants, self._now_ns)
+            self._dispatch.admitted(of_stage, variants, len(above), self._now_ns)
         self._out.append(Prepare(request.id, variant))
 
     def _larger_variants(self, request: Request, planned: VariantName) -> list[VariantName]:

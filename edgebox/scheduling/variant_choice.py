@@ -12,7 +12,8 @@ fewest such steps are taken with which as many requests are in time as with all 
 decided just before batches are formed.
 
 A frame whose picture has the pixels for a larger variant runs on that one where an executor would
-otherwise idle. That is decided when it arrives, because it is decoded for its variant.
+otherwise idle. That is decided when it arrives, because it is decoded for its variant; if others
+wait when its batch is formed, it runs on its own.
 
 Source: SuperServe (Khare et al., NSDI '25) chooses the variant of each batch by the time that its
 most urgent member has left ("slack fit"). Ours looks at all that waits, and takes steps in the
@@ -249,8 +250,14 @@ class VariantChoice:
         self._ladders = ladders
         self._affinity = affinity
 
-    def changes(self, now_ns: int) -> list[tuple[LiveRequest, VariantName]]:
-        """Return the prepared requests that are to run on another variant than so far."""
+    def changes(self, idle: int, now_ns: int) -> list[tuple[LiveRequest, VariantName]]:
+        """Return the prepared requests that are to run on another variant than so far.
+
+        Args:
+            idle: how many executors run nothing. Only if no more requests wait may these run on
+                larger variants than admission chose.
+            now_ns: the instant.
+        """
         looked_at = nsmallest(
             LOOKED_AT_MAX,
             (
@@ -262,8 +269,12 @@ class VariantChoice:
         )
         if not any(live.variants for live in looked_at):
             return []
+        enough = len(looked_at) <= idle
         waiting = [
-            WaitingRequest(_due_ns(live, now_ns), live.variants or (live.variant,))
+            WaitingRequest(
+                _due_ns(live, now_ns),
+                live.variants[0 if enough else live.larger :] or (live.variant,),
+            )
             for live in looked_at
         ]
         variants = {variant for request in waiting for variant in request.variants}

@@ -368,6 +368,30 @@ async def test_frames_that_would_miss_are_scaled_to_a_smaller_variant() -> None:
     await bench.driver.stop(1)
 
 
+async def test_a_picture_that_finds_an_executor_idle_is_decoded_for_a_larger_variant() -> None:
+    executor, clock = ManualExecutor(), FakeClock()
+    parameters = SchedulerParameters(first_pixels_max=320 * 320, prepare_initial_ns=0)
+    bench = Bench(executor, clock_ns=clock, needs_pixels=True, parameters=parameters)
+    first = bench.submit(slo_ms=300, jpeg=PICTURES[0])
+    await until(lambda: len(executor.batches) == 1, "its batch")
+    second = bench.submit(slo_ms=300, jpeg=PICTURES[0])
+    ready = bench.driver.scheduler._ledger.ready
+    await until(lambda: any(map(sum, (of.values() for of in ready.values()))), "the picture")
+    sides = []
+    while executor.batches:
+        batch = executor.batches.pop()
+        sides.append([canvas.shape[0] for canvas in batch.canvases])
+        batch.complete(20 * MS)
+        await settle()
+    assert sides == [[416], [320]], "the second one found it busy"
+    answers = [bench.ending(frame) for frame in (first, second)]
+    assert [answer.variant for answer in answers if isinstance(answer, Answer)] == [
+        name(416),
+        name(320),
+    ]
+    await bench.driver.stop(1)
+
+
 async def test_canvases_are_used_again() -> None:
     executor = CanvasWatch([])
     bench = Bench(executor, needs_pixels=True)

@@ -125,9 +125,7 @@ def test_the_story_of_a_request_that_ran_on_a_smaller_variant() -> None:
         (1, RequestPrepared(frame.id, MS), small),
     ):
         story.see(JournalEntry(at_ms * MS, event, (action,)))
-    assert story.lines()[-2] == (
-        "+1.0 ms moved to street-256: more frames are answered in time then"
-    )
+    assert story.lines()[-2] == ("+1.0 ms moved to street-256, given what runs and waits")
 
 
 def test_the_story_of_a_request_with_several_deadlines() -> None:

@@ -122,7 +122,7 @@ def test_no_smaller_variant_than_the_asked_accuracy_allows() -> None:
 def test_frames_in_flight_finish_on_the_variant_they_were_made_for(
     advised: int | None, plan: int, size: tuple[int, int], deadline_ms: int, runs_on: int
 ) -> None:
-    bench = opened()
+    bench = opened(SchedulerParameters(first_pixels_max=LARGE, variant_per_batch=False))
     assignment = Assignment(CameraId("gate-1"), name(plan), 10, 85, True, "because")
     bench(PlanComputed(Plan(0, {assignment.camera: assignment})), 0)
     variant = None if advised is None else name(advised)

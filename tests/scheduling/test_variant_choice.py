@@ -1,19 +1,21 @@
-"""Waiting requests run on smaller variants where they would miss, and only there."""
+"""Requests run on smaller variants where they would miss, on larger ones where executors idle."""
 
 import random
 from collections import Counter
 from itertools import product
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgebox.domain.model_family import VariantName
-from edgebox.domain.requests import DropReason
+from edgebox.domain.requests import DropReason, RequestId
 from edgebox.scheduling.events import (
     Action,
     BatchCompleted,
     CameraConnected,
     Drop,
+    Prepare,
     RequestArrived,
     RequestPrepared,
 )
@@ -160,16 +162,11 @@ class Burst:
 
     def play(self, count: int = 8) -> None:
         now_ms = 0.0
-        self._note(
-            [
-                action
-                for at in range(count)
-                for action in (
-                    *self.bench(RequestArrived(request(at, 110, size=(608, 342))), now_ms),
-                    *self.bench(RequestPrepared(request(at, 110).id, 0), now_ms),
-                )
-            ]
-        )
+        frames = [request(at, 110, size=(608, 342)) for at in range(count)]
+        for frame in frames:
+            self._note(self.bench(RequestArrived(frame), now_ms))
+        for frame in frames:
+            self._note(self.bench(RequestPrepared(frame.id, 0), now_ms))
         while (running := self.bench.scheduler.running.get(CPU)) is not None:
             sides = int(running.variant.removeprefix("street-"))
             took_ms = MEDIAN_MS[sides] * len(running.requests)
@@ -197,3 +194,85 @@ def test_no_burst_lowers_the_least_accuracy_of_a_camera() -> None:
     assert burst.ran
     assert min(ACCURACIES[each] for each in burst.ran) >= 0.55
     assert burst.dropped
+
+
+class Idle:
+    """Cameras whose first variant is 320 px, less accurate than one asks; an idle executor."""
+
+    def __init__(
+        self, *, slo_ms: int = 150, tightest_ms: int = 150, per_batch: bool = True
+    ) -> None:
+        parameters = SchedulerParameters(
+            first_pixels_max=320 * 320, variant_per_batch=per_batch, prepare_initial_ns=0
+        )
+        self.bench = Bench(parameters=parameters, policy=make_policy("adaptive"))
+        gate = camera("gate", slo_ms=slo_ms, min_accuracy=0.55, size=(1280, 1280))
+        self.bench(CameraConnected(gate), 0)
+        self.bench(CameraConnected(camera("yard", slo_ms=tightest_ms)), 0)
+
+    def arrives(self, at: int, size: tuple[int, int], *, by_ms: float = 140) -> VariantName:
+        """Return the variant that a frame is prepared for."""
+        frame = request(at, by_ms, of="gate", size=size)
+        (prepare,) = (
+            action for action in self.bench(RequestArrived(frame), 0) if isinstance(action, Prepare)
+        )
+        return prepare.variant
+
+
+@pytest.mark.parametrize(
+    ("size", "px"), [((320, 180), 320), ((400, 225), 416), ((416, 234), 416), ((1280, 720), 608)]
+)
+def test_an_idle_executor_runs_the_largest_variant_that_the_picture_has_the_pixels_for(
+    size: tuple[int, int], px: int
+) -> None:
+    assert Idle().arrives(1, size) == name(px)
+    assert Idle(per_batch=False).arrives(1, size) == name(320)
+
+
+def test_a_larger_variant_leaves_half_of_the_shortest_deadline_to_others() -> None:
+    # P99: 608 px take 60 ms, 416 px take 30 ms, 320 px 18 ms.
+    assert Idle(tightest_ms=121).arrives(1, (1280, 720)) == name(608)
+    assert Idle(tightest_ms=119).arrives(1, (1280, 720)) == name(416)
+    assert Idle(tightest_ms=59).arrives(1, (1280, 720)) == name(320)
+
+
+def test_a_larger_variant_answers_in_time() -> None:
+    assert Idle().arrives(1, (1280, 720), by_ms=61) == name(608)
+    assert Idle().arrives(1, (1280, 720), by_ms=59) == name(416)
+
+
+def test_only_a_frame_that_finds_an_executor_idle_runs_on_a_larger_variant() -> None:
+    box = Idle()
+    assert box.arrives(1, (1280, 720)) == name(608)
+    actions = box.bench(RequestPrepared(RequestId(1), 0), 0)
+    assert [infer.variant for infer in infers(actions)] == [name(608)]
+    assert box.arrives(2, (1280, 720)) == name(320), "the executor is busy"
+
+
+def test_a_frame_that_was_to_run_larger_runs_on_its_own_variant_if_others_wait() -> None:
+    box = Idle()
+    assert box.arrives(1, (1280, 720)) == name(608)
+    box.arrives(2, (320, 180))
+    actions = box.bench(RequestPrepared(RequestId(1), 0), 0)
+    assert [infer.variant for infer in infers(actions)] == [name(320)]
+
+
+@pytest.mark.parametrize(
+    ("by_ms", "prepared", "ran_on"), [(140, 608, 608), (70, 608, 416), (45, 416, 320)]
+)
+def test_a_frame_that_was_to_run_larger_runs_on_what_is_still_in_time(
+    by_ms: float, prepared: int, ran_on: int
+) -> None:
+    box = Idle()
+    assert box.arrives(1, (1280, 720), by_ms=by_ms) == name(prepared)
+    for at in (2, 3):
+        box.arrives(at, (320, 180), by_ms=40)
+        box.bench(RequestPrepared(RequestId(at), 0), 0)
+    assert box.bench(RequestPrepared(RequestId(1), 0), 0) == []
+    ran: list[VariantName] = []
+    for at_ms in (12, 24):  # each of the others takes as long as expected
+        (running,) = box.bench.scheduler.running.values()
+        assert running.variant == name(320)
+        ended = box.bench(BatchCompleted(CPU, running.batch, 12 * MS), at_ms)
+        ran += [infer.variant for infer in infers(ended) if RequestId(1) in infer.requests]
+    assert ran == [name(ran_on)]

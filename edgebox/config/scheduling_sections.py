@@ -26,7 +26,8 @@ class SchedulerSection:
     variant_per_batch: bool = key(
         True,
         "Frames that would miss their deadline run on a smaller variant than planned, if then more "
-        "are answered in time",
+        "are answered in time; one that finds an executor idle, and was sent larger, on a larger "
+        "variant",
     )
     low_quantile: float = key(
         0.05,

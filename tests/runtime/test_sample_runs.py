@@ -144,7 +144,8 @@ async def test_a_box_stops_while_a_sample_runs() -> None:
 
 async def test_an_idle_box_samples_by_itself() -> None:
     executor = NullExecutor(CPU, batch_ns=MS)
-    bench = Bench(executor, policy="adaptive", gain=0.9)
+    parameters = SchedulerParameters(variant_per_batch=False)
+    bench = Bench(executor, policy="adaptive", gain=0.9, parameters=parameters)
     frames = [bench.submit(slo_ms=3000) for _ in range(4)]
     (variant,) = {order.advice.variant for order in bench.advice}
     await until(lambda: all(frame.ended for frame in frames), "the answers")

@@ -1,6 +1,7 @@
 """The diagram in docs/explanation/architecture.md against the imports of the code."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -64,6 +65,14 @@ def test_every_arrow_is_an_import() -> None:
         for other in others - known.get(package, set())
     }
     assert invented == set()
+
+
+def test_no_two_modules_have_the_same_name() -> None:
+    """A name in a traceback or a question leads to one file."""
+    graph = grimp.build_graph("edgebox")
+    packages = {module for module in graph.modules if graph.find_children(module)}
+    names = Counter(module.rsplit(".", 1)[-1] for module in graph.modules - packages)
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_every_package_is_described() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from edgebox.app.executor_setup import open_one
 from edgebox.app.startup import profiles_of
-from edgebox.camera.ui_client import Viewed, next_within, viewing
+from edgebox.camera.ui_client import Viewed, next_within, watched_camera
 from edgebox.config.config_file import Config
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.model_family import AccuracyReport, LatencyProfile, Variant, VariantName
@@ -177,7 +177,7 @@ async def _collect(
     whole: list[bytes] = []
     small_px = (0, 0)
     last_frame_s = time.monotonic()
-    async with viewing(camera.box, camera.name, LIVE_HZ) as frames:
+    async with watched_camera(camera.box, camera.name, LIVE_HZ) as frames:
         while len(whole) < camera.wanted and not stopping():
             seen = await next_within(frames, SILENCE_S)
             if seen is None or time.monotonic() - last_frame_s > SILENCE_S:

@@ -265,7 +265,9 @@ class App:
         await self._remember(driver, executors)
         self._outgoing.start(self.box)
         self._history_recorder = self._make_history_recorder(driver, variants)
-        self._tasks.append(asyncio.create_task(self._history_recorder.run(), name="chronicle"))
+        self._tasks.append(
+            asyncio.create_task(self._history_recorder.run(), name="history recorder")
+        )
 
     def _make_driver(self, found: ModelInventory) -> Driver:
         """Return a driver of the models found, which replaces lost executors."""

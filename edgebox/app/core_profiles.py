@@ -13,7 +13,7 @@ from edgebox.app.interference_profiles import Profiles, Progress, measure_interf
 from edgebox.domain.core_factors import MeasuredCoreFactor, with_core_factors
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, LatencyProfile
-from edgebox.inference.core_factors import measure_core_factors
+from edgebox.inference.core_factor_measurement import measure_core_factors
 from edgebox.inference.executor import HungError, OnnxExecutor
 from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import fingerprint

@@ -61,7 +61,7 @@ class CpuFallback:
         """Families whose loss was published."""
         self._tasks: set[asyncio.Task[None]] = set()
         """Tasks that prepare replacements."""
-        self._hopeless = False
+        self._given_up = False
         self._stopping = False
 
     def needed(self, lost: ExecutorId) -> None:
@@ -78,8 +78,8 @@ class CpuFallback:
 
     def give_up(self) -> None:
         """Stop the box, unless a replacement is being prepared."""
-        self._hopeless = True
-        self._end_if_hopeless()
+        self._given_up = True
+        self._end_if_given_up()
 
     async def stop(self) -> None:
         """Stop preparing."""
@@ -93,7 +93,7 @@ class CpuFallback:
         self._tasks.discard(task)
         if not self._stopping:
             self._report_wedged()
-        self._end_if_hopeless()
+        self._end_if_given_up()
 
     def _report_wedged(self) -> None:
         """Publish once each family that no longer runs, while others are served."""
@@ -114,8 +114,8 @@ class CpuFallback:
             )
         self._reported = wedged
 
-    def _end_if_hopeless(self) -> None:
-        if self._hopeless and not self._tasks and not self._stopping:
+    def _end_if_given_up(self) -> None:
+        if self._given_up and not self._tasks and not self._stopping:
             self._end_box()
 
     async def _prepare_replacement(self, lost: ExecutorId, spec: ExecutorSpec) -> None:
@@ -153,7 +153,7 @@ class CpuFallback:
         box.set_profiles(executor.id, {p.variant: p for p in profiles})
         driver.add(executor, found.loaders.get(executor.id))
         # From now on the core decides about giving up.
-        self._hopeless = False
+        self._given_up = False
         served = tuple(p for p in profiles if driver.serves(p.variant))
         driver.feed(ExecutorStarted(executor.id, served))
         for limited in found.limits:

@@ -21,7 +21,7 @@ from edgebox.domain.model_family import (
 from edgebox.inference.executor import HungError, OnnxExecutor
 from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import fingerprint, neighbours
-from edgebox.inference.interference import Load, interference, load_of
+from edgebox.inference.interference_measurement import Load, interference, load_of
 from edgebox.storage.database import Storage
 
 _BUDGET_SHARE = 0.1

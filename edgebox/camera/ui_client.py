@@ -30,7 +30,9 @@ class Viewed:
 
 
 @asynccontextmanager
-async def viewing(box: str, camera: str, rate_hz: float) -> AsyncIterator[AsyncIterator[Viewed]]:
+async def watched_camera(
+    box: str, camera: str, rate_hz: float
+) -> AsyncIterator[AsyncIterator[Viewed]]:
     """Watch one camera of a box.
 
     Args:

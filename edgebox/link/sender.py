@@ -220,7 +220,7 @@ class SenderWindow:
         if size_bytes is None or self.placement is None:
             return [self._skip(frame, SkipReason.FAILED), *self._release(now_ns)]
         self.placement.detected(took_ns, size_bytes)
-        if self._is_hopeless(waited, size_bytes, now_ns):
+        if self._is_infeasible(waited, size_bytes, now_ns):
             return [self._skip(frame, SkipReason.INFEASIBLE), *self._release(now_ns)]
         self.sent_total += 1
         self._last_send_ns = now_ns
@@ -339,7 +339,7 @@ class SenderWindow:
         backlog = self._backlog_bits(bps, now_ns)
         return finish_ns(costs, StagePlacement.CAMERA, bps, backlog) <= left_ns
 
-    def _is_hopeless(self, waiting: _Waiting, size_bytes: int, now_ns: int) -> bool:
+    def _is_infeasible(self, waiting: _Waiting, size_bytes: int, now_ns: int) -> bool:
         """Return whether boxes and crops would come too late even by a fast box."""
         bps = self.bandwidth_bps(now_ns)
         if bps is None or self._must_probe(now_ns):

@@ -133,18 +133,18 @@ def _better(
 ) -> Allocation:
     """Return the best, unless what is in force serves as much and is about as good."""
 
-    def worth(of: Allocation) -> tuple[float, float]:
+    def value_of(of: Allocation) -> tuple[float, float]:
         return round(of.service, 9), of.value(parameters.hysteresis_ratio)
 
-    best = max(new, key=worth)
+    best = max(new, key=value_of)
     if in_force:
-        kept = max(in_force, key=worth)
+        kept = max(in_force, key=value_of)
         # By value as well: what keeps more variants than the plan in force does is better.
         gain = max(
             best.accuracy_rate / max(kept.accuracy_rate, 1e-9),
-            worth(best)[1] / max(worth(kept)[1], 1e-9),
+            value_of(best)[1] / max(value_of(kept)[1], 1e-9),
         )
-        if worth(best)[0] <= worth(kept)[0] and gain <= parameters.hysteresis_ratio:
+        if value_of(best)[0] <= value_of(kept)[0] and gain <= parameters.hysteresis_ratio:
             return kept
     return best
 

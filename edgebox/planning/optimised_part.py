@@ -179,7 +179,7 @@ def _at_one_quantile(
     whole = with_uplink_shares(snapshot, parameters)
     wanted = parts(whole) if family is None else [part_of(whole, family)]
     return [
-        (part, _optimised(part, iterations_max, parameters.beside(part.later_share)))
+        (part, _optimised(part, iterations_max, parameters.without_later_stages(part.later_share)))
         for part in wanted
     ]
 

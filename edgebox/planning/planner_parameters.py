@@ -50,8 +50,8 @@ class PlanningParameters:
     """Accuracy times rate that an executor-second a second costs the later stages of pipelines;
     None: they keep their variants. Planning sets it (`later_stages.priced`)."""
 
-    def beside(self, later_share: float) -> "PlanningParameters":
-        """Return what is left of the limits beside the later stages of pipelines.
+    def without_later_stages(self, later_share: float) -> "PlanningParameters":
+        """Return the limits, less what the later stages of pipelines take.
 
         Args:
             later_share: the share of the executors' time that those take.

@@ -156,7 +156,7 @@ class _Site:
         ]
         """What each deadline leaves for the link and the batches."""
         smallest_bits = sum(m.options[0].budget.frame_bits for m in members)
-        self._hopeless = [
+        self._infeasible = [
             not self._bandwidth_bps
             or m.options[0].needed_ns + transmission_ns(smallest_bits, self._bandwidth_bps, None)
             > left_ns
@@ -229,7 +229,7 @@ class _Site:
 
         def entry(member: int) -> tuple[float, int] | None:
             of = self._members[member]
-            if self._hopeless[member] or at[member] >= most[member]:
+            if self._infeasible[member] or at[member] >= most[member]:
                 return None
             low, high = of.options[at[member]], of.options[at[member] + 1]
             gained = (high.accuracy - low.accuracy) * self._rates_hz[member]
@@ -264,11 +264,11 @@ class _Site:
         if bps > self._fill * bandwidth_bps:
             return False
         network_ns = transmission_ns(bits, bandwidth_bps, None)
-        for of, n, hopeless, left_ns in zip(
-            self._members, at, self._hopeless, self._left_ns, strict=True
+        for of, n, infeasible, left_ns in zip(
+            self._members, at, self._infeasible, self._left_ns, strict=True
         ):
             needed_ns = network_ns + of.options[n].needed_ns
-            if not hopeless and needed_ns > left_ns:
+            if not infeasible and needed_ns > left_ns:
                 return False
         return True
 

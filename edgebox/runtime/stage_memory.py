@@ -55,7 +55,7 @@ class StageMemory:
     def dropped(self, frame: PendingFrame) -> None:
         """Note that a frame has ended without an answer."""
         if frame.found is not None and frame.pipeline == self._pipeline:
-            for stage, row, track, quality in _asked(frame, frame.found):
+            for stage, row, track, quality in _remembered_crops(frame, frame.found):
                 del row
                 self._answers.unanswered(stage, track, quality)
 
@@ -72,7 +72,7 @@ class StageMemory:
             return answer
         said = {(each.stage, each.object): each for each in answer.stages}
         lacking = set()
-        for stage, row, track, quality in _asked(frame, found):
+        for stage, row, track, quality in _remembered_crops(frame, found):
             if (stage, row) in said:
                 now = said[stage, row]
                 before = self._answers.known(stage, track)
@@ -100,7 +100,9 @@ class StageMemory:
         return replace(answer, stages=tuple(said.values()), missing=missing)
 
 
-def _asked(frame: PendingFrame, found: Detections) -> Iterator[tuple[StageName, int, int, float]]:
+def _remembered_crops(
+    frame: PendingFrame, found: Detections
+) -> Iterator[tuple[StageName, int, int, float]]:
     """Yield the crops of tracked objects for stages that remember: stage, row, track, quality."""
     assert frame.pipeline is not None
     once = {stage.name for stage in frame.pipeline.stages if stage.once_per_track}

@@ -20,7 +20,7 @@ from edgebox.scheduling.events import Advise, CascadeMeasured, ComputePlan
 from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.fan_out import FanOut
 from edgebox.scheduling.ladders import Ladders, first_variant
-from edgebox.scheduling.later_stages import later_stages, planned_cascade
+from edgebox.scheduling.later_stage_costs import later_stages, planned_cascade
 from edgebox.scheduling.ledger import LiveRequest, RunningBatch
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 

@@ -9,7 +9,7 @@ answer that misses some of a request's deadlines, but not the last, counts with 
 Source: Orloj (arXiv 2209.00159), from which it takes empirical distributions per application, the
 maximum of a batch, and the exponential urgency. It differs in scoring batches instead of requests,
 in grouping by application, so that a long request does not hold up short ones, in dropping only
-the hopeless, and in never waiting for a batch to fill.
+what cannot be in time, and in never waiting for a batch to fill.
 """
 
 from bisect import bisect_left

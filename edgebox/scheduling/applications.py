@@ -77,7 +77,7 @@ class Applications:
         for distribution in self.distributions:
             distribution.set_prior(prior)
 
-    def find_slot(self, name: str, now_ns: int) -> int | None:
+    def find_slot(self, now_ns: int) -> int | None:
         """Return a slot for a new application; None: no slot is free.
 
         A slot that is reassigned loses what was learned of its previous application.

@@ -230,7 +230,7 @@ class Learning:
 
     def _enter(self, of: Applications, name: str) -> int:
         """Return a new index for an application that has none."""
-        at = of.find_slot(name, self._now_ns)
+        at = of.find_slot(self._now_ns)
         if at is None:
             if OTHER_APPS in of.index:
                 return of.index[OTHER_APPS]

@@ -235,7 +235,7 @@ class Admission:
         variant, connected = request.variant, self._adaptation.cameras.get(request.camera)
         if variant is None and connected is not None:
             ladder = self._ladders.of(connected.camera.family)
-            variant = smallest_variant(request, connected.camera, connected.assignment, ladder)
+            variant = smallest_variant(connected.camera, connected.assignment, ladder)
         ready_ns = now_ns + self._times.calibration.prepare_ns
         if variant is None or not self._trials.begin(request, variant, ready_ns, now_ns):
             return None
@@ -292,7 +292,7 @@ def _acceptable(camera: Camera, assigned: VariantName, ladder: Sequence[Variant]
 
 
 def smallest_variant(
-    request: Request, camera: Camera, assignment: Assignment | None, ladder: Sequence[Variant]
+    camera: Camera, assignment: Assignment | None, ladder: Sequence[Variant]
 ) -> VariantName | None:
     """Return the smallest variant that a camera's frame may run on; None: there is none."""
     if assignment is None:

@@ -79,7 +79,7 @@ class Server:
 
     def __init__(self, context: WebContext) -> None:
         """Serve a box; `start` begins to listen."""
-        self._site = context
+        self._context = context
         self._runner: web.AppRunner | None = None
         self._listening: asyncio.Server | None = None
         self.port = 0
@@ -92,7 +92,7 @@ class Server:
             EdgeboxError: the address cannot be listened on.
         """
         self._runner = web.AppRunner(
-            application(self._site), shutdown_timeout=_SHUTDOWN_S, handle_signals=False
+            application(self._context), shutdown_timeout=_SHUTDOWN_S, handle_signals=False
         )
         await self._runner.setup()
         try:
@@ -108,7 +108,7 @@ class Server:
 
     async def stop(self) -> None:
         """Say goodbye to every camera, close every connection and stop listening."""
-        await asyncio.gather(*(connection.close() for connection in [*self._site.connections]))
+        await asyncio.gather(*(connection.close() for connection in [*self._context.connections]))
         if self._listening is not None:
             self._listening.close()
             self._listening = None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from edgebox.domain.model_family import ExecutorId, FamilyName, Variant, VariantName
-from edgebox.inference.core_factors import measure_core_factors
+from edgebox.inference.core_factor_measurement import measure_core_factors
 from edgebox.inference.executor import NullExecutor, OnnxExecutor, come_back
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.machine import offered_threads

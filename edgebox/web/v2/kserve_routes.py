@@ -63,7 +63,7 @@ class _Routes:
     """The handlers of the routes."""
 
     def __init__(self, context: WebContext) -> None:
-        self._site = context
+        self._context = context
         self._box = context.box
 
     async def server(self, request: web.Request) -> web.Response:
@@ -108,7 +108,7 @@ class _Routes:
 
     async def infer(self, request: web.Request) -> web.Response:
         model = self._model(request)
-        frame_bytes_max = self._site.config.limits.frame_bytes_max
+        frame_bytes_max = self._context.config.limits.frame_bytes_max
         body = await read_body(request, _BODY_PICTURES * frame_bytes_max, setting=_BODY_SETTING)
         length = request.headers.get(HEADER_LENGTH)
         inference_request = read_request(body, length, frame_bytes_max, model.outputs)
@@ -121,7 +121,7 @@ class _Routes:
 
     def _admit(self, request: web.Request) -> None:
         refuse_foreign_pages(request)
-        refuse_unready(self._site)
+        refuse_unready(self._context)
 
     def _model(self, request: web.Request) -> Model:
         self._admit(request)

@@ -37,9 +37,9 @@ export function usePolled<Name extends Operation>(operation: Name, address: Addr
       if (document.hidden) return
       let next_ms = period_ms
       try {
-        const told = await request(operation, { ...address, signal: mine.signal })
+        const received = await request(operation, { ...address, signal: mine.signal })
         if (mine.signal.aborted) return
-        setAnswer(told)
+        setAnswer(received)
         setError(null)
       } catch (failure) {
         if (mine.signal.aborted) return

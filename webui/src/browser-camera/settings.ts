@@ -41,10 +41,10 @@ export function settingsOf({ name, app, site, deadline, rate_hz }: Chosen): Sett
 /** What was chosen last; a name in the address (`?name=gate-3`) comes before it. `random` is in [0, 1). */
 export function remembered(search: string, random: number): Chosen {
   const stored = read()
-  const asked = new URLSearchParams(search).get('name') ?? ''
+  const wanted = new URLSearchParams(search).get('name') ?? ''
   const text = (value: unknown, fallback: string) => (typeof value === 'string' && isName(value) ? value : fallback)
   return {
-    name: text(asked, text(stored.name, `phone-${Math.floor(100 + random * 900)}`)),
+    name: text(wanted, text(stored.name, `phone-${Math.floor(100 + random * 900)}`)),
     app: text(stored.app, 'default'),
     site: text(stored.site, ''),
     deadline: Object.hasOwn(DEADLINES, String(stored.deadline)) ? String(stored.deadline) : '300',

@@ -27,7 +27,7 @@ export function Scheduler({ state, feed }: SchedulerProps) {
     () =>
       feed.follow((update) => {
         store.take(update)
-        for (const heard of listeners) heard()
+        for (const notify of listeners) notify()
       }),
     [feed, store, listeners],
   )

@@ -97,9 +97,9 @@ export function TimelineCard({ store, listeners, box, onRequest }: TimelineCardP
     at.show(executors)
     const number = chosen && 'batch' in chosen ? chosen.batch.batch : null
     const under = hovered && 'batch' in hovered ? hovered.batch.batch : null
-    if (at.chosen === number && at.pointed === under) return
+    if (at.chosen === number && at.hovered === under) return
     at.chosen = number
-    at.pointed = under
+    at.hovered = under
     at.redraw()
   })
   const looked = chosen ?? hovered
@@ -183,10 +183,10 @@ function useTimelineController(
     )
     controller.current = made
     latest.current?.onSpan(span_ms)
-    const heard = () => made.heard()
-    listeners.add(heard)
+    const notify = () => made.received()
+    listeners.add(notify)
     return () => {
-      listeners.delete(heard)
+      listeners.delete(notify)
       made.close()
       controller.current = null
     }

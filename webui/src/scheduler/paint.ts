@@ -23,7 +23,7 @@ export interface Scene {
   executors: readonly string[]
   view: View
   /** Batches by their number. */
-  pointed: number | null
+  hovered: number | null
   chosen: number | null
 }
 
@@ -145,7 +145,7 @@ function paintBox(
   box: BatchBox,
   top_px: number,
   width_px: number,
-  { store, pointed, chosen }: Scene,
+  { store, hovered, chosen }: Scene,
   palette: Palette,
 ): void {
   const { batch } = box
@@ -174,7 +174,7 @@ function paintBox(
     const shown = batch.kind === 'batch' && context.measureText(full).width + 12 <= visible_px ? full : text
     context.fillText(shown, Math.max(0, box.x_px) + visible_px / 2, top_px + (box.troubled ? 13 : BOX_PX / 2 + 0.5))
   }
-  if (box.count === 1 && (batch.batch === chosen || batch.batch === pointed)) {
+  if (box.count === 1 && (batch.batch === chosen || batch.batch === hovered)) {
     outline(context, box.x_px, top_px, drawn_px, palette.ink, batch.batch !== chosen)
   }
 }

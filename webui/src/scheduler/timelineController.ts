@@ -29,7 +29,7 @@ const CALM_MS = 1_000
 export class TimelineController {
   view: View
   paused = false
-  pointed: number | null = null
+  hovered: number | null = null
   chosen: number | null = null
   private executors: readonly string[] = []
   private drawn: Drawn | null = null
@@ -88,8 +88,8 @@ export class TimelineController {
     this.redraw()
   }
 
-  /** The store has heard from the box. */
-  heard(): void {
+  /** The store has received something from the box. */
+  received(): void {
     this.updatedAt_ms = performance.now()
     if (this.view.end_ms === 0) this.view = { ...this.view, end_ms: this.store.now_ms - LAG_MS }
     this.wake()
@@ -197,7 +197,7 @@ export class TimelineController {
         store: this.store,
         executors: this.executors,
         view: this.view,
-        pointed: this.pointed,
+        hovered: this.hovered,
         chosen: this.chosen,
       },
       this.palette,

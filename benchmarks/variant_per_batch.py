@@ -42,6 +42,12 @@ def _camera(name: str, rate_hz: float, keys: str) -> str:
     return f'[[cameras]]\nname = "{name}"\nrate_hz = {rate_hz}\nslo_ms = 200\n{keys}\n'
 
 
+def _steady(load: float, count: int) -> list[str]:
+    """Return cameras that send all the time, each its share of the load of `CAMERAS`."""
+    rate_hz = load * 1e3 / LARGEST_MS / CAMERAS
+    return [_camera(f"cam-{at}", rate_hz, "mbps = 1000") for at in range(count)]
+
+
 def _mobile(load: float, rng: random.Random) -> str:
     rate_hz = load * 1e3 / LARGEST_MS / CAMERAS
     return "\n".join(
@@ -57,7 +63,7 @@ def _mobile(load: float, rng: random.Random) -> str:
 def _motion(load: float, rng: random.Random) -> str:
     """Half of the load is steady; the other comes in bursts of two seconds, a third of the time."""
     rate_hz = load * 1e3 / LARGEST_MS / CAMERAS
-    cameras = [_camera(f"cam-{at}", rate_hz, "mbps = 1000") for at in range(CAMERAS // 2)]
+    cameras = _steady(load, CAMERAS // 2)
     for at in range(CAMERAS // 2):
         begins_s, burst = rng.uniform(0, 6), 0
         while begins_s < DURATION_S:
@@ -82,9 +88,7 @@ def _pictures(load: float, rng: random.Random) -> str:
 
 
 def _unscaled(load: float, rng: random.Random) -> str:
-    rate_hz = load * 1e3 / LARGEST_MS / CAMERAS
-    cameras = [_camera(f"cam-{at}", rate_hz, "mbps = 1000") for at in range(CAMERAS)]
-    return "\n".join(cameras)
+    return "\n".join(_steady(load, CAMERAS))
 
 
 def scenario_text(

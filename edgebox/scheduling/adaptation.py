@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from edgebox.domain.model_family import Variant, VariantName, up_to
+from edgebox.domain.model_family import Variant, VariantName
 from edgebox.domain.picture_size import camera_send_size
 from edgebox.domain.plans import Advice, Assignment, CameraSnapshot, Plan, PlanningSnapshot
 from edgebox.domain.requests import Camera, CameraId, LinkState, SiteId
@@ -354,9 +354,8 @@ class Adaptation:
 
     def _first_advice(self, connected: ConnectedCamera, now_ns: int) -> list[Advise]:
         camera = connected.camera
-        limit = camera.variant_max
         variant = first_variant(
-            up_to(self._ladders.of(camera.family), self._ladders.named(limit) if limit else None),
+            self._ladders.allowed(camera),
             camera,
             self._expectations,
             camera.slo_ns * self._parameters.first_slo_share,

@@ -5,7 +5,7 @@ What is loaded is derived from the executors' memories when it is next asked for
 
 from collections.abc import Sequence
 
-from edgebox.domain.model_family import FamilyName, Variant, VariantName
+from edgebox.domain.model_family import FamilyName, Variant, VariantName, up_to
 from edgebox.domain.pipelines import Pipeline
 from edgebox.domain.requests import Camera, Request
 from edgebox.scheduling.expectations import Expectations
@@ -41,6 +41,11 @@ class Ladders:
             self._version = self._latencies.loaded_version
             self._by_family = self._loaded()
         return self._by_family.get(family, ())
+
+    def allowed(self, camera: Camera) -> Sequence[Variant]:
+        """Return the loaded variants of a camera's family up to its own limit, smallest first."""
+        limit = camera.variant_max
+        return up_to(self.of(camera.family), self.named(limit) if limit else None)
 
     def _loaded(self) -> dict[FamilyName, tuple[Variant, ...]]:
         out: dict[FamilyName, tuple[Variant, ...]] = {}

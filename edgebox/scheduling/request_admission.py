@@ -7,7 +7,7 @@ too, if there is one.
 
 from collections.abc import Sequence
 
-from edgebox.domain.model_family import FamilyName, Variant, VariantName, up_to
+from edgebox.domain.model_family import FamilyName, Variant, VariantName
 from edgebox.domain.pipelines import Pipeline, PipelineStage
 from edgebox.domain.plans import Assignment
 from edgebox.domain.requests import Camera, DropReason, Request
@@ -215,12 +215,8 @@ class Admission:
             or self.pipeline_of(request) is not None
         ):
             return []
-        limit = connected.camera.variant_max
-        ladder = up_to(
-            self._ladders.of(chosen.family), self._ladders.named(limit) if limit else None
-        )
         larger: list[VariantName] = []
-        for each in ladder:
+        for each in self._ladders.allowed(connected.camera):
             if each.pixels > chosen.pixels:
                 larger.insert(0, each.name)
                 if each.covers(request.width_px, request.height_px):

@@ -141,7 +141,7 @@ class Supervisor:
         if order.variant is None:
             return "an operation other than a batch did not return"
         text = f"a batch of {order.variant} did not end within {waited_s:.1f} s"
-        if order.set_aside:
+        if order.excluded:
             text += f", {HANGS_MAX} times in a row; it is not run there again before a restart"
         return text
 

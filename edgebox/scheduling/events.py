@@ -451,7 +451,7 @@ class Abandon:
     """How long its work had been running."""
     wedged: bool = False
     """Whether it stays closed unless its current work comes back."""
-    set_aside: bool = False
+    excluded: bool = False
     """Whether the variant is not run there any more."""
 
 

@@ -163,7 +163,7 @@ class Supervised:
     """The variant of the last successful batch, and when."""
     doublings: dict[VariantName, int] = field(default_factory=dict)
     """How often each variant hung since it last came back."""
-    set_aside: frozenset[VariantName] = frozenset()
+    excluded: frozenset[VariantName] = frozenset()
     """The variants that are not run here any more, because they hang."""
 
     def enter(self, state: ExecutorState, now_ns: int) -> None:
@@ -253,10 +253,10 @@ class Supervision:
     def admitted(self, event: Event) -> Event:
         """Return an event without the profiles of variants that are set aside on its executor."""
         of = self.executors.get(event.executor) if isinstance(event, ExecutorStarted) else None
-        if of is None or not of.set_aside:
+        if of is None or not of.excluded:
             return event
         assert isinstance(event, ExecutorStarted)
-        profiles = tuple(each for each in event.profiles if each.variant not in of.set_aside)
+        profiles = tuple(each for each in event.profiles if each.variant not in of.excluded)
         return replace(event, profiles=profiles)
 
     def observe(self, event: Event, now_ns: int) -> None:
@@ -384,7 +384,7 @@ class Supervision:
 def _lose(executor: ExecutorId, of: Supervised, cause: LossCause, now_ns: int) -> Abandon:
     """Take an executor out of service, and choose its next state."""
     limit = of.limit
-    variant, waited_ns, set_aside = None, 0, False
+    variant, waited_ns, excluded = None, 0, False
     if cause is LossCause.FAILING:
         variant = of.failed[-1]
     elif cause is LossCause.LOADING:
@@ -397,8 +397,8 @@ def _lose(executor: ExecutorId, of: Supervised, cause: LossCause, now_ns: int) -
             of.doublings[variant] = min(doublings, LIMIT_DOUBLINGS_MAX)
             # Its own success would have cleared the count: it was another variant's.
             others_run = of.last_success is not None and of.last_success[1] >= of.since_ns
-            set_aside = doublings >= HANGS_MAX and others_run
-            of.set_aside |= {variant} if set_aside else frozenset()
+            excluded = doublings >= HANGS_MAX and others_run
+            of.excluded |= {variant} if excluded else frozenset()
     if limit is not None and limit.batch is not None:
         of.abandoned[limit.batch] = None
     of.loads_abandoned += of.load is not None
@@ -412,7 +412,7 @@ def _lose(executor: ExecutorId, of: Supervised, cause: LossCause, now_ns: int) -
     else:
         _wait(of, now_ns)
     wedged = of.state is ExecutorState.WEDGED
-    return Abandon(executor, cause, variant, waited_ns, wedged, set_aside)
+    return Abandon(executor, cause, variant, waited_ns, wedged, excluded)
 
 
 def _wait(of: Supervised, now_ns: int) -> None:

@@ -234,14 +234,14 @@ def test_a_model_that_fails_is_not_held_against_an_executor_that_runs_another() 
     assert box.state() is ExecutorState.OPENING, "that was too long ago"
 
 
-def test_a_variant_that_hangs_again_while_others_run_well_is_set_aside() -> None:
+def test_a_variant_that_hangs_again_while_others_run_well_is_excluded() -> None:
     box, now_ms = Box(), 0.0
     for hangs in range(HANGS_MAX):
         infer = box.begin(now_ms, 128)
         box(BatchCompleted(CPU, infer.batch, 2 * MS), now_ms + 2)
         now_ms, actions, _ = hang(box, now_ms + 10)
         [lost] = (action for action in actions if isinstance(action, Abandon))
-        assert lost.set_aside == (hangs + 1 == HANGS_MAX)
+        assert lost.excluded == (hangs + 1 == HANGS_MAX)
         while Open(CPU) not in actions:
             now_ms, actions = box.wake()
         box(ExecutorStarted(CPU, PROFILES), now_ms)

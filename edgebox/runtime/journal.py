@@ -23,7 +23,7 @@ from edgebox.scheduling.scheduler import Scheduler
 _log = logging.getLogger(__name__)
 
 FORMAT = "edgebox-journal"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 _WINDOW_NS = 60_000_000_000
 _BYTES_MAX = 256 << 20
 _SEGMENTS = 4

@@ -48,6 +48,7 @@ from edgebox.scheduling.events import (
     SampleCompleted,
     SampleFailed,
 )
+from edgebox.scheduling.request_stages import Cause
 
 
 class Story(Protocol):
@@ -80,7 +81,10 @@ class RequestStory:
         if entry.event is not None:
             self._hear(entry.event, entry.now_ns)
         for action in entry.actions:
-            self._order(action, entry.now_ns)
+            if isinstance(action, Drop) and action.request == self._id and self._request:
+                self._dropped(action, entry)
+            else:
+                self._order(action, entry.now_ns)
 
     def lines(self) -> list[str]:
         """Return the sentences, in order."""
@@ -157,6 +161,11 @@ class RequestStory:
             how_many = "1 crop" if count == 1 else f"{count} crops"
             self._say(now_ns, f"{how_many} of it for the stage {stage}")
 
+    def _dropped(self, action: Drop, entry: JournalEntry) -> None:
+        why = DROP_MESSAGES[action.reason] + _cause(action.cause, entry.event)
+        self._say(entry.now_ns, f"dropped ({action.reason.value}): {why}")
+        self._batch = None
+
     def _order(self, action: Action, now_ns: int) -> None:
         if self._request is None:
             return
@@ -196,9 +205,18 @@ class RequestStory:
                     how += f", without {', '.join(missing)} for every object"
                 self._say(now_ns, f"answered{how}, {_margin(self._request, now_ns)}")
                 self._batch = None
-            case Drop(request, reason) if request == self._id:
-                self._say(now_ns, f"dropped ({reason.value}): {DROP_MESSAGES[reason]}")
-                self._batch = None
+
+
+def _cause(cause: Cause, event: Event | None) -> str:
+    """Return what decided a drop, with the request that did, where the reason does not say it."""
+    match cause, event:
+        case Cause.DISPLACED, RequestArrived(newer) | FrameDetected(newer):
+            return f"; request {newer.id}, which is newer, took its place"
+        case Cause.TRIAL_EXPIRED, _:
+            return "; it was let in as a trial, and no executor was idle in time"
+        case Cause.FRAME_ENDED, _:
+            return "; its frame ended without it"
+    return ""
 
 
 def _margin(request: Request, now_ns: int) -> str:
@@ -258,7 +276,7 @@ class CameraStory:
             case Finish(request, _, outcome) if request in self._requests:
                 late = "" if outcome is Outcome.ON_TIME else " late"
                 self._ended(request, f"answered{late}", now_ns)
-            case Drop(request, reason) if request in self._requests:
+            case Drop(request, reason, _) if request in self._requests:
                 self._ended(request, _dropped(reason), now_ns)
 
     def _advised(self, advice: Advice, now_ns: int) -> None:

@@ -27,6 +27,9 @@ PARTIAL_QUANTILE = 0.95
 PARTIAL_EARLY_MAX_NS = 50_000_000
 """However slow the event loop is, crops are waited for until this long before the deadline."""
 
+CROP_CAUSES = {DropReason.DEPARTED: Cause.DEPARTED, DropReason.QUEUE: Cause.FRAME_ENDED}
+"""Why a crop is not admitted, where it is not for itself."""
+
 Ending = Collect | Finish | Drop
 
 
@@ -145,7 +148,7 @@ class Endings:
         """
         request, crops = event.request, event.spawned
         if refused is not None:
-            return [Drop(each.id, refused) for each in (*crops, request)]
+            return [Drop(each.id, refused, Cause.REFUSED) for each in (*crops, request)]
         finish = self._ledger.detected(request, crops, pipeline, now_ns)
         if finish is None:
             return []
@@ -155,7 +158,7 @@ class Endings:
     def unwanted(self, crop: Request, reason: DropReason) -> Drop:
         """Drop a crop that is not admitted."""
         self._ledger.joins.ended(crop, answered=False)
-        return Drop(crop.id, reason)
+        return Drop(crop.id, reason, CROP_CAUSES.get(reason, Cause.REFUSED))
 
     def partial_answered(self, event: PartialAnswered) -> None:
         """Learn how long it takes to send a partial answer."""
@@ -201,7 +204,7 @@ class Endings:
     def depart(self, camera: CameraId) -> tuple[list[Drop], bool]:
         """Drop the requests of a camera that left; say also whether it had any."""
         frames = self._ledger.joins.depart(camera)
-        out = [Drop(frame.request.id, DropReason.DEPARTED) for frame in frames]
+        out = [Drop(frame.request.id, DropReason.DEPARTED, Cause.DEPARTED) for frame in frames]
         out += self.drop_all(self._ledger.waiting_of(camera), Cause.DEPARTED)
         self._fan_out.forget(camera)
         self._frames.forget(camera)

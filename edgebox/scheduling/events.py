@@ -30,6 +30,7 @@ from edgebox.domain.requests import (
     Request,
     RequestId,
 )
+from edgebox.scheduling.request_stages import Cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,6 +373,8 @@ class Drop:
 
     request: RequestId
     reason: DropReason
+    cause: Cause
+    """What decided it: several causes share a reason."""
 
 
 @dataclass(frozen=True, slots=True)

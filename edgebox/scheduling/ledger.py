@@ -34,6 +34,8 @@ class LiveRequest:
     stage: Stage = Stage.RECEIVED
     reason: DropReason | None = None
     """Why it was dropped; None: it lives, or was answered."""
+    cause: Cause | None = None
+    """What moved it last; of one whose answer nobody waits for any more, what made it so."""
     ready_ns: int = 0
     """When it was prepared."""
     due_ns: int = 0
@@ -56,7 +58,14 @@ class LiveRequest:
             InvariantViolation: this cause cannot move a request in its stage.
         """
         moved = transition(self.stage, cause)
+        if self.stage not in (Stage.CANCELLED, Stage.UNNEEDED):
+            self.cause = cause
         self.stage, self.reason = moved.to, moved.reason
+
+    def drop(self) -> Drop:
+        """Return how it ended; it has ended without an answer."""
+        assert self.reason is not None and self.cause is not None
+        return Drop(self.request.id, self.reason, self.cause)
 
 
 def _finish(
@@ -173,7 +182,7 @@ class Ledger:
         """Return what becomes of a request that has ended with its batch."""
         request = live.request
         if live.reason is not None:
-            return Drop(request.id, live.reason)
+            return live.drop()
         if request.frame is not None or FrameId(request.id) in self.joins.frames:
             return Collect(request.id, batch)
         return _finish(request, batch, now_ns)
@@ -201,9 +210,8 @@ class Ledger:
         live = self._remove(request)
         self._no_longer_waits(live)
         live.move(cause)
-        assert live.reason is not None
         self.joins.ended(live.request, answered=False)
-        return Drop(request, live.reason)
+        return live.drop()
 
     def all_waiting(self) -> list[RequestId]:
         """Return all waiting requests, oldest first."""

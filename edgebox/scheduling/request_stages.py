@@ -64,7 +64,7 @@ class Cause(StrEnum):
     FAILED = "failed"
     """Its batch failed, or the executor was lost or stopped."""
     FRAME_ENDED = "frame ended"
-    """The frame that it is a crop of was answered at its deadline."""
+    """The frame that it is a crop of ended without it."""
 
 
 @dataclass(frozen=True, slots=True)

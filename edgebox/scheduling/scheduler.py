@@ -243,7 +243,7 @@ class Scheduler:
         if variant is DropReason.INFEASIBLE and not self._ledger.waiting and self._dispatch.idle():
             variant = self._admission.choose_for_trial(request, self._now_ns) or variant
         if isinstance(variant, DropReason):
-            self._out.append(Drop(request.id, variant))
+            self._out.append(Drop(request.id, variant, Cause.REFUSED))
         else:
             self._take(request, variant)
 
@@ -327,7 +327,9 @@ class Scheduler:
 
     def _batch_completed(self, event: events.BatchCompleted) -> None:
         if not self._runs(event):
-            self._out += (Drop(crop.id, DropReason.QUEUE) for crop in event.spawned)
+            self._out += (
+                Drop(crop.id, DropReason.QUEUE, Cause.FRAME_ENDED) for crop in event.spawned
+            )
             return
         batch = self._ledger.running[event.executor]
         members = self._ledger.finish(event.executor, Cause.COMPLETED, event.spawned)

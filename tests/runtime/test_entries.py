@@ -26,6 +26,7 @@ from edgebox.runtime.entries import (
     write_raised,
 )
 from edgebox.scheduling.events import Action, CameraConnected, Drop, Event, RequestPrepared
+from edgebox.scheduling.request_stages import Cause
 from tests.scheduling.cascades import CURVE
 
 WHOLE = st.integers(-(2**63), 2**63 - 1)
@@ -126,11 +127,11 @@ def test_what_a_call_raised_comes_back() -> None:
 
 
 def test_a_line_is_for_reading() -> None:
-    drop = Drop(RequestId(3), DropReason.QUEUE)
+    drop = Drop(RequestId(3), DropReason.QUEUE, Cause.EXPIRED)
     line = write_entry(7, RequestPrepared(RequestId(3), 5), [drop])
     assert line == (
         b'[7,["RequestPrepared",{"request":3,"took_ns":5}],'
-        b'[["Drop",{"request":3,"reason":"queue"}]]]\n'
+        b'[["Drop",{"request":3,"reason":"queue","cause":"expired"}]]]\n'
     )
 
 
@@ -155,7 +156,10 @@ CAMERA = orjson.loads(
         (b'[7,["RequestPrepared",{"request":3,"took_ns":1,"x":1}],[]]', ".x: is unknown"),
         (b'[7,["RequestPrepared",{"request":true,"took_ns":1}],[]]', "a whole number, not true"),
         (b'[7,["RequestPrepared",[3]],[]]', "must be the fields of a RequestPrepared"),
-        (b'[7,null,[["Drop",{"request":3,"reason":"bored"}]]]', "Drop.reason: must be one of"),
+        (
+            b'[7,null,[["Drop",{"request":3,"reason":"bored","cause":"expired"}]]]',
+            "Drop.reason: must be one of",
+        ),
     ],
 )
 def test_other_lines_are_refused_with_the_place(line: bytes, says: str) -> None:

@@ -71,11 +71,11 @@ def changed(line: bytes, **fields: object) -> bytes:
         (lambda lines: [b"[1]\n"], "is not a journal of edgebox"),
         (
             lambda lines: [changed(lines[0], edgebox="9.1"), *lines[1:]],
-            "is a journal of edgebox 9.1 (format 2); this is edgebox",
+            "is a journal of edgebox 9.1 (format 3); this is edgebox",
         ),
         (
-            lambda lines: [changed(lines[0], format_version=3), *lines[1:]],
-            "(format 3); this is edgebox",
+            lambda lines: [changed(lines[0], format_version=2), *lines[1:]],
+            "(format 2); this is edgebox",
         ),
         (lambda lines: [changed(lines[0], clock=3), *lines[1:]], "line 1 is no header"),
         (lambda lines: lines[:1], "line 2 is missing: the file is cut off"),

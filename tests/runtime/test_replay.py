@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from edgebox.domain.requests import BatchId, CameraId, RequestId
+from edgebox.domain.requests import BatchId, CameraId, DropReason, RequestId
 from edgebox.runtime.entries import JournalEntry
+from edgebox.runtime.frames import DROP_MESSAGES
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.replay import DIFFERENCES_KEPT, Replay, replay, replay_file, to_json
 from edgebox.runtime.story import CameraStory, RequestStory
@@ -23,6 +24,7 @@ from edgebox.scheduling.events import (
     SampleCompleted,
     SampleFailed,
 )
+from edgebox.scheduling.request_stages import Cause
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
 from tests.runtime.recorded import Life, entries_of, eventful, filed, refusal
 from tests.scheduling.scene import CPU, LARGE, MS, camera, name, request
@@ -114,6 +116,24 @@ def test_the_story_of_a_request(request_id: int, sentences: list[str]) -> None:
     lines = story.lines()
     for line, sentence in zip(lines[-len(sentences) :], sentences, strict=True):
         assert line.startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("reason", "cause", "end"),
+    [
+        (DropReason.OVERLOAD, Cause.DISPLACED, "; request 2, which is newer, took its place"),
+        (DropReason.INFEASIBLE, Cause.TRIAL_EXPIRED, "no executor was idle in time"),
+        (DropReason.QUEUE, Cause.FRAME_ENDED, "; its frame ended without it"),
+        (DropReason.QUEUE, Cause.EXPIRED, DROP_MESSAGES[DropReason.QUEUE]),
+    ],
+)
+def test_a_story_names_what_decided_a_drop(reason: DropReason, cause: Cause, end: str) -> None:
+    frame, newer = request(1, 300), request(2, 300)
+    story = RequestStory(frame.id)
+    story.see(JournalEntry(0, RequestArrived(frame), (Prepare(frame.id, name(416)),)))
+    story.see(JournalEntry(MS, RequestArrived(newer), (Drop(frame.id, reason, cause),)))
+    assert story.lines()[-1].startswith(f"+1.0 ms dropped ({reason.value}): ")
+    assert story.lines()[-1].endswith(end)
 
 
 def test_the_story_of_a_request_that_ran_on_a_smaller_variant() -> None:

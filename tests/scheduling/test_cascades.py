@@ -19,6 +19,7 @@ from edgebox.scheduling.events import (
 )
 from edgebox.scheduling.fan_out import FAN_OUT_WINDOW
 from edgebox.scheduling.invariants import check_invariants
+from edgebox.scheduling.request_stages import Cause
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 from tests.scheduling.cascades import LARGE_PX, REFINE, SMALL_PX, cascade_pipeline
 from tests.scheduling.pipelines import camera_with, crops
@@ -73,7 +74,7 @@ def test_a_frame_that_is_sent_on_ends_with_the_large_model() -> None:
 def test_without_time_for_it_the_small_answer_stands_at_once(left_ms: int) -> None:
     bench, frame = box(), request(1, 10 + left_ms)
     out = answered(bench, frame, 10)
-    wanted = [Drop(RequestId(9), DropReason.INFEASIBLE)]
+    wanted = [Drop(RequestId(9), DropReason.INFEASIBLE, Cause.REFUSED)]
     assert [a for a in out if isinstance(a, Drop)] == wanted
     (finish,) = (a for a in out if isinstance(a, Finish))
     assert (finish.request, finish.outcome) == (frame.id, Outcome.ON_TIME)

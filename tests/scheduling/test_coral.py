@@ -27,6 +27,7 @@ from edgebox.scheduling.events import (
     RequestArrived,
     RequestPrepared,
 )
+from edgebox.scheduling.request_stages import Cause
 from edgebox.scheduling.scheduler import SchedulerParameters
 from tests.scheduling.scene import CPU, MS, Bench, camera, infers, name, profile, request
 
@@ -181,7 +182,7 @@ def test_a_request_waits_for_its_slot_and_is_refused_if_none_is_in_time() -> Non
     # The next slot with room begins in time, but a batch takes 40 ms.
     late = replace(request(4, next_ms + 39, arrival_ms=now_ms), variant=name(608))
     drops = [each for each in bench(RequestArrived(late), now_ms) if isinstance(each, Drop)]
-    assert drops == [Drop(RequestId(4), DropReason.QUEUE)]
+    assert drops == [Drop(RequestId(4), DropReason.QUEUE, Cause.EXPIRED)]
     (infer,) = infers(bench(None, next_ms))
     assert infer.requests == (RequestId(3),)
 

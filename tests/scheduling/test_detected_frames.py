@@ -27,6 +27,7 @@ from edgebox.scheduling.events import (
     RequestArrived,
     ShutdownRequested,
 )
+from edgebox.scheduling.request_stages import Cause
 from tests.scheduling.pipelines import READ, camera_with, crops, pipeline, stage
 from tests.scheduling.scene import MEDIAN_MS, MS, Bench, infers, name, profile, request
 
@@ -50,7 +51,9 @@ def test_a_frame_without_crops_ends_at_once_and_nothing_runs() -> None:
     assert not bench.scheduler.running
     assert list(bench.scheduler.requests) == []
     late = request(2, 5)
-    assert endings(bench(FrameDetected(late), 20)) == [Drop(late.id, DropReason.INFEASIBLE)]
+    assert endings(bench(FrameDetected(late), 20)) == [
+        Drop(late.id, DropReason.INFEASIBLE, Cause.REFUSED)
+    ]
 
 
 def test_its_crops_are_requests_and_it_ends_with_the_last() -> None:
@@ -99,7 +102,7 @@ def test_a_camera_has_only_so_many_at_the_box() -> None:
         bench(FrameDetected(frame, crops(frame, READ, (101 + 10 * number,), 20)), 20)
     frame = request(5_000, 300)
     out = bench(FrameDetected(frame, crops(frame, READ, (5_001,), 20)), 20)
-    assert Drop(frame.id, DropReason.OVERLOAD) in out
+    assert Drop(frame.id, DropReason.OVERLOAD, Cause.REFUSED) in out
 
 
 @given(

@@ -24,6 +24,7 @@ from edgebox.scheduling.events import (
 )
 from edgebox.scheduling.expectations import STALE_NS
 from edgebox.scheduling.policies import make_policy
+from edgebox.scheduling.request_stages import Cause
 from edgebox.scheduling.scheduler import SchedulerParameters
 from tests.scheduling.scene import (
     CPU,
@@ -75,7 +76,7 @@ def admitted(bench: Bench, app: str, left_ms: float, number: int = 1) -> object:
 def test_a_short_application_under_a_long_profile_is_admitted() -> None:
     """200 samples of a tenth of the profile, and half of the profile's time left."""
     bench = only(608, sample_share=0)
-    assert admitted(bench, "short", 24) == Drop(RequestId(1), DropReason.INFEASIBLE)
+    assert admitted(bench, "short", 24) == Drop(RequestId(1), DropReason.INFEASIBLE, Cause.REFUSED)
     learned(bench, "short", 4, at_ms=11)
     assert admitted(bench, "short", 24, 2) == Prepare(RequestId(2), SLOW)
 
@@ -83,7 +84,7 @@ def test_a_short_application_under_a_long_profile_is_admitted() -> None:
 def test_a_long_application_under_a_short_profile_is_not() -> None:
     bench = only(608, sample_share=0)
     learned(bench, "long", 120)
-    assert admitted(bench, "long", 100) == Drop(RequestId(1), DropReason.INFEASIBLE)
+    assert admitted(bench, "long", 100) == Drop(RequestId(1), DropReason.INFEASIBLE, Cause.REFUSED)
     assert admitted(bench, "other", 100, 2) == Prepare(RequestId(2), SLOW)
 
 
@@ -91,7 +92,7 @@ def test_one_shot_requests_go_by_their_application_too() -> None:
     bench = only(608, sample_share=0)
     learned(bench, "short", 4)
     [sent] = bench(RequestArrived(request(1, 10 + 4 + 6, of="http", variant=SLOW)), 10)
-    assert sent == Drop(RequestId(1), DropReason.INFEASIBLE)
+    assert sent == Drop(RequestId(1), DropReason.INFEASIBLE, Cause.REFUSED)
 
 
 def test_what_was_learned_at_one_size_holds_at_another() -> None:
@@ -199,7 +200,7 @@ def test_nothing_is_tried_while_anybody_waits() -> None:
     bench(CameraConnected(camera("yard", app="usual")), 0)
     bench(RequestArrived(request(1, 500, of="yard", app="usual")), 1)
     [dropped] = bench(RequestArrived(request(2, 2 + 28, of="gate", app="short")), 2)
-    assert dropped == Drop(RequestId(2), DropReason.INFEASIBLE)
+    assert dropped == Drop(RequestId(2), DropReason.INFEASIBLE, Cause.REFUSED)
 
 
 def test_a_frame_that_is_tried_ends_when_it_is_too_late() -> None:
@@ -209,7 +210,7 @@ def test_a_frame_that_is_tried_ends_when_it_is_too_late() -> None:
     assert isinstance(ordered, Prepare)
     assert bench.scheduler.next_wakeup_ns() == 28 * MS + 1
     ended = [a for a in bench(None, 29) if not isinstance(a, ComputePlan)]
-    assert ended == [Drop(RequestId(1), DropReason.INFEASIBLE)]
+    assert ended == [Drop(RequestId(1), DropReason.INFEASIBLE, Cause.TRIAL_EXPIRED)]
 
 
 def in_mixed_batches(bench: Bench, rounds: int, *, long_ms: float) -> float:
@@ -247,7 +248,9 @@ def test_what_is_only_ever_served_in_mixed_batches_is_known_too() -> None:
     own = bench.scheduler.snapshot(round(at_ms * MS)).applications["long"][CPU][SLOW]
     assert own.quantile_ns(1, 0.5) == pytest.approx(3 * 40 * MS, rel=0.1)
     arrived = request(9_000, at_ms + 4 + 100, of="long", app="long", arrival_ms=at_ms)
-    assert Drop(RequestId(9_000), DropReason.INFEASIBLE) in bench(RequestArrived(arrived), at_ms)
+    assert Drop(RequestId(9_000), DropReason.INFEASIBLE, Cause.REFUSED) in bench(
+        RequestArrived(arrived), at_ms
+    )
 
 
 @pytest.mark.parametrize(

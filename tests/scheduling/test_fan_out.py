@@ -20,6 +20,7 @@ from edgebox.scheduling.events import (
     VariantsAvailable,
 )
 from edgebox.scheduling.fan_out import FAN_OUT_WINDOW, FanOut, with_reserve
+from edgebox.scheduling.request_stages import Cause
 from edgebox.scheduling.scheduler_parameters import FrameAdmissionRule, SchedulerParameters
 from tests.scheduling.pipelines import CHAIN, CHECK, FIND, READ, camera_with, crops, pipeline, stage
 from tests.scheduling.scene import (
@@ -156,7 +157,7 @@ def test_a_frame_that_waited_until_its_crops_would_be_late_does_not_run() -> Non
         return list(bench(None, 80))
 
     assert not any(isinstance(a, Drop) for a in outcome(0))
-    assert outcome(4) == [Drop(request(2, 100).id, DropReason.QUEUE)]
+    assert outcome(4) == [Drop(request(2, 100).id, DropReason.QUEUE, Cause.EXPIRED)]
 
 
 def chosen(bench: Bench, own: int | None, deadline_ms: float) -> object:

@@ -19,6 +19,7 @@ from edgebox.scheduling.events import (
 )
 from edgebox.scheduling.fan_out import FAN_OUT_WINDOW
 from edgebox.scheduling.frame_admission import PRICE_HALF_LIFE_NS, UNSEEN_NS, FrameAdmission
+from edgebox.scheduling.request_stages import Cause
 from edgebox.scheduling.scheduler_parameters import FrameAdmissionRule, SchedulerParameters
 from tests.scheduling.pipelines import READ, camera_with, pipeline, stage
 from tests.scheduling.scene import LARGE, MEDIAN_MS, MS, Bench, name, profile, request
@@ -67,7 +68,7 @@ def frame(number: int, camera: CameraId, at_ms: float, left_ms: float) -> Reques
 
 def refused(bench: Bench, of: Request) -> bool:
     actions = bench(RequestArrived(of), of.arrival_ns / MS)
-    return Drop(of.id, DropReason.OVERLOAD) in actions
+    return Drop(of.id, DropReason.OVERLOAD, Cause.REFUSED) in actions
 
 
 def taken_until_refused(bench: Bench, camera: CameraId, left_ms: float) -> int:

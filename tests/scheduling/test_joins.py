@@ -21,6 +21,7 @@ from edgebox.scheduling.events import (
     ShutdownRequested,
 )
 from edgebox.scheduling.joins import Joins
+from edgebox.scheduling.request_stages import Cause
 from tests.scheduling.pipelines import CHAIN, CHECK, READ, camera_with, crops
 from tests.scheduling.scene import CPU, MEDIAN_MS, MS, Bench, infers, profile, request
 
@@ -85,8 +86,8 @@ def test_a_frame_without_crops_ends_with_its_own_batch() -> None:
 def test_a_batch_that_fails_makes_the_answer_partial() -> None:
     bench, infer = cut(2)
     assert endings(bench(BatchFailed(CPU, infer.batch), 90)) == [
-        Drop(RequestId(2), DropReason.FAILED),
-        Drop(RequestId(3), DropReason.FAILED),
+        Drop(RequestId(2), DropReason.FAILED, Cause.FAILED),
+        Drop(RequestId(3), DropReason.FAILED, Cause.FAILED),
         Finish(FRAME.id, BatchId(1), Outcome.ON_TIME, (READ,)),
     ]
 
@@ -101,8 +102,8 @@ def test_a_frame_ends_before_its_deadline_without_what_still_runs() -> None:
     # Its crop comes back, even with crops of its own: nobody needs them.
     nested = crops(FRAME, CHECK, [7], 310)
     assert endings(bench(BatchCompleted(CPU, infer.batch, 250 * MS, nested), 310)) == [
-        Drop(RequestId(2), DropReason.QUEUE),
-        Drop(RequestId(7), DropReason.QUEUE),
+        Drop(RequestId(2), DropReason.QUEUE, Cause.FRAME_ENDED),
+        Drop(RequestId(7), DropReason.QUEUE, Cause.FRAME_ENDED),
     ]
 
 
@@ -127,9 +128,9 @@ def test_one_slow_answer_changes_nothing_and_no_delay_takes_all_the_time() -> No
 def test_a_frame_leaves_with_its_camera() -> None:
     bench, infer = cut(1)
     gone = bench(CameraDisconnected(FRAME.camera), 60)
-    assert endings(gone) == [Drop(FRAME.id, DropReason.DEPARTED)]
+    assert endings(gone) == [Drop(FRAME.id, DropReason.DEPARTED, Cause.DEPARTED)]
     out = bench(BatchCompleted(CPU, infer.batch, 40 * MS), 100)
-    assert endings(out) == [Drop(RequestId(2), DropReason.DEPARTED)]
+    assert endings(out) == [Drop(RequestId(2), DropReason.DEPARTED, Cause.DEPARTED)]
 
 
 def test_a_frame_keeps_the_pipeline_that_it_came_with() -> None:
@@ -144,8 +145,8 @@ def test_a_frame_keeps_the_pipeline_that_it_came_with() -> None:
 def test_a_stopping_box_answers_with_what_it_has() -> None:
     bench, _ = found(2)
     assert endings(bench(ShutdownRequested(), 51)) == [
-        Drop(RequestId(2), DropReason.SHUTDOWN),
-        Drop(RequestId(3), DropReason.SHUTDOWN),
+        Drop(RequestId(2), DropReason.SHUTDOWN, Cause.SHUTDOWN),
+        Drop(RequestId(3), DropReason.SHUTDOWN, Cause.SHUTDOWN),
         Finish(FRAME.id, BatchId(1), Outcome.ON_TIME, (READ,)),
     ]
     assert bench.scheduler.next_wakeup_ns() is None
@@ -181,7 +182,9 @@ def test_crops_that_a_departed_cameras_batch_spawns_depart_too() -> None:
     bench(CameraConnected(camera_with(CHAIN)), 20)
     spawned = crops(FRAME, READ, [2, 3], 50)
     out = bench(BatchCompleted(CPU, running(bench).batch, 40 * MS, spawned), 50)
-    assert endings(out) == [Drop(RequestId(n), DropReason.DEPARTED) for n in (1, 2, 3)]
+    assert endings(out) == [
+        Drop(RequestId(n), DropReason.DEPARTED, Cause.DEPARTED) for n in (1, 2, 3)
+    ]
 
 
 def test_crops_of_crops_of_a_departed_camera_depart_too() -> None:
@@ -189,7 +192,7 @@ def test_crops_of_crops_of_a_departed_camera_depart_too() -> None:
     bench(CameraDisconnected(FRAME.camera), 60)
     nested = crops(FRAME, CHECK, [7], 100)
     out = bench(BatchCompleted(CPU, infer.batch, 40 * MS, nested), 100)
-    assert endings(out) == [Drop(RequestId(n), DropReason.DEPARTED) for n in (2, 7)]
+    assert endings(out) == [Drop(RequestId(n), DropReason.DEPARTED, Cause.DEPARTED) for n in (2, 7)]
 
 
 def test_crops_of_a_frame_that_ended_before_its_camera_left_came_too_late() -> None:
@@ -198,4 +201,4 @@ def test_crops_of_a_frame_that_ended_before_its_camera_left_came_too_late() -> N
     bench(CameraDisconnected(FRAME.camera), 305)
     nested = crops(FRAME, CHECK, [7], 310)
     out = bench(BatchCompleted(CPU, infer.batch, 250 * MS, nested), 310)
-    assert endings(out) == [Drop(RequestId(n), DropReason.QUEUE) for n in (2, 7)]
+    assert endings(out) == [Drop(RequestId(n), DropReason.QUEUE, Cause.FRAME_ENDED) for n in (2, 7)]

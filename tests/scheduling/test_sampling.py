@@ -29,6 +29,7 @@ from edgebox.scheduling.events import (
 )
 from edgebox.scheduling.learning import Known
 from edgebox.scheduling.policies import make_policy
+from edgebox.scheduling.request_stages import Cause
 from edgebox.scheduling.sampling import (
     KEPT_BYTES_MAX,
     KEPT_MAX,
@@ -320,7 +321,7 @@ def test_a_box_that_stops_lets_go_what_it_kept_and_lets_the_sample_end() -> None
     (sample,) = samples(box.burst(1000, *["default"] * 4))
     assert box.bench(ShutdownRequested(), 1019) == []
     assert box.bench(SampleCompleted(CPU, sample.batch, 2 * MS), 1020) == []
-    assert box.arrive(1030)[0] == Drop(RequestId(box.at), DropReason.SHUTDOWN)
+    assert box.arrive(1030)[0] == Drop(RequestId(box.at), DropReason.SHUTDOWN, Cause.REFUSED)
 
 
 def test_a_camera_that_left_is_not_retained() -> None:

@@ -24,6 +24,7 @@ from edgebox.scheduling.events import (
     ShutdownRequested,
     VariantsAvailable,
 )
+from edgebox.scheduling.request_stages import Cause
 from edgebox.scheduling.scheduler import SchedulerParameters
 from tests.scheduling.scene import (
     CPU,
@@ -94,7 +95,7 @@ def test_with_little_time_left_a_smaller_variant_is_tried(
     bench = opened(SchedulerParameters(first_pixels_max=LARGE, sample_share=0))
     actions = bench(RequestArrived(request(1, deadline_ms, size=(608, 342))), 0)
     if runs_on is None:
-        assert actions == [Drop(ONE, DropReason.INFEASIBLE)]
+        assert actions == [Drop(ONE, DropReason.INFEASIBLE, Cause.REFUSED)]
     else:
         assert actions == [Prepare(ONE, name(runs_on))]
 
@@ -103,7 +104,7 @@ def test_no_smaller_variant_than_the_asked_accuracy_allows() -> None:
     bench = opened(min_accuracy=0.5)
     assert bench(RequestArrived(request(1, 23, size=(608, 342))), 0) == [Prepare(ONE, name(320))]
     actions = bench(RequestArrived(request(2, 14.7, size=(608, 342))), 0)
-    assert actions == [Drop(TWO, DropReason.INFEASIBLE)]
+    assert actions == [Drop(TWO, DropReason.INFEASIBLE, Cause.REFUSED)]
     small = bench(RequestArrived(request(3, 250, size=(100, 100))), 0)
     assert small == [Prepare(THREE, name(320))]
 
@@ -145,14 +146,16 @@ def test_one_shot_requests_need_no_camera_and_run_on_exactly_their_variant() -> 
     sent = request(1, 250, of="http", size=(9, 9), variant=name(416))
     assert bench(RequestArrived(sent), 0) == [Prepare(ONE, name(416))]
     late = request(2, 10, of="http", variant=name(416))
-    assert bench(RequestArrived(late), 0) == [Drop(TWO, DropReason.INFEASIBLE)]
+    assert bench(RequestArrived(late), 0) == [Drop(TWO, DropReason.INFEASIBLE, Cause.REFUSED)]
     unknown = request(3, 250, of="http", variant=VariantName("nothing"))
-    assert bench(RequestArrived(unknown), 0) == [Drop(THREE, DropReason.INFEASIBLE)]
+    assert bench(RequestArrived(unknown), 0) == [Drop(THREE, DropReason.INFEASIBLE, Cause.REFUSED)]
     assert bench(RequestPrepared(ONE, MS), 1) == [Infer(CPU, BatchId(1), name(416), (ONE,), 1)]
 
 
 def test_a_camera_that_never_said_hello_is_not_served() -> None:
-    assert Bench()(RequestArrived(request(1, 250)), 0) == [Drop(ONE, DropReason.DEPARTED)]
+    assert Bench()(RequestArrived(request(1, 250)), 0) == [
+        Drop(ONE, DropReason.DEPARTED, Cause.REFUSED)
+    ]
 
 
 def test_of_too_many_frames_of_one_camera_the_oldest_goes() -> None:
@@ -160,7 +163,7 @@ def test_of_too_many_frames_of_one_camera_the_oldest_goes() -> None:
     bench(RequestArrived(request(1, 250)), 0)
     bench(RequestArrived(request(2, 250)), 0)
     assert decisions(bench(RequestArrived(request(3, 250)), 1)) == [
-        Drop(ONE, DropReason.OVERLOAD),
+        Drop(ONE, DropReason.OVERLOAD, Cause.DISPLACED),
         Prepare(THREE, name(416)),
     ]
     # What runs does not count.
@@ -176,11 +179,14 @@ def test_a_full_box_refuses_whoever_has_nothing_to_give_up() -> None:
     bench(RequestArrived(request(1, 250)), 0)
     bench(RequestArrived(request(2, 250, of="http", variant=name(128))), 0)
     refused = bench(RequestArrived(request(3, 250, of="gate-2")), 0)
-    assert refused == [Drop(THREE, DropReason.OVERLOAD)]
+    assert refused == [Drop(THREE, DropReason.OVERLOAD, Cause.REFUSED)]
     one_shot = bench(RequestArrived(request(4, 250, of="http", variant=name(128))), 0)
-    assert one_shot == [Drop(RequestId(4), DropReason.OVERLOAD)]
+    assert one_shot == [Drop(RequestId(4), DropReason.OVERLOAD, Cause.REFUSED)]
     newer = bench(RequestArrived(request(5, 250)), 0)
-    assert newer == [Drop(ONE, DropReason.OVERLOAD), Prepare(RequestId(5), name(416))]
+    assert newer == [
+        Drop(ONE, DropReason.OVERLOAD, Cause.DISPLACED),
+        Prepare(RequestId(5), name(416)),
+    ]
 
 
 def test_a_waiting_request_is_dropped_the_moment_it_is_lost_and_not_before() -> None:
@@ -195,14 +201,16 @@ def test_a_waiting_request_is_dropped_the_moment_it_is_lost_and_not_before() -> 
     assert bench.scheduler.queue_length == 1
     assert bench.scheduler.next_wakeup_ns() == lost_ns
     # The plan is due first, but nobody answers this test's ComputePlan.
-    assert decisions(bench.scheduler.handle(None, lost_ns)) == [Drop(TWO, DropReason.QUEUE)]
+    assert decisions(bench.scheduler.handle(None, lost_ns)) == [
+        Drop(TWO, DropReason.QUEUE, Cause.EXPIRED)
+    ]
     assert bench.scheduler.queue_length == 0
 
 
 def test_what_is_dropped_while_being_decoded_stays_dropped() -> None:
     bench = opened()
     bench(RequestArrived(request(1, 100)), 0)
-    assert decisions(bench(None, 99)) == [Drop(ONE, DropReason.QUEUE)]
+    assert decisions(bench(None, 99)) == [Drop(ONE, DropReason.QUEUE, Cause.EXPIRED)]
     assert decisions(bench(RequestPrepared(ONE, 99 * MS), 99)) == []
     assert decisions(bench(RequestRejected(ONE), 99)) == []
 
@@ -210,7 +218,9 @@ def test_what_is_dropped_while_being_decoded_stays_dropped() -> None:
 def test_a_picture_that_cannot_be_decoded_is_invalid() -> None:
     bench = opened()
     bench(RequestArrived(request(1, 100)), 0)
-    assert decisions(bench(RequestRejected(ONE), 1)) == [Drop(ONE, DropReason.INVALID)]
+    assert decisions(bench(RequestRejected(ONE), 1)) == [
+        Drop(ONE, DropReason.INVALID, Cause.REJECTED)
+    ]
 
 
 def test_a_camera_that_leaves_takes_its_frames_along() -> None:
@@ -220,11 +230,11 @@ def test_a_camera_that_leaves_takes_its_frames_along() -> None:
         bench(RequestArrived(request(at, 250, of=of)), 0)
     bench(RequestPrepared(ONE, MS), 1)
     gone = bench(CameraDisconnected(CameraId("gate-1")), 2)
-    assert decisions(gone) == [Drop(TWO, DropReason.DEPARTED)]
+    assert decisions(gone) == [Drop(TWO, DropReason.DEPARTED, Cause.DEPARTED)]
     # Even if a camera of that name comes back meanwhile.
     bench(CameraConnected(camera("gate-1")), 3)
     done = bench(BatchCompleted(CPU, BatchId(1), 20 * MS), 22)
-    assert decisions(done) == [Drop(ONE, DropReason.DEPARTED)]
+    assert decisions(done) == [Drop(ONE, DropReason.DEPARTED, Cause.DEPARTED)]
     assert bench.scheduler.queue_length == 1
 
 
@@ -235,13 +245,13 @@ def test_a_batch_that_fails_fails_its_members_and_the_executor_goes_on() -> None
         bench(RequestPrepared(RequestId(at), MS), 1)
     actions = decisions(bench(BatchFailed(CPU, BatchId(1)), 2))
     assert actions == [
-        Drop(ONE, DropReason.FAILED),
+        Drop(ONE, DropReason.FAILED, Cause.FAILED),
         Infer(CPU, BatchId(2), name(416), (TWO,), 1),
     ]
-    assert decisions(bench(ExecutorStopped(CPU), 3)) == [Drop(TWO, DropReason.FAILED)]
+    assert decisions(bench(ExecutorStopped(CPU), 3)) == [Drop(TWO, DropReason.FAILED, Cause.FAILED)]
     assert decisions(bench(BatchCompleted(CPU, BatchId(2), MS), 4)) == []
     refused = bench(RequestArrived(request(3, 250)), 5)
-    assert decisions(refused) == [Drop(THREE, DropReason.INFEASIBLE)]
+    assert decisions(refused) == [Drop(THREE, DropReason.INFEASIBLE, Cause.REFUSED)]
 
 
 def test_what_waits_for_a_lost_executor_runs_when_it_comes_back() -> None:
@@ -285,9 +295,11 @@ def test_shutdown_drops_what_waits_and_lets_finish_what_runs() -> None:
     for at in (1, 2):
         bench(RequestArrived(request(at, 250)), 0)
     bench(RequestPrepared(ONE, MS), 1)
-    assert decisions(bench(ShutdownRequested(), 2)) == [Drop(TWO, DropReason.SHUTDOWN)]
+    assert decisions(bench(ShutdownRequested(), 2)) == [
+        Drop(TWO, DropReason.SHUTDOWN, Cause.SHUTDOWN)
+    ]
     refused = bench(RequestArrived(request(3, 250)), 3)
-    assert decisions(refused) == [Drop(THREE, DropReason.SHUTDOWN)]
+    assert decisions(refused) == [Drop(THREE, DropReason.SHUTDOWN, Cause.REFUSED)]
     done = bench(BatchCompleted(CPU, BatchId(1), 20 * MS), 21)
     assert decisions(done) == [Finish(ONE, BatchId(1), Outcome.ON_TIME)]
     assert bench.scheduler.next_wakeup_ns() is None

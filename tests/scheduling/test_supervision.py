@@ -37,6 +37,7 @@ from edgebox.scheduling.events import (
     VariantsAvailable,
 )
 from edgebox.scheduling.policies import make_policy
+from edgebox.scheduling.request_stages import Cause
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
 from edgebox.scheduling.supervision import (
     ABANDONED_MAX,
@@ -116,11 +117,11 @@ def test_a_batch_that_hangs_ends_and_its_executor_is_opened_anew_at_once() -> No
     at_ms, actions = box.wake()
     assert at_ms == 1000
     assert actions == [
-        Drop(RequestId(1), DropReason.FAILED),
+        Drop(RequestId(1), DropReason.FAILED, Cause.FAILED),
         Abandon(CPU, LossCause.HUNG, name(416), 1000 * MS),
         Open(CPU),
     ]
-    assert orders(box.ask(1100)) == [Drop(RequestId(2), DropReason.FAILED)]
+    assert orders(box.ask(1100)) == [Drop(RequestId(2), DropReason.FAILED, Cause.REFUSED)]
     assert orders(box(BatchCompleted(CPU, infer.batch, 1500 * MS), 1500)) == []
     box(ExecutorStarted(CPU, PROFILES, opened_ns=100 * MS), 1600)
     again = box.begin(1700)
@@ -142,7 +143,7 @@ def test_what_only_a_lost_executor_can_run_fails_while_others_are_up() -> None:
     box = Box()
     box(ExecutorStarted(OTHER, (profile(320, OTHER),)), 0)
     box(ExecutorHung(CPU), 1)
-    assert orders(box.ask(2)) == [Drop(RequestId(1), DropReason.FAILED)]
+    assert orders(box.ask(2)) == [Drop(RequestId(1), DropReason.FAILED, Cause.REFUSED)]
     assert box.begin(3, 320).executor == OTHER
 
 
@@ -151,7 +152,7 @@ def test_what_an_executor_came_back_without_has_failed() -> None:
     box(ExecutorHung(CPU), 1)
     box(ExecutorStarted(CPU, (profile(320),)), 2)
     (drop,) = orders(box.ask(3, 416))
-    assert drop == Drop(RequestId(1), DropReason.FAILED)
+    assert drop == Drop(RequestId(1), DropReason.FAILED, Cause.REFUSED)
     assert isinstance(box.begin(4, 320), Infer)
 
 
@@ -163,7 +164,7 @@ def test_a_camera_whose_family_is_lost_is_told_so() -> None:
     box(ExecutorStarted(OTHER, (replace(profile(128, OTHER), variant=gate.name),)), 0)
     box(ExecutorHung(CPU), 1)
     arrived = box(RequestArrived(request(1, 400, arrival_ms=2)), 2)
-    assert Drop(RequestId(1), DropReason.FAILED) in arrived
+    assert Drop(RequestId(1), DropReason.FAILED, Cause.REFUSED) in arrived
 
 
 def test_a_long_batch_has_as_much_more_time() -> None:
@@ -210,7 +211,7 @@ def test_a_batch_that_is_back_with_a_late_wake_up_is_answered() -> None:
 def test_failing_batches_in_a_row_take_an_executor_out() -> None:
     box = Box()
     for at in range(FAILURES_MAX - 1):
-        assert box.fail(at) == [Drop(RequestId(at + 1), DropReason.FAILED)]
+        assert box.fail(at) == [Drop(RequestId(at + 1), DropReason.FAILED, Cause.FAILED)]
     assert box.fail(5)[1:] == [Abandon(CPU, LossCause.FAILING, name(416), 0), Open(CPU)]
 
 
@@ -245,12 +246,16 @@ def test_a_variant_that_hangs_again_while_others_run_well_is_excluded() -> None:
         while Open(CPU) not in actions:
             now_ms, actions = box.wake()
         box(ExecutorStarted(CPU, PROFILES), now_ms)
-    assert orders(box.ask(now_ms + 1)) == [Drop(RequestId(box.number), DropReason.FAILED)]
+    assert orders(box.ask(now_ms + 1)) == [
+        Drop(RequestId(box.number), DropReason.FAILED, Cause.REFUSED)
+    ]
     infer = box.begin(now_ms + 2, 128)
     box(BatchCompleted(CPU, infer.batch, 2 * MS), now_ms + 4)
     # Measured anew beside it, and still not run.
     box(ExecutorStarted(CPU, PROFILES), now_ms + 5)
-    assert orders(box.ask(now_ms + 6)) == [Drop(RequestId(box.number), DropReason.FAILED)]
+    assert orders(box.ask(now_ms + 6)) == [
+        Drop(RequestId(box.number), DropReason.FAILED, Cause.REFUSED)
+    ]
     # Only stopping and starting it on purpose forgets.
     box(ExecutorStopped(CPU), now_ms + 7)
     box(ExecutorStarted(CPU, PROFILES), now_ms + 8)

@@ -61,8 +61,8 @@ class Model:
     def unserved_because(self, box: Box) -> str:
         """Return why it cannot be asked now; empty: it can be.
 
-        A pipeline needs an executor for each of its stages. Asked nevertheless, it answers without
-        a later stage that has none.
+        A pipeline needs an executor for each of its stages. A request that comes nevertheless is
+        answered without a later stage that has none.
         """
         if self.pipeline is None:
             return box.unserved_because([self.variant] if self.variant else self.family.offered)

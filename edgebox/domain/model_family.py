@@ -29,7 +29,7 @@ class Variant:
     accuracy: float
     """The value that the planner maximises, in [0, 1]: measured here, else the manifest's."""
     accuracy_by_side: tuple[tuple[float, float], ...] = ()
-    """Of a model that looks at crops: (side, accuracy) with rising sides. The side is the square
+    """For a model that looks at crops: (side, accuracy) with rising sides. The side is the square
     root of the object's area, in px of the picture that the crop is cut from; empty: not known."""
 
     def accuracy_at(self, side_px: float) -> float:

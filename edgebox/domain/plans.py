@@ -157,7 +157,7 @@ class LaterStage:
     """Quantiles of equal weight of the objects' sides, at least one: the square root of an object's
     area, as a share of that of its picture."""
     variants: tuple[LaterVariant, ...]
-    """Those to choose from, from the smallest up, at least one; the last is the stage's largest."""
+    """Choices, from the smallest up, at least one; the last is the stage's largest."""
     current: VariantName
     """The largest variant that its crops run on now."""
 

@@ -32,7 +32,7 @@ class CascadeModel:
     family: str
     variant: VariantName
     fingerprint: str
-    """Of its weights and its input."""
+    """Checksum of its weights and its input."""
 
     @classmethod
     def of(cls, family: Family, variant: VariantName) -> "CascadeModel":

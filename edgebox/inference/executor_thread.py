@@ -24,7 +24,7 @@ class BatchResult:
     started_ns: int
     ended_ns: int
     features: Features = ()
-    """Of a first part: each tensor (batch, channels, rows, columns), for its second part."""
+    """Output of a first part for its second: tensors (batch, channels, rows, columns)."""
 
     def features_of(self, row: int) -> Features:
         """Return the features of one picture, as views; empty: the model gives none."""

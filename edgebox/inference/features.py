@@ -29,7 +29,7 @@ class FeatureSpec:
     """One tensor between the parts of a network."""
 
     name: str
-    """Of the first part's output and of the second part's input."""
+    """Name of the first part's output and of the second part's input."""
     channels: int
     stride_px: int
     """Input pixels, across and down, for each of its cells."""

@@ -23,7 +23,7 @@ FRESH_NS = 10_000_000_000
 
 
 class PlacementMode(StrEnum):
-    """Who decides where the first stage runs."""
+    """Which side decides where the first stage runs."""
 
     AUTO = "auto"
     """Each frame runs where its answer is expected earlier."""

@@ -100,7 +100,7 @@ class PlacementOffer:
     sha256: str
     """Checksum of the family's manifest, which has those of the model files."""
     variants: tuple[VariantName, ...]
-    """Those that it may run; a frame names one by its place here."""
+    """Variants that it may run; a frame names one by its place here."""
     stages: tuple[OfferedStage, ...] = ()
     """The later stages, which are given crops of the objects; a crop names one by its place."""
 

@@ -4,15 +4,15 @@ Many cameras may have one address: behind a modem they share its uplink, behind 
 not. The evidence is whether frames of other cameras delay a frame. The transmission time of each
 frame is predicted from an earlier one of its camera, in three ways, before its end is known:
 
-- *alone*: in proportion to its own bits;
+- *unshared*: in proportion to its own bits;
 - *queued*: in proportion to its bits plus those of other cameras in transit when it was sent, as on
   a link with one queue;
 - *fair*: by the time that the camera had the link to itself, plus half, a third, ... of the time in
   which one, two, ... other cameras had frames in transit.
 
 Where the predictions differ by more than timing noise, one of them is closer to the measured time.
-On a link of its own the bits of others do not matter, and *alone* is closer; on a shared link it is
-not. To be closer is not to be right: while the box or its machine is busy, frames of all cameras
+On a link of its own the bits of others do not matter, and *unshared* is closer; on a shared link it
+is not. To be closer is not to be right: while the box or its machine is busy, frames of all cameras
 wait together to be read. They look long and overlap, and then a prediction that depends on others
 is often closer, whatever link carried them. So frames that the box read late do not count
 (`stalled`), nor does a frame whose time neither prediction explains (`CLEAR`).
@@ -78,7 +78,7 @@ class _Seen:
     flight: _Flight
     ahead_bits: float
     """Bits of other cameras in transit when it was sent."""
-    alone_ns: float
+    unshared_ns: float
     """Its share of the link's time, divided at each moment among the cameras with frames in
     transit."""
 
@@ -90,12 +90,12 @@ class _Camera:
     pending: deque[_Flight] = field(default_factory=deque)
     seen: deque[_Seen] = field(default_factory=deque)
     queued: deque[bool] = field(default_factory=lambda: deque(maxlen=JUDGED))
-    """For the frames that count: whether *queued* was closer than *alone*."""
+    """For the frames that count: whether *queued* was closer than *unshared*."""
     fair: deque[bool] = field(default_factory=lambda: deque(maxlen=JUDGED))
     concurrent: deque[frozenset[CameraId]] = field(default_factory=lambda: deque(maxlen=JUDGED))
     """The cameras with frames in transit together with those."""
     end_ns: int = 0
-    judged_ns: int = 0
+    judged_at_ns: int = 0
     shares: bool | None = None
     """Whether it shares its uplink; None: no evidence yet."""
 
@@ -165,8 +165,8 @@ class SiteInference:
         at = bisect_left(flights, end_ns, key=lambda known: known.end_ns)
         flights.insert(at, flight)
         _forget(flights, end_ns - 2 * SETTLED_NS - REFERENCE_NS)
-        if end_ns - of.judged_ns >= JUDGE_NS:
-            of.judged_ns = end_ns
+        if end_ns - of.judged_at_ns >= JUDGE_NS:
+            of.judged_at_ns = end_ns
             of.pending.append(flight)
         while of.pending and of.pending[0].end_ns <= end_ns - SETTLED_NS:
             self._judge(of, of.pending.popleft(), address)
@@ -214,7 +214,7 @@ class SiteInference:
         if self._was_read_late(flight):
             return
         others = list(self._others(flight, address))
-        seen = _Seen(flight, _ahead_bits(flight, others), _alone_ns(flight, others))
+        seen = _Seen(flight, _ahead_bits(flight, others), _unshared_ns(flight, others))
         while of.seen and of.seen[0].flight.end_ns < flight.end_ns - REFERENCE_NS:
             of.seen.popleft()
         if of.seen:
@@ -250,13 +250,13 @@ def _forget(flights: list[_Flight], before_ns: int) -> None:
 
 def _count(wins: deque[bool], flight: _Flight, before: _Seen, shared_ns: float) -> bool:
     """Note which prediction was right, if they differ and one was; say whether."""
-    alone_ns = before.flight.took_ns * flight.bits / before.flight.bits
-    apart_ns = abs(shared_ns - alone_ns)
+    unshared_ns = before.flight.took_ns * flight.bits / before.flight.bits
+    difference_ns = abs(shared_ns - unshared_ns)
     off_shared_ns = abs(flight.took_ns - shared_ns)
-    off_alone_ns = abs(flight.took_ns - alone_ns)
-    if apart_ns <= NOISE_NS or min(off_shared_ns, off_alone_ns) > CLEAR * apart_ns:
+    off_unshared_ns = abs(flight.took_ns - unshared_ns)
+    if difference_ns <= NOISE_NS or min(off_shared_ns, off_unshared_ns) > CLEAR * difference_ns:
         return False
-    wins.append(off_shared_ns < off_alone_ns)
+    wins.append(off_shared_ns < off_unshared_ns)
     return True
 
 
@@ -275,7 +275,7 @@ def _queued_ns(before: _Seen, seen: _Seen) -> float:
     return before.flight.took_ns * bits / (before.flight.bits + before.ahead_bits)
 
 
-def _alone_ns(flight: _Flight, others: Sequence[_Flight]) -> float:
+def _unshared_ns(flight: _Flight, others: Sequence[_Flight]) -> float:
     """Return the transmission time without other cameras, on a fairly shared link."""
     shared_ns = 0.0
     for start_ns, end_ns, sharing in _stretches(flight.start_ns, others):
@@ -287,7 +287,7 @@ def _alone_ns(flight: _Flight, others: Sequence[_Flight]) -> float:
 
 def _fair_ns(before: _Seen, seen: _Seen, others: Sequence[_Flight]) -> float:
     """Predict a transmission time on a link shared fairly with the other frames in transit."""
-    left_ns = before.alone_ns * seen.flight.bits / before.flight.bits
+    left_ns = before.unshared_ns * seen.flight.bits / before.flight.bits
     for start_ns, end_ns, sharing in _stretches(seen.flight.start_ns, others):
         span_ns = (end_ns - start_ns) / sharing
         if span_ns >= left_ns:

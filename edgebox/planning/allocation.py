@@ -29,7 +29,7 @@ class Violation:
     """The constraint that forbids an option: executors' time, or somebody's deadline."""
 
     missing_share: float = 0.0
-    """Of the executors' time."""
+    """Share of the executors' time that is missing."""
     who: int | None = None
     """The camera whose frames would wait too long, by its number."""
     over_ns: int = 0

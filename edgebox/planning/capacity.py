@@ -156,7 +156,7 @@ class ExecutorPool:
         they cannot work apart."""
         self.all_executors = tuple(snapshot.profiles)
         self.groups = snapshot.groups
-        """Those that work apart now."""
+        """The groups that work separately now."""
 
     @property
     def together(self) -> Mapping[VariantName, BatchTimes]:

@@ -50,7 +50,7 @@ class OptionExplanation:
 
     variant: Variant
     width_px: int
-    """Of the pictures that the camera would send."""
+    """Width of the pictures that the camera would send."""
     height_px: int
     frame_bytes: int
     """What a frame of it is expected to weigh."""

@@ -128,7 +128,7 @@ class _Ladder(NamedTuple):
     family: Sequence[Variant]
     smallest: _Rung
     rungs: tuple[_Rung, ...]
-    """Those that make sense, from the smallest up."""
+    """The steps that make sense, from the smallest up."""
 
 
 def all_options(

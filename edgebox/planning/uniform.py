@@ -63,7 +63,7 @@ class _Filled:
     """Variants of the first executors, and who is served there."""
 
     left: tuple[int, ...]
-    """Who is not."""
+    """The cameras that are not."""
     value: float
     groups: tuple[UniformGroup, ...]
 

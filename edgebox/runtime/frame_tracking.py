@@ -48,7 +48,7 @@ class _TrackedCamera:
     newest_ns: int = 0
     """When the newest picture that was tracked was captured."""
     attributes: dict[int, Attributes] = field(default_factory=dict)
-    """Of each track, what classifiers of its pipeline said of it last."""
+    """The last answers of the pipeline's classifiers, by track."""
     memory: StageMemory = field(default_factory=StageMemory)
 
     def detected(self, frame: PendingFrame, found: Detections) -> Detections:

@@ -212,7 +212,7 @@ class PendingFrame:
     pipeline: Pipeline | None = None
     """The pipeline of its camera; None: it has none."""
     tracker: ObjectTracker | None = None
-    """Of its camera; None: it is not tracked."""
+    """Tracks the objects of its camera; None: nothing does."""
     picture: NDArray[np.uint8] | None = None  #: (h, w, 3), as sent; only with a pipeline
     parent: "PendingFrame | None" = None
     """The frame or crop that this crop was cut from; None: it is a frame."""
@@ -226,13 +226,13 @@ class PendingFrame:
     crops: list["PendingFrame"] = field(default_factory=list)
     """What was cut from it."""
     crops_of_stages: Counter[StageName] = field(default_factory=Counter)
-    """Of a frame: how many crops each stage was given of all of it."""
+    """How many crops of this frame each stage was given; empty: it is a crop."""
     found: Detections | None = None
     """What its batch found, in px of the camera's own picture; None: not known yet."""
     refused: DropReason | None = None
     """Why it was dropped; None: it was not, or its batch still runs."""
     cascade: CascadeOutcome | None = None
-    """Of a frame: what its cascade decided; None: nothing."""
+    """The decision of this frame's cascade; None: there is none, or it is a crop."""
     cascade_features: NDArray[np.float64] | None = None
     """(d,) what its cascade decided by."""
     cascade_sampled: bool = False

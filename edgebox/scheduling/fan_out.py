@@ -41,7 +41,7 @@ class FanOut:
         self._planned: dict[CameraId, Mapping[StageName, VariantName]] = {}
         self._cascade_shares: dict[CameraId, float] = {}
         self._curves: dict[CameraId, CascadeCurve] = {}
-        """Of cameras' cascades, where they were measured."""
+        """The measured curves of cameras' cascades."""
 
     def observe(self, camera: Camera, crops: Mapping[StageName, int]) -> None:
         """Note how many crops a frame had for each stage; a stage that is not listed had none."""

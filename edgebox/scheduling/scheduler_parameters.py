@@ -8,9 +8,9 @@ class FrameAdmissionRule(StrEnum):
     """Which frames of pipelines are refused on arrival (`frame_admission`)."""
 
     DENSITY = "density"
-    """Those that cannot be answered in full; under overload first those with the fewest objects."""
+    """Frames that cannot be answered in full; under overload first those with fewest objects."""
     WORK = "work"
-    """Those that cannot be answered in full."""
+    """Frames that cannot be answered in full."""
     NONE = "none"
     """Only those whose first stage cannot be in time."""
 

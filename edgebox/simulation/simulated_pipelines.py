@@ -90,9 +90,9 @@ class SimulatedPipelines:
         self._frames: dict[FrameId, FrameWork] = {}
         self._crops: dict[RequestId, Request] = {}
         self._sides_px: dict[RequestId, float] = {}
-        """Of the objects of crops."""
+        """Sides of the objects of crops."""
         self._accuracy: dict[RequestId, float] = {}
-        """Of the variants that crops ran on."""
+        """Accuracy of the variants that crops ran on."""
         self.spent = ExecutorTime()
 
     def arrived(self, frame: Request, captured_ns: int) -> None:

@@ -22,7 +22,7 @@ class Known(Generic[_Said]):
 
     said: _Said
     quality: float
-    """Of the best crop that was answered."""
+    """Quality of the best crop that was answered."""
     certain: bool
 
 

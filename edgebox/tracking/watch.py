@@ -34,7 +34,7 @@ class Sighting:
     label: str
     foot: Point
     height: float
-    """Of its box."""
+    """Height of its box."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class _WatchedZone:
 class _WatchedLine:
     line: Line
     feet: dict[int, Point] = field(default_factory=dict)
-    """Of each track, where it stood last, clearly on one side."""
+    """Where each track stood last, clearly on one side."""
     counts: dict[tuple[Direction, str], int] = field(default_factory=dict)
 
 

@@ -79,7 +79,7 @@ class CostProblem:
 
     @cached_property
     def successors(self) -> tuple[tuple[int, ...], ...]:
-        """Of each module, those that depend on it."""
+        """The modules that depend on each module."""
         return tuple(
             tuple(sorted({to for start, to in self.edges if start == at}))
             for at in range(len(self.modules))
@@ -87,7 +87,7 @@ class CostProblem:
 
     @cached_property
     def predecessors(self) -> tuple[tuple[int, ...], ...]:
-        """Of each module, those it depends on."""
+        """The modules that each module depends on."""
         return tuple(
             tuple(sorted({start for start, to in self.edges if to == at}))
             for at in range(len(self.modules))

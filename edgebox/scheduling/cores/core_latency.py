@@ -32,13 +32,13 @@ class CoreLatency:
     """The four coefficients, in ns."""
 
     gamma_ns: float
-    """Of each picture, divided by the cores."""
+    """Time of each picture, divided by the cores."""
     epsilon_ns: float
-    """Of each batch, divided by the cores."""
+    """Time of each batch, divided by the cores."""
     delta_ns: float
-    """Of each picture, whatever the cores."""
+    """Time of each picture, whatever the cores."""
     eta_ns: float
-    """Of each batch, whatever the cores."""
+    """Time of each batch, whatever the cores."""
 
     def of_ns(self, batch_size: int, cores: int) -> float:
         """Return the time of a batch."""

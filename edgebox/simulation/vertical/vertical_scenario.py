@@ -30,7 +30,7 @@ class VerticalScenario:
     rate_hz: float
     slo_ns: int
     sizes_bytes: tuple[int, ...]
-    """Of pictures: one run each."""
+    """Sizes of pictures: one run each."""
     link: BandwidthTrace
     link_start_ns: int
     latency: CoreLatency

@@ -35,13 +35,13 @@ class Model:
 
     name: str
     family: Family
-    """Of the first stage, if it is a pipeline."""
+    """The family; the first stage's if it is a pipeline."""
     variant: Variant | None
     """The variant; None: the largest that can meet the deadline."""
     pipeline: Pipeline | None = None
     """None: it is a family or a variant."""
     families: Mapping[FamilyName, Family] = field(default_factory=dict)
-    """Of the pipeline's stages, at least."""
+    """The families of the pipeline's stages, at least."""
 
     @property
     def outputs(self) -> tuple[TensorSpec, ...]:

@@ -39,7 +39,7 @@ export type ToBox =
   | { type: 'error'; code: string; message: string; fatal: boolean }
   | { type: 'bye'; reason: string }
 
-export interface FrameHeader {
+export interface SentFrameHeader {
   frame: number
   captured_ns: number
   sent_ns: number
@@ -102,7 +102,7 @@ export function parseFromBox(text: string): FromBox | null {
 }
 
 /** The binary message of one frame: the header, then the JPEG. */
-export function frameMessage(header: FrameHeader, jpeg: ArrayBuffer): Uint8Array<ArrayBuffer> {
+export function frameMessage(header: SentFrameHeader, jpeg: ArrayBuffer): Uint8Array<ArrayBuffer> {
   const message = new Uint8Array(HEADER_BYTES + jpeg.byteLength)
   const view = new DataView(message.buffer)
   view.setUint8(0, FRAME_KIND)

@@ -1,5 +1,6 @@
 // The promise behind the counts: every captured frame ends in exactly one outcome. Pure.
 
+import { BY_NAME } from '../ui/names'
 import type { ByReason, Counts } from '../api/types'
 
 export interface CountsCheck {
@@ -39,6 +40,6 @@ export interface DropLine {
 export function dropLines(dropped: ByReason): DropLine[] {
   return Object.entries(dropped)
     .filter(([, amount]) => amount > 0)
-    .sort(([a, x], [b, y]) => y - x || a.localeCompare(b))
+    .sort(([a, x], [b, y]) => y - x || BY_NAME.compare(a, b))
     .map(([reason, amount]) => ({ reason, amount, meaning: MEANINGS[reason] ?? reason }))
 }

@@ -1,6 +1,7 @@
 // Draws one camera's frames and what was found on them. The latest frame wins; nothing is ever queued.
 
 import { milliseconds, plural } from '../ui/format'
+import { DARK_INK } from '../ui/palette'
 import { contain, scaleBox, type Rectangle } from './geometry'
 import { foundWithin, labelled, partial } from './stages'
 import type { ShownFrame } from '../api/messages'
@@ -8,7 +9,6 @@ import type { FrameHeader } from '../api/types'
 
 /** Bright enough for any picture, by label; text on them is dark. */
 const COLOURS = ['#ffb43a', '#4cc9f0', '#ff7aa8', '#8ce07a', '#b9a0ff', '#ff9770', '#e9e36a', '#8fb8ff']
-const LABEL_TEXT = '#10161a'
 /** Of what a later stage found on an object: white and dashed, because classes of its own colour belong to the first stage. */
 const LATER_COLOUR = '#ffffff'
 const LATER_DASH = [5, 3]
@@ -190,7 +190,7 @@ export function drawBox(
   const plateX = Math.min(x - Math.floor(line / 2), context.canvas.width - plateWidth)
   context.fillStyle = colour
   context.fillRect(plateX, plateY, plateWidth, plateHeight)
-  context.fillStyle = LABEL_TEXT
+  context.fillStyle = DARK_INK
   context.textBaseline = 'middle'
   context.fillText(text, plateX + padding, plateY + plateHeight / 2 + ratio / 2)
 }

@@ -4,6 +4,8 @@ import styles from './QrCode.module.css'
 
 import { encode } from 'uqr'
 
+import { DARK_INK } from './palette'
+
 /** What the standard wants to be free around it. */
 const QUIET = 4
 
@@ -15,7 +17,7 @@ export function QrCode({ text, label }: { text: string; label: string }) {
   return (
     <svg class={styles.qr} viewBox={`0 0 ${size} ${size}`} role="img" aria-label={label} shape-rendering="crispEdges" data-testid="qr" data-text={text}>
       <rect width={size} height={size} fill="#fff" />
-      <path d={path} fill="#10161a" />
+      <path d={path} fill={DARK_INK} />
     </svg>
   )
 }

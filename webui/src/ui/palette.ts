@@ -2,6 +2,9 @@
 
 import { THEME_CHANGED } from './theme'
 
+/** Dark in every theme: for what must be read on bright colours. */
+export const DARK_INK = '#10161a'
+
 /** A CSS colour, such as `var(--ink)`, as it is where this element stands, in the theme of this moment. */
 export function resolvedColour(element: HTMLElement, colour: string): string {
   const before = element.style.color

@@ -10,7 +10,7 @@ import functools
 import gc
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from edgebox import __version__
@@ -20,6 +20,7 @@ from edgebox.app.executor_replacement import ExecutorReplacer
 from edgebox.app.executor_setup import Opened, open_executors
 from edgebox.app.interference_profiles import Progress
 from edgebox.app.model_jobs import ModelJobs
+from edgebox.app.remembered_learning import RememberedLearning
 from edgebox.app.startup import ModelInventory, load_families, measured
 from edgebox.app.tracking_setup import ZoneNotices, missing_classes, tracking_defaults
 from edgebox.config.config_file import Config
@@ -27,15 +28,12 @@ from edgebox.domain.errors import (
     EdgeboxError,
     InvalidInputError,
     InvariantViolation,
-    StorageError,
     WedgedError,
 )
 from edgebox.domain.model_family import Variant, VariantName
 from edgebox.domain.overrides import NOTHING_SET
 from edgebox.domain.requests import CameraId
-from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.family import Family
-from edgebox.inference.fingerprint import fingerprint, model_print
 from edgebox.inference.machine import usable_cores
 from edgebox.link.bandwidth import EstimatorKind
 from edgebox.link.deadlines import written_steps
@@ -52,7 +50,6 @@ from edgebox.runtime.driver import Driver
 from edgebox.runtime.garbage import collect_on_request_only
 from edgebox.runtime.history_recorder import HistoryRecorder
 from edgebox.runtime.journal import Journal
-from edgebox.runtime.learned_times_recorder import LearnedTimesRecorder
 from edgebox.runtime.machine_measurements import MachineMeasurements
 from edgebox.runtime.model_choice import served
 from edgebox.runtime.peers import NAMES_PER_CAMERA
@@ -62,7 +59,6 @@ from edgebox.runtime.rollup import Rollup
 from edgebox.runtime.viewer_data import BoxEvent
 from edgebox.scheduling.events import (
     ExecutorStarted,
-    LearningRestored,
     ReportDrift,
     VariantsAvailable,
 )
@@ -119,7 +115,7 @@ class App:
         self._storage_error = ""
         """The last published error of the database."""
         self._history_recorder: HistoryRecorder | None = None
-        self._learned_times_recorder: LearnedTimesRecorder | None = None
+        self._remembered_learning: RememberedLearning | None = None
         self._zone_notices: ZoneNotices | None = None
         self._model_jobs: ModelJobs | None = None
         self._cpu_fallback: CpuFallback | None = None
@@ -262,7 +258,12 @@ class App:
         assert self._cpu_fallback is not None
         for hung in found.hung:
             self._cpu_fallback.needed(hung)
-        await self._remember(driver, executors)
+        self._remembered_learning = RememberedLearning(
+            self._storage, driver, self.box.families.values(), executors
+        )
+        await self._remembered_learning.restore(
+            lambda text: self.box.notices.publish("warning", text)
+        )
         self._outgoing.start(self.box)
         self._history_recorder = self._make_history_recorder(driver, variants)
         self._tasks.append(
@@ -308,28 +309,6 @@ class App:
             loaders=found.loaders,
             journal=self.journal,
         )
-
-    async def _remember(self, driver: Driver, executors: Iterable[OnnxExecutor]) -> None:
-        """Feed the core what was learned before this start, and begin to store what it learns."""
-        assert self._storage is not None
-        families = self.box.families.values()
-        self._learned_times_recorder = LearnedTimesRecorder(
-            self._storage.learned,
-            models={v.name: model_print(family) for family in families for v in family.variants},
-            executors={
-                (executor.id, v.name): fingerprint(executor, family)
-                for family in families
-                for executor in executors
-                for v in family.variants
-            },
-        )
-        try:
-            driver.feed(LearningRestored(await self._learned_times_recorder.load()))
-        except StorageError as error:
-            self.box.notices.publish(
-                "warning", f"learned execution times could not be loaded: {error}"
-            )
-        self._learned_times_recorder.began(driver.scheduler, driver.clock_ns())
 
     async def _with_accuracy_reports(self, family: Family) -> Family:
         """Return a family with its accuracy reports on this box."""
@@ -403,8 +382,8 @@ class App:
         self.box.end_minute()
         if self._zone_notices is not None:
             self._zone_notices.end_minute()
-        if self._learned_times_recorder is not None and self._driver is not None:
-            self._learned_times_recorder.keep(self._driver.scheduler, self._driver.clock_ns())
+        if self._remembered_learning is not None:
+            self._remembered_learning.keep()
         self._minutes_since_collection += 1
         if self._minutes_since_collection >= _COLLECT_MINUTES or not self.box.connected:
             gc.collect()
@@ -476,9 +455,9 @@ class App:
         self._tasks.clear()
         if self._driver is not None:
             await self._driver.stop(_STOP_PATIENCE_S)
-            if self._learned_times_recorder is not None:
-                self._learned_times_recorder.keep(self._driver.scheduler, self._driver.clock_ns())
-                self._learned_times_recorder = None
+            if self._remembered_learning is not None:
+                self._remembered_learning.keep()
+                self._remembered_learning = None
             self._driver = None
         if self._server is not None:
             await self._server.stop()

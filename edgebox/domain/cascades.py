@@ -7,6 +7,7 @@ The loss of a picture is 1 - F1 of what the small model shows against what the l
 above a threshold are sent on. The curve says what a threshold costs and gains.
 """
 
+import hashlib
 import itertools
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -46,6 +47,23 @@ class Decider:
     weights: tuple[float, ...]
     """One for each feature."""
     bias: float
+
+    @property
+    def fingerprint(self) -> str:
+        """A checksum: a decider that was fitted again has another."""
+        return hashlib.sha256(repr((self.weights, self.bias)).encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class CascadeEvidence:
+    """What the last pictures of a camera said of its cascade. Logits are the decider's own."""
+
+    hard: tuple[tuple[float, float], ...] = ()
+    """(logit, measured loss) of pictures sent on for their expected loss, oldest first."""
+    easy: tuple[tuple[float, float], ...] = ()
+    """The same for samples, whose expected loss was small."""
+    logits: tuple[float, ...] = ()
+    """Logits of all pictures, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)

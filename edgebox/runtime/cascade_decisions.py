@@ -7,9 +7,9 @@ that the small model was sure of, so an idle box sends some of these on, too.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 
-from edgebox.domain.cascades import Cascade, CascadeOutcome
+from edgebox.domain.cascades import Cascade, CascadeEvidence, CascadeOutcome
 from edgebox.domain.model_family import VariantName
 from edgebox.domain.requests import CameraId
 from edgebox.runtime.frames import Answer, PendingFrame
@@ -30,9 +30,11 @@ REPORT_NS = 5_000_000_000
 class _CameraCascade:
     """A camera's calibration, and when it was used."""
 
-    def __init__(self, cascade: Cascade) -> None:
+    def __init__(self, cascade: Cascade, evidence: CascadeEvidence | None) -> None:
         self.cascade = cascade
-        self.calibration = CascadeCalibration(cascade.decider, cascade.curve)
+        self.calibration = CascadeCalibration(cascade.decider, cascade.curve, evidence)
+        self.changed = False
+        """Whether a frame was decided since its evidence was taken last."""
         self.compared_ns: int | None = None
         self.reported_ns: int | None = None
 
@@ -55,6 +57,8 @@ class CascadeDecisions:
         """
         self._scheduler, self._is_idle, self._on_measured = scheduler, is_idle, on_measured
         self._cameras: OrderedDict[CameraId, _CameraCascade] = OrderedDict()
+        self._restored: dict[CameraId, tuple[str, CascadeEvidence]] = {}
+        """Evidence from before this start, of cameras none of whose frames was decided since."""
         self._sample_ns: int | None = None
         """When the time of the next sample is saved up; None: no frame was decided yet."""
 
@@ -80,6 +84,7 @@ class CascadeDecisions:
         frame.cascade_features = features(found, *size_px, cascade.score_shown)
         camera, of = frame.request.camera, self._of(frame.request.camera, cascade)
         loss = of.calibration.expected(frame.cascade_features)
+        of.changed = True
         share = self._scheduler.cascade_share(camera)
         is_hard = loss > cascade.threshold_with(share, of.calibration.curve())
         sent_on = is_hard or self._is_sample(of, now_ns)
@@ -110,6 +115,26 @@ class CascadeDecisions:
         loss = frame_loss(*found, classes, of.cascade.score_shown)
         of.calibration.compare(frame.cascade_features, loss, hard=not frame.cascade_sampled)
 
+    def restore(self, evidence: Mapping[CameraId, tuple[str, CascadeEvidence]]) -> None:
+        """Go on from what was learned before this start.
+
+        Args:
+            evidence: by camera, with the fingerprint of the decider that it belongs to.
+        """
+        self._restored = dict(evidence)
+
+    def take_changed(self) -> Iterator[tuple[CameraId, str, CascadeEvidence]]:
+        """Yield camera, its decider's fingerprint, and evidence, where frames came since."""
+        for camera, of in self._cameras.items():
+            if of.changed:
+                of.changed = False
+                yield camera, of.cascade.decider.fingerprint, of.calibration.evidence
+
+    def forget(self, camera: CameraId) -> None:
+        """Forget what a camera's pictures said."""
+        self._cameras.pop(camera, None)
+        self._restored.pop(camera, None)
+
     def calibration(self, camera: CameraId) -> CascadeCalibration | None:
         """Return the calibration of a camera's cascade; None: none of its frames was decided."""
         of = self._cameras.get(camera)
@@ -118,7 +143,9 @@ class CascadeDecisions:
     def _of(self, camera: CameraId, cascade: Cascade) -> _CameraCascade:
         of = self._cameras.get(camera)
         if of is None or of.cascade.decider != cascade.decider:
-            of = self._cameras[camera] = _CameraCascade(cascade)
+            decider, evidence = self._restored.pop(camera, ("", None))
+            same = decider == cascade.decider.fingerprint
+            of = self._cameras[camera] = _CameraCascade(cascade, evidence if same else None)
             while len(self._cameras) > CAMERAS_MAX:
                 self._cameras.popitem(last=False)
         of.cascade = cascade

@@ -26,6 +26,7 @@ from edgebox.domain.model_family import (
     VariantName,
 )
 from edgebox.domain.requests import CameraId
+from edgebox.storage.cascade_evidence import CascadeEvidenceRows
 from edgebox.storage.connecting import (
     IN_MEMORY,
     NoRoomError,
@@ -82,6 +83,8 @@ class Storage:
         """Metrics by second, minute and hour."""
         self.learned = LearnedRows(writer, now_ms)
         """Execution times by application, and drift."""
+        self.cascade_evidence = CascadeEvidenceRows(writer, now_ms)
+        """What cameras' pictures said of their cascades."""
 
     @classmethod
     async def open(
@@ -253,9 +256,9 @@ class Storage:
         )
 
     def forget_camera(self, camera: CameraId) -> None:
-        """Delete a camera, its history and its events."""
+        """Delete a camera, its history, its events and what its cascade learned."""
         self.history.forget(camera)
-        for table in ("cameras", "events"):
+        for table in ("cameras", "events", "cascade_evidence"):
             self._writer.record(f"DELETE FROM {table} WHERE camera = ?", camera)
 
     def record_event(self, level: Level, text: str, camera: CameraId | None = None) -> None:

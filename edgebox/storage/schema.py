@@ -207,6 +207,16 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         ) WITHOUT ROWID""",
     ),
     (_with_tracked("history_minute"), _with_tracked("history_hour")),
+    (
+        """CREATE TABLE cascade_evidence (
+            camera TEXT PRIMARY KEY,
+            decider TEXT NOT NULL,
+            hard BLOB NOT NULL,
+            easy BLOB NOT NULL,
+            logits BLOB NOT NULL,
+            recorded_at_ms INTEGER NOT NULL
+        ) WITHOUT ROWID""",
+    ),
 )
 
 

@@ -16,7 +16,7 @@ from collections import deque
 
 import numpy as np
 
-from edgebox.domain.cascades import CascadeCurve, Decider
+from edgebox.domain.cascades import CascadeCurve, CascadeEvidence, Decider
 from edgebox.vision.cascade_decider import (
     PICTURES_MIN,
     Floats,
@@ -39,12 +39,15 @@ SEEN_MIN = 100
 class CascadeCalibration:
     """What one camera's pictures say of a cascade."""
 
-    def __init__(self, decider: Decider, fitted: CascadeCurve) -> None:
-        """Believe what was fitted.
+    def __init__(
+        self, decider: Decider, fitted: CascadeCurve, evidence: CascadeEvidence | None = None
+    ) -> None:
+        """Believe what was fitted, and what was learned before.
 
         Args:
             decider: of the cascade.
             fitted: the curve measured when it was fitted; it counts as `PICTURES_MIN` pictures.
+            evidence: of an earlier calibration with the same decider.
         """
         self._decider = decider
         self._slope, self._shift = 1.0, 0.0
@@ -52,10 +55,18 @@ class CascadeCalibration:
         at = np.linspace(0, max(0, len(inner) - 1), PICTURES_MIN).round().astype(int)
         losses = np.array(inner)[at] if inner else np.empty(0)
         self._prior: tuple[Floats, Floats] = logit(losses), losses
-        self._hard: deque[tuple[float, float]] = deque(maxlen=COMPARED)
-        self._easy: deque[tuple[float, float]] = deque(maxlen=COMPARED)
-        self._logits: deque[float] = deque(maxlen=SEEN)
-        self._curve, self._since = fitted, 0
+        before = evidence or CascadeEvidence()
+        self._hard = deque(before.hard, maxlen=COMPARED)
+        self._easy = deque(before.easy, maxlen=COMPARED)
+        self._logits = deque(before.logits, maxlen=SEEN)
+        self._curve, self._since = fitted, len(self._logits)
+        if self.compared:
+            self._fit()
+
+    @property
+    def evidence(self) -> CascadeEvidence:
+        """What was learned, for a calibration that goes on where this one is."""
+        return CascadeEvidence(tuple(self._hard), tuple(self._easy), tuple(self._logits))
 
     @property
     def compared(self) -> int:
@@ -83,6 +94,9 @@ class CascadeCalibration:
         """
         fitted = float(features @ np.array(self._decider.weights)) + self._decider.bias
         (self._hard if hard else self._easy).append((fitted, loss))
+        self._fit()
+
+    def _fit(self) -> None:
         pairs = np.array([*self._hard, *self._easy])
         logits = np.concatenate((self._prior[0], pairs[:, 0]))
         losses = np.concatenate((self._prior[1], pairs[:, 1]))

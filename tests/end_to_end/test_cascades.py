@@ -7,8 +7,16 @@ import aiohttp
 import pytest
 
 from edgebox.app.composition import App
-from edgebox.domain.cascades import CascadeCurve, CascadeName, CascadeOutcome, CascadePoint, Decider
+from edgebox.domain.cascades import (
+    CascadeCurve,
+    CascadeEvidence,
+    CascadeName,
+    CascadeOutcome,
+    CascadePoint,
+    Decider,
+)
 from edgebox.domain.model_family import VariantName
+from edgebox.domain.requests import CameraId
 from edgebox.inference.cascade_file import CascadeModel, StoredCascade, write_cascade
 from edgebox.inference.zoo import bundled_folders, load_zoo
 from edgebox.media.jpeg import encode
@@ -123,6 +131,43 @@ async def test_answers_have_the_objects_of_the_model_that_the_decider_chose(
     await until(lambda: driver.frames_pending == 0, "no frame is left")
     assert driver.decisions.timeline.failure == ""
     assert bool(sum((await crops_of(app, "gate")).values())) is True
+
+
+async def test_what_was_learned_outlives_a_restart(
+    tmp_path: Path, database: Path, file: Path
+) -> None:
+    write_cascade(tmp_path / "models", cascade(5.0))
+
+    async def evidence(seen: int, compared: int) -> CascadeEvidence:
+        """Stream until so many pictures count, the earlier ones included."""
+        async with (
+            running(database, file=file, scheduler__sample_share=0) as app,
+            streaming(
+                app, "gate", pipeline="gate", rate_hz=4.0, source=street(4.0), answered=False
+            ),
+        ):
+            calibration = app.box.driver.cascades.calibration
+            await until(
+                lambda: (
+                    (of := calibration(CameraId("gate"))) is not None
+                    and len(of.evidence.logits) >= seen
+                    and of.compared > 0
+                ),
+                "pictures were decided and compared",
+            )
+            of = calibration(CameraId("gate"))
+            assert of is not None
+            return of.evidence
+
+    before = await evidence(8, 1)
+    after = await evidence(1, 0)
+    assert len(after.logits) > len(before.logits), "with the first picture"
+    # At least what counted when it was looked at; single precision is kept.
+    assert after.logits[: len(before.logits)] == pytest.approx(before.logits)
+    hard = after.hard[: len(before.hard)]
+    assert [x for pair in hard for x in pair] == pytest.approx(
+        [x for pair in before.hard for x in pair]
+    )
 
 
 async def test_a_program_sees_which_model_answered(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from edgebox.domain.cascades import CascadeOutcome
+from edgebox.domain.cascades import CascadeEvidence, CascadeOutcome
 from edgebox.domain.pipelines import Pipeline
 from edgebox.domain.requests import Outcome
 from edgebox.inference.executor_thread import BatchResult
@@ -15,7 +15,7 @@ from edgebox.vision.detections import Detections
 from tests.end_to_end.running import until
 from tests.runtime.driving import settle
 from tests.runtime.test_driver_pipeline import Street, found
-from tests.scheduling.cascades import LARGE_PX, SMALL_PX, cascade_pipeline
+from tests.scheduling.cascades import LARGE_PX, SMALL_PX, cascade, cascade_pipeline
 from tests.scheduling.scene import MS, name, request
 
 SOMETHING = found((8, 8, 40, 40), (50, 20, 90, 60))
@@ -116,6 +116,43 @@ async def test_an_idle_box_compares_a_few_frames_that_the_small_model_is_sure_of
     assert measured == pytest.approx(0.2)
     assert 0.01 < expected < 0.25, "before it was expected to lose .001"
     await street.driver.stop(1)
+
+
+async def test_what_was_learned_is_taken_and_restored_for_the_same_fit_only() -> None:
+    of = cascade().decider.fingerprint
+    evidence = CascadeEvidence(((2.0, 0.5),), ((-3.0, 0.25),), (2.0, -3.0))
+    for decider, known in ((of, 2), ("another fit", 0)):
+        street = Street(cascade_pipeline())
+        decisions = street.driver.cascades
+        decisions.restore({street.camera.id: (decider, evidence)})
+        assert list(decisions.take_changed()) == [], "no frame came since"
+        frame = await street.submit()
+        await street.answer(0, SOMETHING)
+        calibration = decisions.calibration(street.camera.id)
+        assert calibration is not None
+        assert calibration.compared == known
+        ((camera, fingerprint, taken),) = decisions.take_changed()
+        assert (camera, fingerprint) == (street.camera.id, of)
+        assert taken.logits[:-1] == evidence.logits[:known]
+        assert (taken.hard, taken.easy) == ((evidence.hard, evidence.easy) if known else ((), ()))
+        assert list(decisions.take_changed()) == []
+        decisions.forget(street.camera.id)
+        assert decisions.calibration(street.camera.id) is None
+        await street.end(frame)
+
+
+async def test_a_camera_that_is_forgotten_before_it_came_begins_anew() -> None:
+    street = Street(cascade_pipeline())
+    decisions = street.driver.cascades
+    evidence = CascadeEvidence(((2.0, 0.5),), (), (2.0,))
+    decisions.restore({street.camera.id: (cascade().decider.fingerprint, evidence)})
+    decisions.forget(street.camera.id)
+    frame = await street.submit()
+    await street.answer(0, SOMETHING)
+    calibration = decisions.calibration(street.camera.id)
+    assert calibration is not None
+    assert calibration.compared == 0
+    await street.end(frame)
 
 
 def exit_pipeline() -> Pipeline:

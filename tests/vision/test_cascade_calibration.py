@@ -75,3 +75,26 @@ def test_a_fitted_curve_without_inner_points_is_no_evidence() -> None:
     for value in (0.2, 0.4, 0.6):
         calibration.compare(row(float(logit(row(value))[0])), value, hard=True)
     assert calibration.expected(row(0.0)) == pytest.approx(0.5, abs=0.01)
+
+
+@given(st.integers(0, 1000), st.integers(0, 300), st.integers(0, 300))
+def test_a_calibration_goes_on_from_the_evidence_of_another(
+    seed: int, seen: int, compared: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    first = CascadeCalibration(DECIDER, fitted())
+    for each in rng.normal(-1, 1, seen):
+        first.expected(row(each))
+    logits = rng.normal(-1, 1, compared)
+    for each, loss in zip(logits, losses_of(rng, 1.3 * logits + 1), strict=True):
+        first.compare(row(each), loss, hard=each > 0)
+    again = CascadeCalibration(DECIDER, fitted(), first.evidence)
+    assert again.evidence == first.evidence
+    assert again.compared == first.compared
+    assert again.losses() == first.losses()
+    for each in (-3.0, 0.0, 2.0):
+        assert again.expected(row(each)) == first.expected(row(each))
+    if seen < SEEN_MIN - 3:
+        assert again.curve() == first.curve() == fitted()
+    else:
+        assert again.curve() != fitted()

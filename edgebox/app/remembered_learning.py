@@ -1,0 +1,56 @@
+"""Gives the box back what it learned before this start, and stores what it learns."""
+
+from collections.abc import Callable, Iterable
+
+from edgebox.domain.errors import StorageError
+from edgebox.inference.executor import OnnxExecutor
+from edgebox.inference.family import Family
+from edgebox.inference.fingerprint import fingerprint, model_print
+from edgebox.runtime.driver import Driver
+from edgebox.runtime.learned_times_recorder import LearnedTimesRecorder
+from edgebox.scheduling.events import LearningRestored
+from edgebox.storage.database import Storage
+
+
+class RememberedLearning:
+    """Learned execution times, and what cameras' pictures said of their cascades."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        driver: Driver,
+        families: Iterable[Family],
+        executors: Iterable[OnnxExecutor],
+    ) -> None:
+        """Store under the fingerprints of these families and executors."""
+        variants = [(family, v.name) for family in families for v in family.variants]
+        self._storage = storage
+        self._driver = driver
+        self._times = LearnedTimesRecorder(
+            storage.learned,
+            models={variant: model_print(family) for family, variant in variants},
+            executors={
+                (executor.id, variant): fingerprint(executor, family)
+                for executor in executors
+                for family, variant in variants
+            },
+        )
+
+    async def restore(self, on_failure: Callable[[str], None]) -> None:
+        """Feed the core what was learned; what cannot be loaded is told, and learned anew."""
+        try:
+            self._driver.feed(LearningRestored(await self._times.load()))
+        except StorageError as error:
+            on_failure(f"learned execution times could not be loaded: {error}")
+        self._times.began(self._driver.scheduler, self._driver.clock_ns())
+        try:
+            self._driver.cascades.restore(await self._storage.cascade_evidence.load())
+        except StorageError as error:
+            on_failure(f"what cascades learned could not be loaded: {error}")
+
+    def keep(self) -> None:
+        """Store what has been learned since the last call."""
+        self._times.keep(self._driver.scheduler, self._driver.clock_ns())
+        for camera, decider, evidence in self._driver.cascades.take_changed():
+            self._storage.cascade_evidence.record(camera, decider, evidence)
+        self._storage.cascade_evidence.forget_surplus()

@@ -40,8 +40,8 @@ OPERATIONS = (
     "GET /v1/system",
 )
 """What the page asks the box."""
-ALSO = ("Batch", "Detection", "DroppedRequest", "PlanChange")
-"""Parts of what comes over the page's WebSocket besides states, which has no description."""
+ALSO = ("Batch", "DroppedRequest", "LiveFrameHeader", "PlanChange")
+"""What comes over the page's WebSocket besides states; of its timeline, the parts."""
 
 _HEADER = "// Written by webui/generate_types.py from the box's OpenAPI document: do not edit.\n\n"
 _REFERENCE = "#/components/schemas/"

@@ -26,6 +26,7 @@ from edgebox.config.config_file import Config, StorageParameters
 from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.latency_histogram import PARTS, SUMMARY_BUCKETS, Histogram
 from edgebox.web.state_document import state_document
+from edgebox.web.state_types import BoxState, State
 
 _PORT = 8787
 _SLO_MS = 300.0
@@ -91,7 +92,7 @@ class Demo:
         self._duration_s = duration_s
         self._quiet = quiet
         self._summaries: list[dict[str, Any]] = []
-        self._box: dict[str, Any] = {}
+        self._box: BoxState | None = None
 
     async def run(self) -> None:
         """Start the box, then the cameras; end with both stopped and counted.
@@ -236,7 +237,7 @@ def _spread(quantiles: dict[str, float] | None) -> str:
     return " / ".join(f"{quantiles[name]:.0f}" for name in ("p50", "p90", "p99"))
 
 
-def _rows(state: dict[str, Any]) -> list[tuple[str, ...]]:
+def _rows(state: State) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for camera in state["cameras"]:
         share, latency = camera["on_time_share"], camera["latency_ms"]
@@ -255,7 +256,7 @@ def _rows(state: dict[str, Any]) -> list[tuple[str, ...]]:
     return rows
 
 
-def _live_table(state: dict[str, Any]) -> Table:
+def _live_table(state: State) -> Table:
     box = state["box"]
     busy = ", ".join(f"{e['id']} {e['utilisation']:.0%} busy" for e in box["executors"])
     made = Table(box=None, header_style="dim", caption=f"{busy}; {box['queue_length']} waiting")

@@ -21,15 +21,3 @@ class Destination:
     error: str = ""
     """The last error; empty: none so far."""
     error_at_ms: int = 0
-
-    def to_json(self) -> dict[str, object]:
-        """Return the document of docs/reference/http-api.md."""
-        return {
-            "kind": self.kind,
-            "name": self.name,
-            "connected": self.connected,
-            "queued": self.queued,
-            "sent": self.sent,
-            "dropped": dict(self.dropped),
-            "last_error": {"at_ms": self.error_at_ms, "text": self.error} if self.error else None,
-        }

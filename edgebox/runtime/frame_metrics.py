@@ -74,19 +74,6 @@ class Counts:
         copied.add(self)
         return copied
 
-    def to_json(self) -> dict[str, object]:
-        """Return the document of docs/reference/http-api.md."""
-        return {
-            "captured": self.captured,
-            "accepted": self.accepted,
-            "on_time": self.on_time,
-            "late": self.late,
-            "pending": self.pending,
-            "dropped": dict(self.dropped),
-            "utility": round(self.utility, 3),
-            "mismatches": self.mismatches,
-        }
-
 
 @dataclass(slots=True)
 class CropCounts:

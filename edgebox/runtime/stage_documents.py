@@ -7,7 +7,7 @@ the page.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,10 +163,18 @@ class _Writer:
         return any(stage in family.attribute_names for family in self._families.values())
 
 
-def stages_json(pipeline: Pipeline) -> list[dict[str, Any]]:
+class StageDocument(TypedDict):
+    """One stage of a pipeline in short."""
+
+    name: StageName
+    family: FamilyName
+    after: Sequence[StageName]
+
+
+def stages_json(pipeline: Pipeline) -> list[StageDocument]:
     """Return the stages of a pipeline in short: name, family and what they come after."""
     return [
-        {"name": stage.name, "family": stage.family, "after": list(map(str, stage.after))}
+        {"name": stage.name, "family": stage.family, "after": list(stage.after)}
         for stage in pipeline.stages
     ]
 

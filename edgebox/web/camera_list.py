@@ -19,7 +19,7 @@ from edgebox.domain.field_reader import parse_object
 from edgebox.domain.overrides import NOTHING_SET, Overrides
 from edgebox.domain.requests import Camera, CameraId
 from edgebox.domain.zones import Line, Zone
-from edgebox.link.deadlines import to_later
+from edgebox.link.deadlines import LaterDeadlines, to_later
 from edgebox.link.from_camera import RATE_MAX_HZ, SLO_MAX_MS, SLO_MIN_MS
 from edgebox.link.override_messages import RATE_MIN_HZ, changed, written
 from edgebox.link.protocol import NAME_PATTERN
@@ -27,6 +27,7 @@ from edgebox.runtime.camera_record import CameraRecord
 from edgebox.runtime.model_choice import UnknownPipelineError
 from edgebox.storage.rows import CameraRecord as StoredCamera
 from edgebox.web.bodies import read_body
+from edgebox.web.camera_state import camera_state
 from edgebox.web.query_parameters import InPath
 from edgebox.web.routes import JSON, Answer, Body, Route, json_response
 from edgebox.web.schemas import (
@@ -43,8 +44,8 @@ from edgebox.web.schemas import (
     record,
     some_of,
 )
-from edgebox.web.state_document import camera_state
-from edgebox.web.state_schemas import CAMERA_STATE, LATER
+from edgebox.web.state_types import CameraState
+from edgebox.web.typed_schemas import schema_of, value_schema
 from edgebox.web.web_context import WebContext
 from edgebox.web.zone_schemas import LINES, ZONES
 
@@ -284,10 +285,11 @@ _WITH_ORIGIN = ("slo_ms", "rate_hz", "min_accuracy", "app", "site", "pipeline")
 _ORIGIN = one_of("camera", "configuration", "default", "unknown")
 _OVERRIDES = Schema("Overrides", record(**_FIELDS))
 _CHANGE = Schema("CameraChange", some_of(**_FIELDS))
-_SETTINGS: dict[str, JsonSchema] = {
+_LATER = value_schema(LaterDeadlines)
+_SETTINGS: dict[str, JsonSchema | Schema] = {
     "app": TEXT,
     "slo_ms": NUMBER,
-    "later": LATER,
+    "later": _LATER,
     "rate_hz": NUMBER,
     "min_rate_hz": NUMBER,
     "min_accuracy": NUMBER,
@@ -306,7 +308,7 @@ _CAMERA = Schema(
             record(
                 family=nullable(TEXT),
                 **{name: nullable(of) for name, of in _SETTINGS.items() if name != "later"},
-                later=LATER,
+                later=_LATER,
                 site=nullable(TEXT),
                 pipeline=nullable(TEXT),
             ),
@@ -319,7 +321,7 @@ _CAMERA = Schema(
                 record(family=TEXT, **_SETTINGS, site=nullable(TEXT), pipeline=nullable(TEXT)),
             )
         ),
-        state=nullable(CAMERA_STATE),
+        state=nullable(schema_of(CameraState)),
     ),
 )
 

@@ -1,26 +1,56 @@
 """What the cascade of a camera's pipeline does, for the page and programs."""
 
-from typing import Any
+from typing import Annotated, TypedDict
 
-from edgebox.domain.cascades import CascadeOutcome, picture_ns, saving
+from edgebox.domain.cascades import CascadeName, CascadeOutcome, picture_ns, saving
+from edgebox.domain.model_family import VariantName
 from edgebox.domain.requests import Camera
 from edgebox.runtime.box import Box
 from edgebox.runtime.frame_metrics import CameraMetrics
 from edgebox.vision.cascade_calibration import CascadeCalibration
-from edgebox.web.schemas import (
-    BOOLEAN,
-    COUNT,
-    NUMBER,
-    SHARE,
-    TEXT,
-    Schema,
-    described,
-    nullable,
-    record,
-)
+from edgebox.web.typed_schemas import Share
 
 
-def cascade_document(box: Box, camera: Camera, metrics: CameraMetrics) -> dict[str, Any] | None:
+class CascadeComparison(TypedDict):
+    """How well the decider knows the small model's losses."""
+
+    pictures: Annotated[int, "The last pictures that both models have answered"]
+    expected_loss: Annotated[Share, "1 - F1 of the small model, as the decider says"]
+    measured_loss: Annotated[Share, "1 - F1 of the small model against the large one"]
+
+
+class CameraCascade(TypedDict):
+    """What a camera's cascade has done since the box started."""
+
+    name: CascadeName
+    small: VariantName
+    large: VariantName
+    continues: Annotated[
+        bool, "Whether the large model is the second part of the small one's network"
+    ]
+    threshold: Annotated[
+        Share, "Pictures with a greater expected loss are sent on to the large model"
+    ]
+    planned: Annotated[bool, "Whether the plan sets the threshold, by the time there is"]
+    expected_share: Annotated[
+        Share,
+        "The share of the last pictures that this threshold sends on; of few, where it was fitted",
+    ]
+    expected_agreement: Annotated[
+        Share, "F1 of all answers against the large model's to expect of the last pictures"
+    ]
+    compared: CascadeComparison | None
+    kept: Annotated[int, "Answers of the small model that it was sure enough of"]
+    sent_on: Annotated[int, "Answers of the large model"]
+    missed: Annotated[int, "Answers of the small model, the large one being too late"]
+    share: Annotated[Share | None, "Sent on, missed ones included"]
+    saving: Annotated[
+        float | None,
+        "The share saved of the execution time of the large model, or of both parts of a network",
+    ]
+
+
+def cascade_document(box: Box, camera: Camera, metrics: CameraMetrics) -> CameraCascade | None:
     """Return what a camera's cascade has done since the box started; None: it has none."""
     cascade = camera.cascade
     if cascade is None:
@@ -50,7 +80,7 @@ def cascade_document(box: Box, camera: Camera, metrics: CameraMetrics) -> dict[s
     }
 
 
-def _compared(calibration: CascadeCalibration | None) -> dict[str, Any] | None:
+def _compared(calibration: CascadeCalibration | None) -> CascadeComparison | None:
     losses = None if calibration is None else calibration.losses()
     if calibration is None or losses is None:
         return None
@@ -70,44 +100,3 @@ def _saving(box: Box, camera: Camera, share: float) -> float | None:
     if small_ns is None or large_ns is None:
         return None
     return round(saving(share, small_ns, large_ns, continues=cascade.continues), 4)
-
-
-CAMERA_CASCADE = Schema(
-    "CameraCascade",
-    record(
-        name=TEXT,
-        small=TEXT,
-        large=TEXT,
-        continues=described(
-            BOOLEAN, "Whether the large model is the second part of the small one's network"
-        ),
-        threshold=described(
-            SHARE, "Pictures with a greater expected loss are sent on to the large model"
-        ),
-        planned=described(BOOLEAN, "Whether the plan sets the threshold, by the time there is"),
-        expected_share=described(
-            SHARE,
-            "The share of the last pictures that this threshold sends on; of few, where it was "
-            "fitted",
-        ),
-        expected_agreement=described(
-            SHARE, "F1 of all answers against the large model's to expect of the last pictures"
-        ),
-        compared=nullable(
-            record(
-                pictures=described(COUNT, "The last pictures that both models have answered"),
-                expected_loss=described(SHARE, "1 - F1 of the small model, as the decider says"),
-                measured_loss=described(SHARE, "1 - F1 of the small model against the large one"),
-            )
-        ),
-        kept=described(COUNT, "Answers of the small model that it was sure enough of"),
-        sent_on=described(COUNT, "Answers of the large model"),
-        missed=described(COUNT, "Answers of the small model, the large one being too late"),
-        share=described(nullable(SHARE), "Sent on, missed ones included"),
-        saving=described(
-            nullable(NUMBER),
-            "The share saved of the execution time of the large model, or of both parts of a "
-            "network",
-        ),
-    ),
-)

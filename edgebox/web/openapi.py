@@ -30,8 +30,9 @@ def document(routes: Sequence[Route], version: str) -> dict[str, Any]:
             "version": version,
             "description": (
                 "What a person or a program can ask an edgebox. Cameras speak a protocol of their "
-                "own over a WebSocket. `x-websockets` describes how WebSockets are opened. Under "
-                "/v2 is the Open Inference Protocol, which has a description of its own."
+                "own over a WebSocket. `x-websockets` describes how WebSockets are opened and, "
+                "under `x-messages`, JSON that they send. Under /v2 is the Open Inference "
+                "Protocol, which has a description of its own."
             ),
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
@@ -76,6 +77,8 @@ def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
     }
     if route.doc:
         described["description"] = route.doc
+    if route.messages:
+        described["x-messages"] = [schemas.written(each) for each in route.messages]
     if route.parameters:
         described["parameters"] = [_parameter(each) for each in route.parameters]
     if route.body is not None:

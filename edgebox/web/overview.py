@@ -1,6 +1,6 @@
 """GET /v1/state, /v1/plan and /v1/events: the box as a whole. docs/reference/http-api.md."""
 
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from aiohttp import web
 
@@ -20,16 +20,19 @@ from edgebox.web.schemas import (
     array,
     mapping,
     nullable,
+    one_of,
     record,
 )
 from edgebox.web.state_document import group_documents
-from edgebox.web.state_schemas import GROUP, LEVEL, STATE
+from edgebox.web.state_types import Group, State
+from edgebox.web.typed_schemas import schema_of
 from edgebox.web.web_context import WebContext
 
 _LIMIT = Integer("limit", 1, 1_000, 100, "At most so many")
 _BEFORE = Integer("before", 1, 2**53 - 1, None, "Only those older than the event with this id")
 _CAMERA = Text("camera", "Only those of this camera")
-_LEVEL = Choice("level", ("info", "warning", "error"), None, "Only those of this level")
+_LEVELS = get_args(Level)
+_LEVEL = Choice("level", _LEVELS, None, "Only those of this level")
 
 
 async def _state(context: WebContext, request: web.Request) -> web.Response:
@@ -103,13 +106,14 @@ _PLAN = Schema(
         took_ms=nullable(NUMBER),
         utilisation=nullable(NUMBER),
         slowdown=mapping(NUMBER),
-        groups=array(GROUP),
+        groups=array(schema_of(Group)),
         prices=array(RESOURCE_PRICE),
         assignments=array(_ASSIGNMENT),
     ),
 )
 _EVENT = Schema(
-    "Event", record(id=COUNT, at_ms=COUNT, level=LEVEL, camera=nullable(TEXT), text=TEXT)
+    "Event",
+    record(id=COUNT, at_ms=COUNT, level=one_of(*_LEVELS), camera=nullable(TEXT), text=TEXT),
 )
 
 ROUTES = (
@@ -118,7 +122,7 @@ ROUTES = (
         path="/v1/state",
         answer=_state,
         summary="The state of the box, as the page shows it",
-        answers=(Answer("The box and its cameras now.", STATE),),
+        answers=(Answer("The box and its cameras now.", schema_of(State)),),
     ),
     Route(
         method="GET",

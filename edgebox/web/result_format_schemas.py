@@ -65,7 +65,7 @@ _CASCADE = described(
     "or the small one's because the large one was too late (missed)",
 )
 
-_DETECTION = Schema(
+DETECTION = Schema(
     "Detection",
     with_optional(
         record(label=TEXT, label_id=COUNT, score=SHARE, box=_BOX),
@@ -87,7 +87,7 @@ NATIVE_ANSWER = Schema(
         record(
             width_px=COUNT,
             height_px=COUNT,
-            detections=array(_DETECTION),
+            detections=array(DETECTION),
             **_ABOUT,
         ),
         missing=_MISSING,

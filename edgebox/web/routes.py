@@ -98,7 +98,9 @@ class Route:
     any_origin: bool = False
     """Whether pages of other origins may use it: it reveals nothing and changes nothing."""
     kind: Literal["api", "websocket", "page"] = "api"
-    """A WebSocket is listed in the OpenAPI document without its messages; a page is not listed."""
+    """A WebSocket is listed in the OpenAPI document with its `messages`; a page is not listed."""
+    messages: tuple[Schema, ...] = ()
+    """JSON that a WebSocket sends, as far as schemas describe it."""
 
     def kinds(self) -> tuple[ProblemKind, ...]:
         """Return every kind of problem it declares."""

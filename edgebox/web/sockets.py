@@ -2,8 +2,11 @@
 
 from aiohttp import web
 
+from edgebox.web.live_frame import LiveFrameHeader
 from edgebox.web.routes import Route
+from edgebox.web.state_types import State
 from edgebox.web.stream import CameraSession
+from edgebox.web.typed_schemas import schema_of
 from edgebox.web.ui import Viewer
 from edgebox.web.web_context import WebContext
 
@@ -43,5 +46,6 @@ ROUTES = (
         summary="The page's WebSocket: state documents and live frames "
         "(docs/reference/http-api.md)",
         kind="websocket",
+        messages=(schema_of(State), schema_of(LiveFrameHeader)),
     ),
 )

@@ -1,44 +1,44 @@
-"""Builds the state document: what the page shows, as JSON. http-api.md specifies it."""
+"""Builds the state document: what the page shows, as JSON. http-api.md explains it."""
 
 import asyncio
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
 from statistics import median
-from typing import Any
 
 import orjson
 
-from edgebox.domain.cascades import cascade_json
 from edgebox.domain.model_family import ExecutorId, VariantName
-from edgebox.domain.pipelines import Pipeline
 from edgebox.domain.plans import Group
-from edgebox.domain.requests import CameraId, SiteId
 from edgebox.inference.sessions import CPU
-from edgebox.link.deadlines import to_later
-from edgebox.link.placement_offer import placement_json
-from edgebox.link.zone_messages import written_zones
 from edgebox.runtime.batch_latency import SHOWN
 from edgebox.runtime.box import Box
-from edgebox.runtime.camera_record import HISTORY_S, CameraRecord
-from edgebox.runtime.frame_metrics import WINDOW_S, CameraMetrics, Counts, CropCounts
+from edgebox.runtime.destinations import Destination
+from edgebox.runtime.frame_metrics import WINDOW_S
 from edgebox.runtime.machine_measurements import Energy, MachineMeasurements
-from edgebox.runtime.stage_documents import (
-    best_rows,
-    missing_json,
-    staged_objects,
-    stages_json,
-)
 from edgebox.scheduling.residency import Memory
-from edgebox.web.cascade_documents import cascade_document
-from edgebox.web.detection_documents import SCORE_MIN, answer_detections
-from edgebox.web.stage_formats import add_stages
+from edgebox.web.camera_state import camera_state, counts_document
+from edgebox.web.state_types import (
+    AppLatency,
+    BatchPercentiles,
+    BatchTimes,
+    BoxState,
+    Device,
+    EnergySource,
+    Executor,
+    LoopLagPercentiles,
+    ModelMemory,
+    Percentiles,
+    PlannerState,
+    State,
+    Supervision,
+)
+from edgebox.web.state_types import Destination as DestinationDocument
+from edgebox.web.state_types import Group as GroupDocument
 
 STATE_PERIOD_S = 0.5
 """Period at which viewers receive it."""
 _EVENTS_SHOWN = 30
 _CAMERAS_PER_SLICE = 4
-_QUANTILES = {"p50": 0.5, "p99": 0.99}
 
 
 class StateCache:
@@ -65,7 +65,7 @@ class StateCache:
         return self._document
 
 
-async def state_document(box: Box, machine: MachineMeasurements) -> dict[str, Any]:
+async def state_document(box: Box, machine: MachineMeasurements) -> State:
     """Build the document, yielding to the loop after every few cameras."""
     cameras = []
     for number, record in enumerate(list(box.cameras.values())):
@@ -80,9 +80,9 @@ async def state_document(box: Box, machine: MachineMeasurements) -> dict[str, An
     }
 
 
-def _box(box: Box, machine: MachineMeasurements) -> dict[str, Any]:
+def _box(box: Box, machine: MachineMeasurements) -> BoxState:
     family = box.families.get(box.models.default_family)
-    document: dict[str, Any] = {
+    document: BoxState = {
         "name": box.name,
         "version": box.version,
         "ready": box.ready,
@@ -96,18 +96,15 @@ def _box(box: Box, machine: MachineMeasurements) -> dict[str, Any]:
         "latencies": [],
         "memory": [],
         "queue_length": 0,
-        "planner": {"last_ms": None, "age_s": None, "runs": box.plans, "groups": []},
+        "planner": _planner(box),
         "decision_us": None,
-        "loop_lag_ms": _rounded(machine.lag.quantiles_ms()),
+        "loop_lag_ms": _loop_lag(machine.lag.quantiles_ms()),
         "energy": [_energy(each) for each in machine.energy],
         "window_s": WINDOW_S,
-        "counts": box.metrics.total().to_json(),
+        "counts": counts_document(box.metrics.total()),
         "refused": dict(box.refusals.counts),
-        "destinations": [destination.to_json() for destination in box.destinations],
-        "events": [
-            {"at_ms": e.at_ms, "level": e.level, "camera": e.camera, "text": e.text}
-            for e in list(box.notices.recent)[-_EVENTS_SHOWN:]
-        ],
+        "destinations": [_destination(each) for each in box.destinations],
+        "events": list(box.notices.recent)[-_EVENTS_SHOWN:],
     }
     if box.ready:
         driver = box.driver
@@ -118,17 +115,30 @@ def _box(box: Box, machine: MachineMeasurements) -> dict[str, Any]:
         document["latencies"] = _latencies(box)
         document["memory"] = [_memory(*each) for each in driver.scheduler.memories.items()]
         document["queue_length"] = driver.scheduler.queue_length
-        document["decision_us"] = box.driver.decisions.quantiles_us()
-        if box.plan_at_ns is not None:
-            document["planner"].update(
-                last_ms=round(box.plan_ns / 1e6, 2),
-                age_s=round((now_ns - box.plan_at_ns) / 1e9, 2),
-                groups=group_documents(driver.scheduler.groups),
-            )
+        if (taken := driver.decisions.quantiles_us()) is not None:
+            document["decision_us"] = {"p50": taken["p50"], "p99": taken["p99"]}
     return document
 
 
-def group_documents(groups: Iterable[Group]) -> list[dict[str, Any]]:
+def _loop_lag(quantiles_ms: Mapping[str, float] | None) -> LoopLagPercentiles | None:
+    if quantiles_ms is None:
+        return None
+    ms = {name: round(value, 2) for name, value in quantiles_ms.items()}
+    return {"p50": ms["p50"], "p99": ms["p99"], "p999": ms["p999"], "max": ms["max"]}
+
+
+def _planner(box: Box) -> PlannerState:
+    if not box.ready or box.plan_at_ns is None:
+        return {"last_ms": None, "age_s": None, "runs": box.plans, "groups": []}
+    return {
+        "last_ms": round(box.plan_ns / 1e6, 2),
+        "age_s": round((box.driver.clock_ns() - box.plan_at_ns) / 1e9, 2),
+        "runs": box.plans,
+        "groups": group_documents(box.driver.scheduler.groups),
+    }
+
+
+def group_documents(groups: Iterable[Group]) -> list[GroupDocument]:
     """Return the partition of executors; empty: all executors serve all cameras."""
     return [
         {
@@ -140,10 +150,10 @@ def group_documents(groups: Iterable[Group]) -> list[dict[str, Any]]:
     ]
 
 
-def _executors(box: Box, now_ns: int) -> list[dict[str, Any]]:
+def _executors(box: Box, now_ns: int) -> list[Executor]:
     driver = box.driver
     running = driver.scheduler.running
-    documents = []
+    documents: list[Executor] = []
     for executor in driver.executors:
         meter = driver.measurements.meters[executor.id]
         batch_size_mean = meter.batch_size_mean(now_ns)
@@ -169,7 +179,7 @@ def _executors(box: Box, now_ns: int) -> list[dict[str, Any]]:
     return documents
 
 
-def _supervised(box: Box, executor: ExecutorId, now_ns: int) -> dict[str, Any]:
+def _supervised(box: Box, executor: ExecutorId, now_ns: int) -> Supervision:
     """Return an executor's state and its last error."""
     of = box.driver.scheduler.supervised[executor]
     last = box.driver.supervisor.last_errors.get(executor)
@@ -201,7 +211,7 @@ def _interference(box: Box, executor: ExecutorId) -> float | None:
     return round(median(known), 3) if known and len(box.profiles) > 1 else None
 
 
-def _devices(box: Box) -> list[dict[str, Any]]:
+def _devices(box: Box) -> list[Device]:
     """Return how many batches run at once on each device, and why."""
     return [
         {
@@ -215,7 +225,7 @@ def _devices(box: Box) -> list[dict[str, Any]]:
     ]
 
 
-def _applications(box: Box) -> list[dict[str, Any]]:
+def _applications(box: Box) -> list[AppLatency]:
     """Return applications' times measured since the start, then those known from before only."""
     measured = box.driver.measurements.applications.times(box.profiles)
     rows = [
@@ -251,7 +261,7 @@ def _application(
     count: int,
     measured_ns: tuple[int, int] | None,
     profile_ns: tuple[int, int],
-) -> dict[str, Any]:
+) -> AppLatency:
     app, variant, executor = key
     return {
         "app": app,
@@ -275,10 +285,10 @@ def _expected_ns(box: Box, key: _Key, profile_ns: tuple[int, int]) -> tuple[int,
         return profile_ns
 
 
-def _latencies(box: Box) -> list[dict[str, Any]]:
+def _latencies(box: Box) -> list[BatchTimes]:
     """Return batches' times next to their profile, and the profile's factor."""
     factors = box.driver.scheduler.corrections
-    rows = []
+    rows: list[BatchTimes] = []
     for times in box.driver.measurements.batches.times():
         profile = box.profiles[times.executor][times.variant]
         rows.append(
@@ -297,12 +307,13 @@ def _latencies(box: Box) -> list[dict[str, Any]]:
     return rows
 
 
-def _quantiles_ms(times_ns: Iterable[int]) -> dict[str, float]:
-    pairs = zip(SHOWN, times_ns, strict=True)
-    return {f"p{round(100 * q)}": round(ns / 1e6, 2) for q, ns in pairs}
+def _quantiles_ms(times_ns: Iterable[int]) -> BatchPercentiles:
+    """Return the quantiles `SHOWN`."""
+    p50, p90, p99 = (round(ns / 1e6, 2) for ns in times_ns)
+    return {"p50": p50, "p90": p90, "p99": p99}
 
 
-def _memory(executor: ExecutorId, memory: Memory) -> dict[str, Any]:
+def _memory(executor: ExecutorId, memory: Memory) -> ModelMemory:
     accesses = memory.hits + memory.misses
     return {
         "executor": executor,
@@ -323,153 +334,22 @@ def _memory(executor: ExecutorId, memory: Memory) -> dict[str, Any]:
     }
 
 
-def _p50_p99_ms(times_ns: tuple[int, int]) -> dict[str, float]:
+def _p50_p99_ms(times_ns: tuple[int, int]) -> Percentiles:
     return {"p50": round(times_ns[0] / 1e6, 2), "p99": round(times_ns[1] / 1e6, 2)}
 
 
-def camera_state(box: Box, record: CameraRecord) -> dict[str, Any]:
-    """Return the state of one camera."""
-    camera, metrics = record.camera, box.metrics.of(record.camera.id)
-    now_ns = box.driver.clock_ns()
-    rtt_ns, error_ns = record.link.rtt_ns, record.link.clock.error_ns(now_ns)
-    uplink = record.link.bandwidth
-    bandwidth_bps, throughput_stability = uplink.bps(now_ns), uplink.throughput_stability()
-    advice = record.advice
-    window = metrics.window(now_ns)
+def _destination(of: Destination) -> DestinationDocument:
     return {
-        "id": camera.id,
-        "app": camera.app,
-        "family": camera.family,
-        "pipeline": None if camera.pipeline is None else _pipeline(camera.pipeline, metrics),
-        "connected": record.connected,
-        "left": None if record.left_ns is None else _left(record, record.left_ns, now_ns),
-        "first_frame_s": _first_frame_s(record),
-        "agent": record.agent,
-        "address": record.session.address if record.session else None,
-        "site": None if camera.site is None else _site(record, camera.site),
-        "slo_ms": round(camera.slo_ns / 1e6, 1),
-        "later": to_later(camera.steps),
-        "rate_hz": camera.rate_hz,
-        "width_px": camera.width_px,
-        "height_px": camera.height_px,
-        "advice": advice,
-        "on_time_share": _on_time_share(window),
-        "dropped_in_window": dict(window.dropped),
-        "fps": round(metrics.frames_per_s(now_ns), 1),
-        "latency_ms": metrics.latency_ms(now_ns, _QUANTILES),
-        "link": {
-            "bandwidth_bps": None if bandwidth_bps is None else round(bandwidth_bps),
-            "throughput_stability": None
-            if throughput_stability is None
-            else round(throughput_stability, 3),
-            "rtt_ms": None if rtt_ns is None else round(rtt_ns / 1e6, 2),
-            "clock_error_ms": None if error_ns is None else round(error_ns / 1e6, 2),
-            "history": _history(record, now_ns),
-        },
-        "counts": metrics.counts.to_json(),
-        "cascade": cascade_document(box, camera, metrics),
-        "tracking": tracking_document(box, camera.id),
-        "variant_history": [
-            [round((at_ns - now_ns) / 1e9, 1), width] for at_ns, width in record.width_history
-        ],
+        "kind": of.kind,
+        "name": of.name,
+        "connected": of.connected,
+        "queued": of.queued,
+        "sent": of.sent,
+        "dropped": dict(of.dropped),
+        "last_error": {"at_ms": of.error_at_ms, "text": of.error} if of.error else None,
     }
 
 
-def _pipeline(pipeline: Pipeline, metrics: CameraMetrics) -> dict[str, Any]:
-    """Return a pipeline and what came of the crops for its later stages."""
-    nothing = CropCounts()
-    counts = [metrics.crops.get(stage.name, nothing) for stage in pipeline.stages]
-    return {
-        "name": pipeline.name,
-        "partial": metrics.partial,
-        "stages": [
-            {
-                **stage,
-                "answered": of.answered,
-                "remembered": of.remembered,
-                "dropped": dict(of.dropped),
-            }
-            for stage, of in zip(stages_json(pipeline), counts, strict=True)
-        ],
-    }
-
-
-def tracking_document(box: Box, camera: CameraId) -> dict[str, Any] | None:
-    """Return the zones and lines of a camera with their counts; None: it is not tracked."""
-    settings = box.tracking.settings(camera)
-    if settings is None:
-        return None
-    counts, crossings = box.tracking.zone_counts(camera), box.tracking.crossings(camera)
-    zones, lines = written_zones(settings.zones), written_zones(settings.lines)
-    return {
-        "tracks": box.tracking.tracks(camera) if box.cameras[camera].connected else 0,
-        "zones": [
-            {**written, "counts": counts.get(zone.name, {})}
-            for zone, written in zip(settings.zones, zones, strict=True)
-        ],
-        "lines": [
-            {**written, **crossings.get(line.name, {"in": {}, "out": {}})}
-            for line, written in zip(settings.lines, lines, strict=True)
-        ],
-    }
-
-
-def _site(record: CameraRecord, site: SiteId) -> dict[str, Any]:
-    return {"name": site, "inferred": site == record.inferred}
-
-
-def _left(record: CameraRecord, left_ns: int, now_ns: int) -> dict[str, Any]:
-    ago_ms = (now_ns - left_ns) / 1e6
-    return {"at_ms": round(time.time() * 1e3 - ago_ms), "why": record.left_because}
-
-
-def _first_frame_s(record: CameraRecord) -> float | None:
-    if record.first_frame_ns is None:
-        return None
-    return round((record.first_frame_ns - record.opened_ns) / 1e9, 3)
-
-
-def _history(record: CameraRecord, now_ns: int) -> list[list[float]]:
-    now_s = now_ns / 1e9
-    return [
-        [round(second - now_s, 1), round(bps)]
-        for second, bps in record.link_history
-        if second > now_s - HISTORY_S
-    ]
-
-
-def _on_time_share(window: Counts) -> float | None:
-    ended = window.on_time + window.late + sum(window.dropped.values())
-    return round(window.on_time / ended, 4) if ended else None
-
-
-def _energy(of: Energy) -> dict[str, Any]:
+def _energy(of: Energy) -> EnergySource:
     power_w = None if of.power_w is None else round(of.power_w, 2)
     return {"source": of.source, "total_j": round(of.total_j, 1), "power_w": power_w}
-
-
-def _rounded(values: dict[str, float] | None) -> dict[str, float] | None:
-    return None if values is None else {name: round(ms, 2) for name, ms in values.items()}
-
-
-def shown_header(box: Box, camera: CameraId, labels: tuple[str, ...]) -> dict[str, Any]:
-    """Return the header that goes before a live frame on the page's socket."""
-    shown = box.shown[camera]
-    answer, pipeline, timing = shown.answer, shown.frame.pipeline, shown.answer.timing
-    staged = staged_objects(answer, pipeline, box.families, SCORE_MIN, embeddings=False)
-    found = replace(answer.detections, embeddings=None)  # the page shows boxes
-    detections = answer_detections(found, labels, "xyxy", SCORE_MIN)
-    add_stages({"detections": detections}, "native", best_rows(found, SCORE_MIN).tolist(), staged)
-    return {
-        "camera": camera,
-        "frame": shown.frame.number,
-        "width_px": shown.frame.source_width_px,
-        "height_px": shown.frame.source_height_px,
-        "variant": shown.answer.variant,
-        "outcome": shown.answer.outcome.value,
-        "total_ms": round(timing.total_ns / 1e6, 1),
-        "detections": detections,
-        **missing_json(answer.missing),
-        **placement_json(answer.placement),
-        **cascade_json(answer.cascade),
-    }

@@ -18,8 +18,9 @@ from edgebox.domain.field_reader import FieldReader, parse_object
 from edgebox.domain.requests import CameraId
 from edgebox.media.jpeg import encode
 from edgebox.runtime.box import Box
+from edgebox.web.live_frame import live_frame_header
 from edgebox.web.rationed_socket import ClientSocket
-from edgebox.web.state_document import STATE_PERIOD_S, StateCache, shown_header
+from edgebox.web.state_document import STATE_PERIOD_S, StateCache
 from edgebox.web.timeline_documents import NEWS_PERIOD_S, TimelineReader
 
 _log = logging.getLogger(__name__)
@@ -126,7 +127,7 @@ class Viewer:
             return
         self._seen[camera] = shown.number
         labels = self._box.families[record.camera.family].labels
-        header = orjson.dumps(shown_header(self._box, camera, labels))
+        header = orjson.dumps(live_frame_header(self._box, camera, labels))
         frame = shown.frame
         jpeg = bytes(frame.jpeg) or no_picture(frame.source_width_px, frame.source_height_px)
         message = struct.pack("<I", len(header)) + header + jpeg

@@ -10,12 +10,20 @@ from typing import Any
 import aiohttp
 import orjson
 import pytest
+from jsonschema import Draft202012Validator
 
 from edgebox.app.composition import App
 from edgebox.link import receipts
 from edgebox.media.jpeg import probe
 from tests.conftest import PATIENCE_S
-from tests.end_to_end.running import running, streaming, unharmed_bystander, until
+from tests.end_to_end.running import (
+    closed,
+    get_json,
+    running,
+    streaming,
+    unharmed_bystander,
+    until,
+)
 
 
 @contextlib.asynccontextmanager
@@ -43,6 +51,16 @@ async def next_document(page: aiohttp.ClientWebSocketResponse) -> dict[str, Any]
             if message.type is aiohttp.WSMsgType.TEXT:
                 document: dict[str, Any] = orjson.loads(message.data)
                 return document
+
+
+async def test_messages_have_the_documented_fields_and_no_others(database: Path) -> None:
+    async with running(database) as app, streaming(app, "gate"), viewing(app) as page:
+        described = closed((await get_json(app, "/v1/openapi.json"))[1])
+        references = described["x-websockets"]["/v1/ui"]["x-messages"]
+        messages = (await next_document(page), (await next_frame(page))[0])
+        for reference, message in zip(references, messages, strict=True):
+            schema = {**reference, "components": described["components"]}
+            Draft202012Validator(schema).validate(message)
 
 
 async def test_a_viewer_gets_documents_and_frames(database: Path) -> None:

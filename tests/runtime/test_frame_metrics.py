@@ -104,10 +104,8 @@ def test_every_captured_frame_has_ended_or_is_pending(steps: list[Step]) -> None
     assert counts.pending == len(steps) - len(calls.endings)
     ended = counts.on_time + counts.late + sum(counts.dropped.values())
     assert counts.captured == ended + counts.pending
-    document = counts.to_json()
-    assert document["pending"] == counts.pending
     answers = [ending for _, ending in calls.endings if isinstance(ending, Answer)]
-    assert document["utility"] == counts.utility == sum(ending.utility for ending in answers)
+    assert counts.utility == sum(ending.utility for ending in answers)
 
 
 @given(STEPS, st.integers(0, 100 * SECOND))

@@ -6,7 +6,8 @@ from jsonschema import Draft202012Validator
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.plans import Group
 from edgebox.web.state_document import group_documents
-from edgebox.web.state_schemas import GROUP
+from edgebox.web.state_types import Group as GroupDocument
+from edgebox.web.typed_schemas import schema_of
 
 
 def test_executors_that_work_apart() -> None:
@@ -19,4 +20,4 @@ def test_executors_that_work_apart() -> None:
         "steal_budget_ms": 12.35,
     }
     for document in orjson.loads(orjson.dumps(documents)):
-        Draft202012Validator(GROUP.definition).validate(document)
+        Draft202012Validator(schema_of(GroupDocument).definition).validate(document)

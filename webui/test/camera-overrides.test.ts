@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import { around, type Option } from '../src/camera/Explanation'
 import { fileName, KEPT, resultsText, withResult, type Result } from '../src/camera/results'
-import type { FrameHeader } from '../src/api/types'
+import type { LiveFrameHeader } from '../src/api/types'
 import { before, fieldOf, patchOf, standing, textOf, typedSince, type CameraDocument, type Overrides } from '../src/camera/cameraOverrides'
 
 const SET: Overrides = {
@@ -49,7 +49,7 @@ test('a refusal is shown at the field that it speaks of', () => {
   expect(fieldOf('The box does not answer.')).toBeNull()
 })
 
-const HEADER: FrameHeader = { camera: 'gate-2', frame: 1, width_px: 640, height_px: 360, variant: 'street-256', outcome: 'on_time', total_ms: 33, detections: [] }
+const HEADER: LiveFrameHeader = { camera: 'gate-2', frame: 1, width_px: 640, height_px: 360, variant: 'street-256', outcome: 'on_time', total_ms: 33, detections: [] }
 
 test('the newest results are kept, the newest first', () => {
   let results: Result[] = []

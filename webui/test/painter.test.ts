@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import { drawDetections } from '../src/live/painter'
-import type { FrameHeader } from '../src/api/types'
+import type { LiveFrameHeader } from '../src/api/types'
 
 interface Stroke {
   colour: unknown
@@ -28,7 +28,7 @@ function recorder(): { context: CanvasRenderingContext2D; strokes: Stroke[]; tex
 
 test('what a later stage found is drawn where it lies, last, dashed and in white', () => {
   const plate = { label: 'plate', score: 0.91, box: [100, 100, 300, 140] as const }
-  const header: FrameHeader = {
+  const header: LiveFrameHeader = {
     camera: 'gate', frame: 1, width_px: 640, height_px: 360, variant: 'street-256', outcome: 'on_time', total_ms: 30,
     detections: [
       { label: 'car', label_id: 0, score: 0.8, box: [80, 40, 400, 200], stages: { plate: { variant: 'plates-96', detections: [plate] } } },

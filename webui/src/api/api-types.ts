@@ -38,18 +38,9 @@ export type AppLatency = {
   variant: string
   executor: string
   count: number
-  measured_ms: {
-    p50: number
-    p99: number
-  } | null
-  profile_ms: {
-    p50: number
-    p99: number
-  }
-  expected_ms: {
-    p50: number
-    p99: number
-  }
+  measured_ms: Percentiles | null
+  profile_ms: Percentiles
+  expected_ms: Percentiles
 }
 
 export type Assignment = {
@@ -83,6 +74,12 @@ export type Batch = {
   requests: ReadonlyArray<BatchRequest>
 }
 
+export type BatchPercentiles = {
+  p50: number
+  p99: number
+  p90: number
+}
+
 export type BatchRequest = {
   request: number
   camera: string
@@ -99,17 +96,16 @@ export type BatchTimes = {
   variant: string
   batch_size: number
   count: number
-  measured_ms: {
-    p50: number
-    p90: number
-    p99: number
-  }
-  profile_ms: {
-    p50: number
-    p90: number
-    p99: number
-  }
+  measured_ms: BatchPercentiles
+  profile_ms: BatchPercentiles
   factor: number
+}
+
+export type BoxEvent = {
+  at_ms: number
+  level: 'info' | 'warning' | 'error'
+  camera: string | null
+  text: string
 }
 
 export type BoxState = {
@@ -126,37 +122,15 @@ export type BoxState = {
   latencies: ReadonlyArray<BatchTimes>
   memory: ReadonlyArray<ModelMemory>
   queue_length: number
-  planner: {
-    last_ms: number | null
-    age_s: number | null
-    runs: number
-    groups: ReadonlyArray<Group>
-  }
-  decision_us: {
-    p50: number
-    p99: number
-  } | null
-  loop_lag_ms: {
-    p50: number
-    p99: number
-    p999: number
-    max: number
-  } | null
-  energy: ReadonlyArray<{
-    source: string
-    total_j: number
-    power_w: number | null
-  }>
+  planner: PlannerState
+  decision_us: Percentiles | null
+  loop_lag_ms: LoopLagPercentiles | null
+  energy: ReadonlyArray<EnergySource>
   window_s: number
   counts: Counts
   refused: Readonly<Record<string, number>>
   destinations: ReadonlyArray<Destination>
-  events: ReadonlyArray<{
-    at_ms: number
-    level: 'info' | 'warning' | 'error'
-    camera: string | null
-    text: string
-  }>
+  events: ReadonlyArray<BoxEvent>
 }
 
 export type Camera = {
@@ -185,14 +159,7 @@ export type CameraCascade = {
   expected_share: number
   /** F1 of all answers against the large model's to expect of the last pictures */
   expected_agreement: number
-  compared: {
-    /** The last pictures that both models have answered */
-    pictures: number
-    /** 1 - F1 of the small model, as the decider says */
-    expected_loss: number
-    /** 1 - F1 of the small model against the large one */
-    measured_loss: number
-  } | null
+  compared: CascadeComparison | null
   /** Answers of the small model that it was sure enough of */
   kept: number
   /** Answers of the large model */
@@ -203,6 +170,18 @@ export type CameraCascade = {
   share: number | null
   /** The share saved of the execution time of the large model, or of both parts of a network */
   saving: number | null
+}
+
+export type CameraPipeline = {
+  name: string
+  /** Answers without some stage for some object */
+  partial: number
+  stages: ReadonlyArray<CameraStage>
+}
+
+export type CameraSite = {
+  name: string
+  inferred: boolean
 }
 
 export type CameraStage = {
@@ -221,24 +200,13 @@ export type CameraState = {
   id: string
   app: string
   family: string
-  pipeline: {
-    name: string
-    /** Answers without some stage for some object */
-    partial: number
-    stages: ReadonlyArray<CameraStage>
-  } | null
+  pipeline: CameraPipeline | null
   connected: boolean
   first_frame_s: number | null
-  left: {
-    at_ms: number
-    why: string
-  } | null
+  left: Departure | null
   agent: string
   address: string | null
-  site: {
-    name: string
-    inferred: boolean
-  } | null
+  site: CameraSite | null
   slo_ms: number
   later: ReadonlyArray<readonly [number, number]>
   rate_hz: number
@@ -265,6 +233,15 @@ export type CameraTracking = {
   lines: ReadonlyArray<LineState>
 }
 
+export type CascadeComparison = {
+  /** The last pictures that both models have answered */
+  pictures: number
+  /** 1 - F1 of the small model, as the decider says */
+  expected_loss: number
+  /** 1 - F1 of the small model against the large one */
+  measured_loss: number
+}
+
 export type ConfigKey = {
   /** Section and key; of sections that repeat, with a number from 0 */
   key: string
@@ -289,6 +266,11 @@ export type Counts = {
   mismatches: number
 }
 
+export type Departure = {
+  at_ms: number
+  why: string
+}
+
 export type Destination = {
   kind: 'mqtt' | 'webhook'
   name: string
@@ -296,10 +278,7 @@ export type Destination = {
   queued: number
   sent: number
   dropped: Readonly<Record<string, number>>
-  last_error: {
-    at_ms: number
-    text: string
-  } | null
+  last_error: LastError | null
 }
 
 export type Detection = {
@@ -338,6 +317,12 @@ export type DroppedRequest = {
   reason: 'queue' | 'infeasible' | 'invalid' | 'overload' | 'departed' | 'shutdown'
 }
 
+export type EnergySource = {
+  source: string
+  total_j: number
+  power_w: number | null
+}
+
 export type Event = {
   id: number
   at_ms: number
@@ -347,6 +332,12 @@ export type Event = {
 }
 
 export type Executor = {
+  state: 'up' | 'opening' | 'waiting' | 'wedged'
+  restarts: number
+  losses: Readonly<Record<string, number>>
+  abandoned_threads: number
+  retry_s: number | null
+  last_error: LastError | null
   id: string
   provider: string
   device: string
@@ -359,15 +350,6 @@ export type Executor = {
   threads_mean: number | null
   batch_size_mean: number | null
   running: string | null
-  state: 'up' | 'opening' | 'waiting' | 'wedged'
-  restarts: number
-  losses: Readonly<Record<string, number>>
-  abandoned_threads: number
-  retry_s: number | null
-  last_error: {
-    at_ms: number
-    text: string
-  } | null
 }
 
 export type ExplainedOption = {
@@ -493,12 +475,17 @@ export type Job = {
   problem: Problem | null
 }
 
+export type LastError = {
+  at_ms: number
+  text: string
+}
+
 export type LatencyParts = {
   network: number
   queue: number
   inference: number
-  total: number
   return: number
+  total: number
 }
 
 export type Limit = {
@@ -536,6 +523,30 @@ export type Link = {
   history: ReadonlyArray<readonly [number, number]>
 }
 
+export type LiveFrameHeader = {
+  camera: string
+  frame: number
+  width_px: number
+  height_px: number
+  variant: string
+  outcome: 'on_time' | 'late' | 'dropped'
+  total_ms: number
+  detections: ReadonlyArray<Detection>
+  /** Stages that some object was not answered by in time */
+  missing?: ReadonlyArray<string>
+  /** Where the first stage ran, if that was not the box: then there is no picture */
+  placement?: 'box' | 'camera'
+  /** Whose objects these are */
+  cascade?: 'kept' | 'sent_on' | 'missed'
+}
+
+export type LoopLagPercentiles = {
+  p50: number
+  p99: number
+  p999: number
+  max: number
+}
+
 export type ModelAttribute = {
   name: string
   labels: ReadonlyArray<string>
@@ -545,10 +556,7 @@ export type ModelMemory = {
   executor: string
   limit_bytes: number
   used_bytes: number
-  resident: ReadonlyArray<{
-    weights: string
-    size_bytes: number
-  }>
+  resident: ReadonlyArray<ResidentWeights>
   loading: string | null
   loads: number
   hits: number
@@ -582,6 +590,11 @@ export type Package = {
   name: string
   version: string
   licence: string | null
+}
+
+export type Percentiles = {
+  p50: number
+  p99: number
 }
 
 export type Pipeline = {
@@ -645,6 +658,13 @@ export type PlanChange = {
   reason: string
 }
 
+export type PlannerState = {
+  last_ms: number | null
+  age_s: number | null
+  runs: number
+  groups: ReadonlyArray<Group>
+}
+
 export type Problem = {
   /** URI of the kind of problem; about:blank: the status suffices */
   type: string
@@ -672,6 +692,11 @@ export type RequestedSettings = {
   later: ReadonlyArray<readonly [number, number]>
   site: string | null
   pipeline: string | null
+}
+
+export type ResidentWeights = {
+  weights: string
+  size_bytes: number
 }
 
 export type ResourcePrice = {

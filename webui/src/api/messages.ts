@@ -2,12 +2,12 @@
 
 import { ANSWERS } from './api-shapes'
 import { objectOf, type Fields } from './json'
-import { mismatch, type Shape } from './shape'
+import { mismatch } from './shape'
 import { timelineMismatch, type TimelineUpdate } from '../scheduler/timeline'
-import type { BoxState, FrameHeader } from './types'
+import type { BoxState, LiveFrameHeader } from './types'
 
 export interface ShownFrame {
-  header: FrameHeader
+  header: LiveFrameHeader
   jpeg: Uint8Array<ArrayBuffer>
 }
 
@@ -34,11 +34,6 @@ function versionIn({ box }: Fields): string | null {
   return typeof version === 'string' ? version : null
 }
 
-const HEADER: Shape = ['object', {
-  camera: 'string', frame: 'number', width_px: 'number', height_px: 'number', variant: ['any', 'string', 'null'], outcome: 'string',
-  total_ms: ['any', 'number', 'null'], detections: ['array', ['named', 'Detection']], 'missing?': ['array', 'string'], 'placement?': 'string', 'cascade?': 'string',
-}]
-
 /** A frame: u32 little-endian length of the header, the header (JSON), the JPEG. Null when malformed. */
 export function parseFrame(message: ArrayBuffer): ShownFrame | null {
   if (message.byteLength < 4) return null
@@ -47,8 +42,8 @@ export function parseFrame(message: ArrayBuffer): ShownFrame | null {
   if (jpegAt >= message.byteLength) return null
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(new Uint8Array(message, 4, headerBytes))
-    const header = objectOf(text) as FrameHeader | null
-    if (header === null || mismatch(header, HEADER) !== null || !(header.width_px > 0) || !(header.height_px > 0)) return null
+    const header = objectOf(text) as unknown as LiveFrameHeader | null
+    if (header === null || mismatch(header, ['named', 'LiveFrameHeader']) !== null || !(header.width_px > 0) || !(header.height_px > 0)) return null
     // A view, not a copy: the frame may be replaced by a newer one before it is ever decoded.
     return { header, jpeg: new Uint8Array(message, jpegAt) }
   } catch {

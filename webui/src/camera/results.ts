@@ -1,16 +1,16 @@
 // The last results that came to this page, as a program would read them. Pure.
 
-import type { FrameHeader } from '../api/types'
+import type { LiveFrameHeader } from '../api/types'
 
 export const KEPT = 50
 
-export interface Result extends FrameHeader {
+export interface Result extends LiveFrameHeader {
   /** When it came to this page, Unix milliseconds by the viewer's clock. */
   received_ms: number
 }
 
 /** Put a result before the others; the oldest goes where there are too many. */
-export function withResult(results: readonly Result[], header: FrameHeader, received_ms: number): Result[] {
+export function withResult(results: readonly Result[], header: LiveFrameHeader, received_ms: number): Result[] {
   return [{ received_ms, ...header }, ...results.slice(0, KEPT - 1)]
 }
 

@@ -5,7 +5,7 @@ import { DARK_INK } from '../ui/palette'
 import { contain, scaleBox, type Rectangle } from './geometry'
 import { foundWithin, labelled, partial } from './stages'
 import type { ShownFrame } from '../api/messages'
-import type { FrameHeader } from '../api/types'
+import type { LiveFrameHeader } from '../api/types'
 
 /** Bright enough for any picture, by label; text on them is dark. */
 const COLOURS = ['#ffb43a', '#4cc9f0', '#ff7aa8', '#8ce07a', '#b9a0ff', '#ff9770', '#e9e36a', '#8fb8ff']
@@ -16,7 +16,7 @@ const LATER_DASH = [5, 3]
 const LABELLED_FROM = 34
 
 interface Drawn {
-  header: FrameHeader
+  header: LiveFrameHeader
   bitmap: ImageBitmap
 }
 
@@ -120,7 +120,7 @@ export class Painter {
 /** Draw what was found on a frame whose picture lies in this rectangle; `ratio`: device pixels of a CSS pixel. */
 export function drawDetections(
   context: CanvasRenderingContext2D,
-  header: FrameHeader,
+  header: LiveFrameHeader,
   picture: Rectangle,
   labels: readonly string[],
   ratio: number,

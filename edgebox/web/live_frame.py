@@ -1,0 +1,67 @@
+"""Builds the header that goes before each live frame on the page's socket."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, NotRequired, TypedDict
+
+from edgebox.domain.cascades import CascadeOutcome
+from edgebox.domain.model_family import VariantName
+from edgebox.domain.pipelines import StageName
+from edgebox.domain.requests import CameraId, Outcome, StagePlacement
+from edgebox.runtime.box import Box
+from edgebox.runtime.stage_documents import best_rows, staged_objects
+from edgebox.web.detection_documents import SCORE_MIN, answer_detections
+from edgebox.web.result_format_schemas import DETECTION
+from edgebox.web.schemas import array
+from edgebox.web.stage_formats import add_stages
+from edgebox.web.typed_schemas import WithSchema
+
+
+class LiveFrameHeader(TypedDict):
+    """What the page is told of a frame besides its picture."""
+
+    camera: CameraId
+    frame: int
+    width_px: int
+    height_px: int
+    variant: VariantName
+    outcome: Outcome
+    total_ms: float
+    detections: Annotated[Sequence[Mapping[str, Any]], WithSchema(array(DETECTION))]
+    missing: NotRequired[
+        Annotated[Sequence[StageName], "Stages that some object was not answered by in time"]
+    ]
+    placement: NotRequired[
+        Annotated[
+            StagePlacement,
+            "Where the first stage ran, if that was not the box: then there is no picture",
+        ]
+    ]
+    cascade: NotRequired[Annotated[CascadeOutcome, "Whose objects these are"]]
+
+
+def live_frame_header(box: Box, camera: CameraId, labels: tuple[str, ...]) -> LiveFrameHeader:
+    """Return the header of a camera's latest frame."""
+    shown = box.shown[camera]
+    answer, pipeline, timing = shown.answer, shown.frame.pipeline, shown.answer.timing
+    staged = staged_objects(answer, pipeline, box.families, SCORE_MIN, embeddings=False)
+    found = replace(answer.detections, embeddings=None)  # the page shows boxes
+    detections = answer_detections(found, labels, "xyxy", SCORE_MIN)
+    add_stages({"detections": detections}, "native", best_rows(found, SCORE_MIN).tolist(), staged)
+    header: LiveFrameHeader = {
+        "camera": camera,
+        "frame": shown.frame.number,
+        "width_px": shown.frame.source_width_px,
+        "height_px": shown.frame.source_height_px,
+        "variant": answer.variant,
+        "outcome": answer.outcome,
+        "total_ms": round(timing.total_ns / 1e6, 1),
+        "detections": detections,
+    }
+    if answer.missing:
+        header["missing"] = answer.missing
+    if answer.placement is not StagePlacement.BOX:
+        header["placement"] = answer.placement
+    if answer.cascade is not None:
+        header["cascade"] = answer.cascade
+    return header

@@ -36,7 +36,7 @@ class ZoneNotices:
         """Publish what happens on this box."""
         self._box = box
         self._repeats = RepeatLimiter(NOTICES_PER_MINUTE)
-        box.tracking.observers.append(self._happened)
+        box.tracking.observers.add(self._happened)
 
     def end_minute(self) -> None:
         """Publish how many notices of each camera were held back in this minute."""

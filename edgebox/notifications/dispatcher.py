@@ -97,10 +97,10 @@ class NotificationDispatcher:
             return
         self._box = box
         for sender in self._senders:
-            box.destinations.append(sender.destination)
+            box.add_destination(sender.destination)
             sender.start()
-        box.observers.append(self._frame_ended)
-        box.tracking.observers.append(self._zone_events)
+        box.observers.add(self._frame_ended)
+        box.tracking.observers.add(self._zone_events)
         self._send([Notification(NotificationType.BOX_ONLINE, box.driver.clock_ns())])
         self._task = asyncio.create_task(self._watch_box(), name="events")
 

@@ -6,7 +6,7 @@ orders.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ from edgebox.runtime.frames import (
 )
 from edgebox.runtime.model_choice import ModelChoice
 from edgebox.runtime.notices import Notices
+from edgebox.runtime.observers import Observers
 from edgebox.runtime.peers import Peers
 from edgebox.runtime.refusals import (
     REFUSALS,
@@ -63,7 +64,6 @@ _FORGET_NS = 600_000_000_000
 
 Profiles = Mapping[ExecutorId, Mapping[VariantName, LatencyProfile]]
 OnEnd = Callable[[PendingFrame, FrameResult], None]
-Observer = Callable[[CameraRecord, PendingFrame, FrameResult], None]
 Admission = Callable[[PlanningSnapshot, Camera], str | None]
 """Returns why a new camera would degrade others; None: it would not. Pure, runs in a thread."""
 
@@ -106,10 +106,9 @@ class Box:
         self.tracking = FrameTracking(tracking, self.overrides)
         self.shown: dict[CameraId, ShownFrame] = {}
         self.viewers = 0
-        self.observers: list[Observer] = []
+        self.observers: Observers[[CameraRecord, PendingFrame, FrameResult]] = Observers()
         """Called with each frame of a camera that has ended, after its camera was informed."""
-        self.destinations: list[Destination] = []
-        """The receivers of notifications."""
+        self._destinations: list[Destination] = []
         self.metrics = Metrics()
         self._peers = Peers(cameras_max, time.monotonic_ns)
         self.notices = Notices(self._peers, on_event)
@@ -162,6 +161,15 @@ class Box:
     ) -> None:
         """Replace the profiles of an executor."""
         self._profiles = {**self._profiles, executor: profiles}
+
+    @property
+    def destinations(self) -> Sequence[Destination]:
+        """The receivers of notifications."""
+        return self._destinations
+
+    def add_destination(self, destination: Destination) -> None:
+        """Show a receiver of notifications on the page and in the metrics."""
+        self._destinations.append(destination)
 
     def add_viewer(self) -> None:
         """Keep the latest answered frame of each camera while there are viewers."""
@@ -400,8 +408,7 @@ class Box:
                 self._frames_shown += 1
                 self.shown[record.camera.id] = ShownFrame(self._frames_shown, frame, ending)
             on_end(frame, ending)
-            for observe in self.observers:
-                observe(record, frame, ending)
+            self.observers.notify(record, frame, ending)
 
         frame = PendingFrame(
             request, jpeg, header.width_px, header.height_px, transit.return_ns, ended,

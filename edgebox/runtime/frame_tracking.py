@@ -8,7 +8,7 @@ results could overtake each other.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -27,6 +27,7 @@ from edgebox.runtime.frames import (
     ObjectTracker,
     PendingFrame,
 )
+from edgebox.runtime.observers import Observers
 from edgebox.runtime.stage_documents import staged_objects
 from edgebox.runtime.stage_memory import StageMemory
 from edgebox.tracking.settings import CameraTracking, TrackingDefaults
@@ -84,9 +85,6 @@ class _TrackedCamera:
                 self.attributes[ids[row]] = {**self.attributes.get(ids[row], {}), **of}
 
 
-OnEvents = Callable[[CameraId, tuple[Notification, ...]], None]
-
-
 class FrameTracking:
     """The trackers of all cameras that are tracked."""
 
@@ -96,7 +94,7 @@ class FrameTracking:
         self._overrides = overrides
         self._settings: dict[CameraId, CameraTracking | None] = {}
         self._cameras: dict[CameraId, _TrackedCamera] = {}
-        self.observers: list[OnEvents] = []
+        self.observers: Observers[[CameraId, tuple[Notification, ...]]] = Observers()
         """Called with what happened in a camera's zones and at its lines, also when it left."""
 
     def settings(self, camera: CameraId) -> CameraTracking | None:
@@ -226,8 +224,7 @@ class FrameTracking:
             for event in events
         )
         if notifications:
-            for observer in self.observers:
-                observer(camera, notifications)
+            self.observers.notify(camera, notifications)
         return notifications
 
     def _tracked(self, camera: CameraId) -> _TrackedCamera | None:

@@ -57,7 +57,7 @@ class Feed:
             )
         subscription.reply(self.subscribed(wanted))
         if not self._subscriptions:
-            self._box.observers.append(self._publish)
+            self._box.observers.add(self._publish)
         self._subscriptions.add(subscription)
         return subscription
 

@@ -400,7 +400,7 @@ async def test_the_bytes_of_a_frame_tell_when_it_was_captured(database: Path) ->
     """A camera without a clock, on a link that takes 200 ms for a frame."""
     received: list[tuple[int, Request]] = []
     async with running(database) as app:
-        app.box.observers.append(
+        app.box.observers.add(
             lambda record, frame, ending: received.append((frame.number, frame.request))
         )
         raw = await RawCamera.connect(app)

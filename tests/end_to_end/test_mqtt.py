@@ -377,7 +377,7 @@ async def test_a_box_without_destinations_watches_nothing(database: Path) -> Non
     app = App(load(None, settings(database)))
     await app.start()
     try:
-        assert app.box.observers == []
+        assert len(app.box.observers) == 0
         assert "events" not in {task.get_name() for task in asyncio.all_tasks()}
         _, state = await get_json(app, "/v1/state")
         assert state["box"]["destinations"] == []

@@ -65,7 +65,7 @@ def watched(app: App) -> Seen:
     def observe(record: CameraRecord, frame: PendingFrame, ending: FrameResult) -> None:
         seen.append((frame, ending, len(frame.crops)))
 
-    app.box.observers.append(observe)
+    app.box.observers.add(observe)
     return seen
 
 

@@ -99,7 +99,7 @@ def test_events_of_objects_that_no_classifier_answered_for_have_no_attributes() 
 def observed(tracking: FrameTracking) -> list[Notification]:
     """Return the list in which events are noted from now on."""
     found: list[Notification] = []
-    tracking.observers.append(lambda camera, events: found.extend(events))
+    tracking.observers.add(lambda camera, events: found.extend(events))
     return found
 
 

@@ -135,7 +135,7 @@ def packed(
     for variant in variants:
         capacity = np.array([0, *(c.capacity for c in table.configurations[variant])])
         limits = (np.minimum(capacity, total) // step)[table.tolerance[cameras, variant]]
-        chosen = fullest(rates[cameras].tolist(), limits.tolist(), rng)
+        chosen = fullest(rates[cameras].tolist(), limits.tolist(), lambda: rng.random() < 0.5)
         groups.append(cameras[chosen])
         cameras = np.delete(cameras, chosen)
     return groups

@@ -181,7 +181,7 @@ class Config:
             high_quantile=self.scheduler.high_quantile,
             sample_share=self.scheduler.sample_share,
             sample_horizon_ns=round(self.scheduler.sample_horizon_s * 1e9),
-            busy_share=self.planner.utilisation_max,
+            utilisation_max=self.planner.utilisation_max,
             quality=self.planner.quality,
             cores=cores,
         )

@@ -9,6 +9,9 @@ from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile, 
 from edgebox.domain.pipelines import StageName
 from edgebox.domain.requests import Camera, CameraId, LinkState
 
+UTILISATION_MAX = 0.9
+"""Share of the executors' time that a plan may use, if nothing else is configured."""
+
 
 @dataclass(frozen=True, slots=True)
 class Advice:

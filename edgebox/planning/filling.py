@@ -4,8 +4,7 @@ Source: Jellyfish, section 4.2, Algorithm 1 (client-DNN mapping) and its figure 
 each row of the paper's table of reachable rates as the bits of one integer.
 """
 
-import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -15,7 +14,7 @@ _COLUMNS_MAX = 4096
 
 
 def fullest(
-    rates: Sequence[int], limits: Sequence[int], rng: random.Random | None = None
+    rates: Sequence[int], limits: Sequence[int], takes_equal: Callable[[], bool] = lambda: False
 ) -> list[int]:
     """Return which cameras make one variant's load the largest.
 
@@ -25,7 +24,8 @@ def fullest(
     Args:
         rates: of each camera, in columns, above 0.
         limits: the capacity of the largest batch its budget bears, in columns; 0: it cannot.
-        rng: chooses among equally full ways, as in the paper; None: the cameras with high limits.
+        takes_equal: says whether a camera is taken without which the load would be equally large;
+            by default it is not, so that those with high limits are.
     """
     order = sorted((at for at in range(len(rates)) if rates[at] <= limits[at]),
                    key=lambda at: -limits[at])  # fmt: skip
@@ -41,7 +41,7 @@ def fullest(
         having = (
             load >= rates[at] and load <= limits[at] and rows[row - 1] >> (load - rates[at]) & 1
         )
-        if having and (not without or (rng is not None and rng.random() < 0.5)):
+        if having and (not without or takes_equal()):
             chosen.append(at)
             load -= rates[at]
     return chosen

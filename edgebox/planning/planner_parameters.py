@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, replace
 
+from edgebox.domain.plans import UTILISATION_MAX
+
 LEFT_MIN = 0.05
 """The share of the executors' time that is planned whatever later stages take."""
 
@@ -12,7 +14,7 @@ class PlanningParameters:
 
     quantile: float = 0.99
     """Batches are planned to take as long as this quantile of their profile."""
-    utilisation_max: float = 0.9
+    utilisation_max: float = UTILISATION_MAX
     """Share of the executors' time that may be planned; the rest absorbs unlucky phases, and what
     they do not fit into runs on smaller variants (`scheduling/variant_choice.py`)."""
     utilisation_upgrade: float = 0.84

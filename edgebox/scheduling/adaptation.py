@@ -211,7 +211,7 @@ class Adaptation:
     @property
     def _others(self) -> float:
         """The mean number of other running executors if the planner uses all its time."""
-        return self._parameters.busy_share * (self._latencies.batches_at_once - 1)
+        return self._parameters.utilisation_max * (self._latencies.batches_at_once - 1)
 
     def expired(self, camera: CameraId) -> None:
         """Note that a frame of this camera could not be answered in time."""

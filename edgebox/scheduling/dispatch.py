@@ -25,7 +25,7 @@ from edgebox.scheduling.policy import Batch, BatchingPolicy
 from edgebox.scheduling.request_stages import Stage
 from edgebox.scheduling.sampling import Sampling
 from edgebox.scheduling.trials import Trials
-from edgebox.scheduling.variant_choice import LONGEST_SHARE, VariantChoice
+from edgebox.scheduling.variant_choice import VariantChoice
 
 
 class Dispatch:
@@ -104,14 +104,14 @@ class Dispatch:
             live = self._ledger.live[request.id]
             live.variants, live.larger = tuple(variants), larger
 
-    def larger_variant(
+    def larger_variants(
         self,
         request: Request,
         variants: Sequence[VariantName],
         tightest_slo_ns: int,
         now_ns: int,
-    ) -> VariantName | None:
-        """Return the larger variant that a new request is to run on; None: its own.
+    ) -> Sequence[VariantName]:
+        """Return the larger variant that a new request is to run on and those below it; or none.
 
         Only where an executor would idle: fewer requests wait than executors run nothing.
 
@@ -121,18 +121,13 @@ class Dispatch:
             tightest_slo_ns: the shortest deadline of a camera.
             now_ns: the instant.
         """
-        if not variants or not self._times.latencies.parameters.variant_per_batch:
-            return None
+        if not self._times.latencies.parameters.variant_per_batch:
+            return ()
         idle = [executor for executor in self.idle() if self._has_room(executor)]
         if self._ledger.waiting >= len(idle):
-            return None
-        return self._variants.larger(
-            request,
-            variants,
-            idle,
-            longest_ns=LONGEST_SHARE * tightest_slo_ns,
-            ready_ns=now_ns + self._times.calibration.prepare_ns,
-        )
+            return ()
+        ready_ns = now_ns + self._times.calibration.prepare_ns
+        return self._variants.in_time(request, variants, idle, tightest_slo_ns, ready_ns)
 
     def choose_variants(self, now_ns: int, *, woken: bool) -> None:
         """Move waiting requests that would miss to smaller variants, and back once there is time.

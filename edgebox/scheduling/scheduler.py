@@ -17,7 +17,7 @@ can move a request from stage to stage is one table (`request_stages`).
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from edgebox.domain.model_family import ExecutorId, VariantName
@@ -273,14 +273,13 @@ class Scheduler:
             self._dispatch.admitted(of_stage, variants, len(above), self._now_ns)
         self._out.append(Prepare(request.id, variant))
 
-    def _larger_variants(self, request: Request, planned: VariantName) -> list[VariantName]:
+    def _larger_variants(self, request: Request, planned: VariantName) -> Sequence[VariantName]:
         """Return the larger variant that a request runs on now, and those from there to its own."""
-        larger = self._admission.larger_variants(request, planned)
         tightest_slo_ns = self._adaptation.tightest_slo_ns
-        if not larger or tightest_slo_ns is None:
-            return []
-        first = self._dispatch.larger_variant(request, larger, tightest_slo_ns, self._now_ns)
-        return [] if first is None else larger[larger.index(first) :]
+        fitting = self._admission.larger_variants(request, planned)
+        if not fitting or tightest_slo_ns is None:
+            return ()
+        return self._dispatch.larger_variants(request, fitting, tightest_slo_ns, self._now_ns)
 
     def _admit(self, request: Request) -> VariantName | DropReason:
         if self._stopping:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from edgebox.domain.plans import UTILISATION_MAX
+
 
 class FrameAdmissionRule(StrEnum):
     """Which frames of pipelines are refused on arrival (`frame_admission`)."""
@@ -47,9 +49,8 @@ class SchedulerParameters:
     first_pixels_max: int = 60_000
     """Input pixels of a camera's first variant: its frames of some 18 KB fit through a slow link
     too."""
-    busy_share: float = 0.9
-    """Share of the time that an executor runs when the planner uses all its time: its
-    `utilisation_max`."""
+    utilisation_max: float = UTILISATION_MAX
+    """Share of the executors' time that a plan may use, as the planner's parameters say."""
     quality: int = 85
     """JPEG quality of the first advice; after the first plan the planner decides."""
     frame_admission: FrameAdmissionRule = FrameAdmissionRule.DENSITY

@@ -169,15 +169,17 @@ def _largest_in_time(request: WaitingRequest, executors: Sequence[ExecutorTimes]
 
     0 if no executor has any of them.
     """
-    ends_ns = [
-        min(
-            (e.free_ns + e.batch_ns[variant][0] for e in executors if variant in e.batch_ns),
-            default=math.inf,
-        )
-        for variant in request.variants
-    ]
+    ends_ns = [_earliest_end_ns(variant, executors) for variant in request.variants]
     in_time = (at for at, end_ns in enumerate(ends_ns) if end_ns <= request.due_ns)
     return next(in_time, ends_ns.index(min(ends_ns)))
+
+
+def _earliest_end_ns(variant: VariantName, executors: Sequence[ExecutorTimes]) -> float:
+    """Return when a request that runs alone would be answered; infinite if nothing runs it."""
+    return min(
+        (e.free_ns + e.batch_ns[variant][0] for e in executors if variant in e.batch_ns),
+        default=math.inf,
+    )
 
 
 def _steps(
@@ -292,33 +294,30 @@ class VariantChoice:
             if (variant := request.variants[at]) != live.variant and live.stage is Stage.READY
         ]
 
-    def larger(
+    def in_time(
         self,
         request: Request,
         variants: Sequence[VariantName],
         idle: Iterable[ExecutorId],
-        *,
-        longest_ns: float,
+        tightest_slo_ns: int,
         ready_ns: int,
-    ) -> VariantName | None:
-        """Return the first of some variants that answers a request at once in time; None: none.
+    ) -> Sequence[VariantName]:
+        """Return the variants from the first that answers a request in time on an idle executor.
 
         Args:
             request: has arrived, and nothing waits that the idle executors are needed for.
             variants: larger ones than the request's own, by falling size.
             idle: the executors that run nothing.
-            longest_ns: how long its batch may take.
-            ready_ns: when it will be decoded.
+            tightest_slo_ns: the shortest deadline of a camera; see `LONGEST_SHARE`.
+            ready_ns: when the request will be decoded.
         """
-        slower = {variant: self._slower([(variant, request.app)]) for variant in variants}
-        time_ns = min(longest_ns, request.deadline_ns - ready_ns)
-        executors = [self._times_of(executor, variants, 1.0, ready_ns) for executor in idle]
-        for variant in variants:
-            for executor in executors:
-                times = executor.batch_ns.get(variant)
-                if times is not None and times[0] * slower[variant] <= time_ns:
-                    return variant
-        return None
+        slower = self._slower((variant, request.app) for variant in variants)
+        due_ns = min(request.deadline_ns, ready_ns + LONGEST_SHARE * tightest_slo_ns)
+        executors = [self._times_of(executor, variants, slower, ready_ns) for executor in idle]
+        for at, variant in enumerate(variants):
+            if _earliest_end_ns(variant, executors) <= due_ns:
+                return variants[at:]
+        return ()
 
     def _accuracy(self, name: VariantName) -> float:
         variant = self._ladders.named(name)

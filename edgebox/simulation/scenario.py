@@ -193,7 +193,7 @@ def _planner(table: FieldReader) -> tuple[PlanningParameters, SchedulerParameter
     scheduling = replace(
         core,
         planning_interval_ns=_ns(table, "interval_ms", core.planning_interval_ns, low=50),
-        busy_share=used,
+        utilisation_max=used,
     )
     refuses = table.choice("admission", ("best_effort", "refuse"), "best_effort") == "refuse"
     table.refuse_unknown()

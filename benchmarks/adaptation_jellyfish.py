@@ -111,7 +111,7 @@ class JellyfishClient:
         self._rtt_ns = 0
         self.batches_ns = 0
         """Time of two batches of its worker, as announced by the box; 0: it has no worker."""
-        self.told_bps: float | None = None
+        self.known_bps: float | None = None
         """The link's estimate that it sent to the box with its last frame."""
 
     def advised(self, advice: Advice) -> None:
@@ -126,7 +126,7 @@ class JellyfishClient:
         while self._recent and self._recent[0][0] <= now_ns - WINDOW_NS and len(self._recent) > 1:
             self._recent.popleft()
         if self._recent:
-            self.told_bps = len(self._recent) / sum(1 / bps for _, bps in self._recent)
+            self.known_bps = len(self._recent) / sum(1 / bps for _, bps in self._recent)
         self._handed[frame] = now_ns
         width_px, height_px = self._size()
         return [Send(frame, width_px, height_px, QUALITY)]
@@ -134,13 +134,13 @@ class JellyfishClient:
     def _size(self) -> tuple[int, int]:
         sizes = send_sizes((self._camera.width_px, self._camera.height_px), self._advice)
         weight = self._weight.value()
-        if self.told_bps is None or weight is None:
+        if self.known_bps is None or weight is None:
             return sizes[0]
-        bps = self._recent[-1][1] if self._reading.newest else self.told_bps
+        bps = self._recent[-1][1] if self._reading.newest else self.known_bps
         bits_max = bps / self._camera.rate_hz
         if self._reading.fits_deadline:
             left_ns = self._camera.slo_ns - self._rtt_ns - self.batches_ns
-            bits_max = min(bits_max, self.told_bps * left_ns / 1e9)
+            bits_max = min(bits_max, self.known_bps * left_ns / 1e9)
         fitting = (of for of in sizes if message_bytes(weight, of[0] * of[1]) * 8 <= bits_max)
         return next(fitting, sizes[-1])
 
@@ -190,7 +190,7 @@ class Jellyfish:
 
     def __call__(self, snapshot: PlanningSnapshot, iterations_max: int) -> Plan:
         """Compute a plan, from what the clients say of their links."""
-        snapshot = self._told(snapshot)
+        snapshot = self._as_reported(snapshot)
         variants = sorted(
             snapshot.variants, key=lambda variant: variant.width_px * variant.height_px
         )
@@ -219,11 +219,11 @@ class Jellyfish:
 
     def on(self, planner: Planner) -> Planner:
         """Return another planner that goes by what these clients say of their links."""
-        return lambda snapshot, limit: planner(self._told(snapshot), limit)
+        return lambda snapshot, limit: planner(self._as_reported(snapshot), limit)
 
-    def _told(self, snapshot: PlanningSnapshot) -> PlanningSnapshot:
+    def _as_reported(self, snapshot: PlanningSnapshot) -> PlanningSnapshot:
         cameras = (
-            replace(of, link=replace(of.link, bandwidth_bps=self._clients[of.camera.id].told_bps))
+            replace(of, link=replace(of.link, bandwidth_bps=self._clients[of.camera.id].known_bps))
             for of in snapshot.cameras
         )
         return replace(snapshot, cameras=tuple(cameras))

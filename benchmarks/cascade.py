@@ -114,7 +114,7 @@ EXITS: Mapping[int, Exit] = {
     ),
 }
 EXIT_SHARES = (0.1, 0.3, 0.5, 0.7)
-"""Of the pictures that go on to the second part."""
+"""Shares of the pictures that go on to the second part."""
 SPREAD = (0.94, 0.96, 0.98, 1.0, 1.02, 1.05, 1.10, 1.15, 1.2)
 """Execution times by quantile, in units of the median."""
 
@@ -160,7 +160,7 @@ def scenario_text(
 
     Args:
         load: of the executor by the large model alone.
-        seed: of all chance.
+        seed: of all random numbers.
         sizes: that the box has, beside the models of a cascade.
         cascade: its models; None: there is none.
         share: of the pictures that it sends on; None: the planner chooses it.

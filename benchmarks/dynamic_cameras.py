@@ -61,7 +61,7 @@ class Arrival:
     """One frame of a plan."""
 
     at_s: float
-    """Of its capture, from the plan's beginning."""
+    """Instant of its capture, from the plan's beginning."""
     app: str
     camera: int
     """Among those of its application."""

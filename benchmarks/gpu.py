@@ -48,7 +48,7 @@ class Point:
     batch_size: int
     runs: int
     quantiles_ms: list[float]
-    """Of edgebox's executor, at `QUANTILES`."""
+    """Times of edgebox's executor, at `QUANTILES`."""
     bare_ms: float
     """Median of bare ONNX Runtime."""
     overhead: float

@@ -91,7 +91,7 @@ class Mark:
     wall_s: float
     cpu_s: float
     loop_cpu_s: float
-    """Of the event loop's thread alone."""
+    """CPU time of the event loop's thread alone."""
     answered: int
     dropped: int
 

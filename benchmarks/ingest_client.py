@@ -37,7 +37,7 @@ class Order:
     width_px: int
     height_px: int
     frames_hz: float
-    """Of all cameras together; 0: the next as soon as one was answered."""
+    """Rate of all cameras together; 0: the next as soon as one was answered."""
     window: int
     """Frames a camera may have at the box, unanswered."""
     slo_ms: float = _SLO_MS

@@ -48,7 +48,7 @@ def scenario_of(load: float, seed: int) -> Scenario:
 
     Args:
         load: the factor of all execution times.
-        seed: of all chance.
+        seed: of all random numbers.
     """
     rng = random.Random(seed)
     lines = [f"duration_s = 30\nwarmup_s = 10\nseed = {seed}\n"]

@@ -12,7 +12,7 @@ COLUMNS = {
     "as_measured": "as measured",
     "real": "real",
 }
-"""Of a run, by what they are called."""
+"""Figures of a run, by their names."""
 
 
 def summary(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

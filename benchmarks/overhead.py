@@ -66,8 +66,8 @@ def medians_ms(runs: Sequence[Run], times: int) -> list[float]:
     for number in range(WARM_RUNS + times):
         for which, run in enumerate(runs):
             began_ns = time.perf_counter_ns()
-            told_ns = run()
-            took_ns = told_ns if isinstance(told_ns, int) else time.perf_counter_ns() - began_ns
+            own_ns = run()
+            took_ns = own_ns if isinstance(own_ns, int) else time.perf_counter_ns() - began_ns
             if number >= WARM_RUNS:
                 samples[which].append(took_ns)
     return [float(np.median(each)) / 1e6 for each in samples]

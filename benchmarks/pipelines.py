@@ -60,7 +60,7 @@ class Inputs:
     traces: tuple[str, ...]
     """The texts of bandwidth traces; none: links carry everything."""
     seed: int
-    """Of all chance; each further one begins a minute later in the videos and traces."""
+    """Of random numbers; each further one begins a minute later in the videos and traces."""
     concurrent_batches: int = 0
     """How many run at once; 0: as many as the interference makes worthwhile."""
 

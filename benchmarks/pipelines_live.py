@@ -26,7 +26,7 @@ import click
 
 LABELS = ("car", "bus", "truck")
 SEEDS = (11, 12, 13, 14)
-"""Of the streets that the cameras look at."""
+"""Seeds of the streets that the cameras look at."""
 WARMUP_S = 10
 READY_S = 300
 EDGEBOX = (sys.executable, "-m", "edgebox")

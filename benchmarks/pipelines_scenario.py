@@ -22,7 +22,7 @@ def scenario_text(
     Args:
         interference: by how much each other batch slows one.
         load: the factor of all execution times.
-        seed: of all chance, and of where in the videos it begins.
+        seed: of all random numbers, and of where in the videos it begins.
         videos: one for each camera, with the second at which it begins: `yard@900`.
         traces: how many files of traces there are; 0: links carry everything.
     """

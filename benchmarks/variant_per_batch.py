@@ -99,7 +99,7 @@ def scenario_text(
     Args:
         kind: of `KINDS`.
         load: see `LOADS`.
-        seed: of all chance.
+        seed: of all random numbers.
         per_batch: whether requests may run on other variants than planned.
         gain: the share of a request's time that a further one in its batch saves.
         used: the planner's `utilisation_max`.

@@ -32,7 +32,7 @@ def annealed_mapping(
 
     Args:
         problem: what is to be mapped.
-        rng: of all chance.
+        rng: the source of random numbers.
         should_stop: asked between steps; a first answer is always found.
         previous: the mapping whose variants to start from; None: the smallest on every worker.
     """
@@ -132,10 +132,14 @@ def packed(
     rates = -(-table.units // step)
     total = int(rates.sum()) * step
     groups = []
+
+    def takes_equal() -> bool:
+        return rng is not None and rng.random() < 0.5
+
     for variant in variants:
         capacity = np.array([0, *(c.capacity for c in table.configurations[variant])])
         limits = (np.minimum(capacity, total) // step)[table.tolerance[cameras, variant]]
-        chosen = fullest(rates[cameras].tolist(), limits.tolist(), lambda: rng.random() < 0.5)
+        chosen = fullest(rates[cameras].tolist(), limits.tolist(), takes_equal)
         groups.append(cameras[chosen])
         cameras = np.delete(cameras, chosen)
     return groups

@@ -25,7 +25,7 @@ CascadeName = NewType("CascadeName", str)
 
 
 class CascadeOutcome(StrEnum):
-    """Whose objects the answer of a frame has."""
+    """The model whose objects the answer of a frame has."""
 
     KEPT = "kept"
     """The small model's: a small loss was expected."""

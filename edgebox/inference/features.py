@@ -18,7 +18,7 @@ from edgebox.domain.field_reader import FieldReader
 from edgebox.domain.model_family import Variant
 
 Features = tuple[NDArray[np.float32], ...]
-"""Those of one picture, each (channels, rows, columns)."""
+"""Features of one picture, each (channels, rows, columns)."""
 
 _KEYS = ("channels", "name", "stride_px")
 _FLOAT = "tensor(float)"

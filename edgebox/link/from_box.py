@@ -188,7 +188,7 @@ class Result:
     placement: StagePlacement = StagePlacement.BOX
     """Where the first stage ran."""
     cascade: CascadeOutcome | None = None
-    """Whose objects it has; None: there is no cascade."""
+    """The model whose objects it has; None: there is no cascade."""
 
     def encode(self) -> bytes:
         """Return the message as JSON; round scores and boxes before, because they cost most."""

@@ -20,8 +20,8 @@ BEST_EFFORT_SERVICE = 0.8
 """What a frame of a best-effort camera counts for, in frames that are planned to be in time."""
 
 _ROUNDING = 1e-12
-"""Of the executors' time. Shares that are added in another order differ by less, so what takes just
-as much as may be planned always fits."""
+"""Share of the executors' time. Sums in another order differ by less, so a load of exactly the
+limit always fits."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,7 @@ class Reasons:
         return Reason(f"{size}: {why.text}", why.limit)
 
     def _slowed(self, camera: int, option: Option) -> Reason:
-        """Say why a camera is told to send less often than it would like."""
+        """Say why a camera is advised a lower rate than it requests."""
         of = self._allocation.cameras[camera]
         wanted_hz = of.snapshot.camera.rate_hz
         full = option._replace(rate_hz=wanted_hz)
@@ -132,7 +132,9 @@ class Reasons:
             return self._late(of, above, has)
         if of.held:
             hold_s = self._parameters.upgrade_hold_ns / 1e9
-            return Reason(f"lowered a moment ago; {size} must be affordable for {hold_s:g} s first")
+            return Reason(
+                f"its size was lowered; {size} follows once it has been possible for {hold_s:g} s"
+            )
         if needed_bps is not None:
             carries = bandwidth_text(link.bandwidth_bps)
             return Reason(
@@ -288,7 +290,7 @@ class Reasons:
             return Reason(f"the link is not measured yet; {size} must wait for that")
         missing_ns = least.needed_ns - least.budget.compute_ns
         return Reason(
-            f"{size} would need {ms_up(missing_ns)} ms more than {_ms(camera.slo_ns)} ms leave",
+            f"{size} would miss the deadline of {_ms(camera.slo_ns)} ms by {ms_up(missing_ns)} ms",
             _deadline_limit(of, least, missing_ns, gain),
         )
 

@@ -162,7 +162,7 @@ class _Site:
             > left_ns
             for m, left_ns in zip(members, self._left_ns, strict=True)
         ]
-        """Whose frames are late even at everybody's smallest sizes: best effort, and small."""
+        """Cameras that are late even at everybody's smallest sizes: best effort, and small."""
 
     def shares(self) -> list[UplinkShare]:
         """Return what each camera has of the uplink."""

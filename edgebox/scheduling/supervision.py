@@ -8,7 +8,7 @@ Pure. The rules:
   its limit hangs, and the executor is lost.
 - A limit that was exceeded doubles, until the variant comes back within it. If the limit was wrong,
   a few losses correct it (as TCP backs off its retransmission timer, RFC 6298, section 5.5).
-- A variant that hangs `HANGS_MAX` times in a row, while others run well in between, is set aside:
+- A variant that hangs `HANGS_MAX` times in a row, while others run well in between, is excluded:
   the executor comes back without it, until it is stopped and started on purpose. Otherwise one bad
   model would take all others out again and again.
 - An executor is also lost after `FAILURES_MAX` failed batches in a row, unless it has recently run
@@ -251,7 +251,7 @@ class Supervision:
     # -- Events and orders
 
     def admitted(self, event: Event) -> Event:
-        """Return an event without the profiles of variants that are set aside on its executor."""
+        """Return an event without the profiles of variants that are excluded from its executor."""
         of = self.executors.get(event.executor) if isinstance(event, ExecutorStarted) else None
         if of is None or not of.excluded:
             return event

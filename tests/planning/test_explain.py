@@ -145,7 +145,7 @@ def test_a_camera_that_was_lowered_a_moment_ago_waits() -> None:
     lowered = replace(seen(camera(), has_px=FAMILY[0].width_px), lowered_ns=0)
     of = weighed(snapshot([lowered]))
     assert verdicts(of)[FAMILY[1].name] == "not_yet"
-    assert "lowered a moment ago" in of.options[1].why
+    assert "its size was lowered" in of.options[1].why
     rested = replace(snapshot([lowered]), taken_ns=P.upgrade_hold_ns)
     assert verdicts(weighed(rested))[FAMILY[1].name] != "not_yet"
 
@@ -166,7 +166,7 @@ def test_nothing_is_considered_for_a_camera_that_is_not_there() -> None:
 def test_a_size_that_the_deadline_forbids_has_its_limit_while_the_camera_is_held() -> None:
     lowered = replace(seen(camera(slo_ms=100), link(50), has_px=256), lowered_ns=0)
     (*_, largest) = weighed(snapshot([lowered])).options
-    assert "lowered a moment ago" in weighed(snapshot([lowered])).options[1].why
+    assert "its size was lowered" in weighed(snapshot([lowered])).options[1].why
     assert (largest.variant.name, largest.verdict) == ("street-608", "infeasible")
     assert largest.limit is not None
     assert largest.limit.resource == "deadline"

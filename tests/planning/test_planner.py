@@ -219,7 +219,7 @@ def test_accuracy_that_was_asked_for_is_kept_or_nothing_is_promised() -> None:
 def test_an_slo_that_cannot_be_met_is_best_effort() -> None:
     given = only(seen(camera(slo_ms=10)))
     assert (given.variant, given.served) == (name(128), False)
-    assert given.reason == ("128 px, best effort: 128 px would need 6 ms more than 10 ms leave")
+    assert given.reason == ("128 px, best effort: 128 px would miss the deadline of 10 ms by 6 ms")
 
 
 def test_a_link_too_slow_for_the_rate_gets_fewer_frames() -> None:
@@ -331,7 +331,10 @@ def test_who_was_lowered_a_moment_ago_waits_before_rising() -> None:
     assert just_after(0).variant == name(608)
     held = just_after(1)
     assert held.variant == name(256)
-    assert held.reason == "256 px: lowered a moment ago; 320 px must be affordable for 1.5 s first"
+    assert (
+        held.reason
+        == "256 px: its size was lowered; 320 px follows once it has been possible for 1.5 s"
+    )
     # What it cannot afford anyway is said as ever.
     slow = replace(seen(link_=link(1.9), has_px=256), lowered_ns=0)
     assert only(slow).reason.startswith("256 px: the uplink carries 1.9 Mbit/s")

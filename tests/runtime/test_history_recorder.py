@@ -1,4 +1,4 @@
-"""The chronicle against a real database: what was counted is kept, whatever the clocks do."""
+"""The recorder against a real database: what was counted is kept, whatever the clocks do."""
 
 import json
 from collections.abc import Callable
@@ -32,12 +32,12 @@ class Clocks:
 
 
 class Life:
-    """One run of a box's chronicle."""
+    """One run of a box's recorder."""
 
     def __init__(self, storage: Storage, clocks: Clocks, on_minute: Callable[[], None]) -> None:
         self.metrics = Metrics()
         self.clocks = clocks
-        self.chronicle = HistoryRecorder(
+        self.recorder = HistoryRecorder(
             Rollup(self.metrics, {}, 9, lambda: None),
             storage.history,
             links=lambda: {GATE: 2e6},
@@ -52,7 +52,7 @@ class Life:
             gate.captured(1, 0, self.clocks.ns)
             gate.ended(answer(), self.clocks.ns)
             self.clocks.pass_ms(ms)
-            self.chronicle.tick()
+            self.recorder.tick()
 
 
 async def captured(storage: Storage, camera: CameraId) -> list[int]:
@@ -71,7 +71,7 @@ async def test_a_clock_that_is_set_loses_nothing(tmp_path: Path, step_ms: int) -
     life.live(90)
     clocks.wall_ms += step_ms
     life.live(150)
-    life.chronicle.close()
+    life.recorder.close()
     await storage.flush()
     for camera in (GATE, BOX):
         assert await captured(storage, camera) == [240, 240]
@@ -88,7 +88,7 @@ async def test_seconds_that_a_busy_box_missed_are_no_gaps(tmp_path: Path) -> Non
     begin_ms = clocks.wall_ms
     for late_ms in (0, 400, 2_300, 1_000, 0):
         life.live(2, 1_000 + late_ms)
-    life.chronicle.close()
+    life.recorder.close()
     await storage.flush()
     end_ms = clocks.wall_ms
     for camera in (GATE, BOX):
@@ -105,7 +105,7 @@ async def test_a_restart_within_a_minute_adds_to_it(tmp_path: Path) -> None:
         storage = await Storage.open(tmp_path / "box.sqlite3", now_ms=lambda: clocks.wall_ms)
         life = Life(storage, clocks, lambda: None)
         life.live(10)
-        life.chronicle.close()
+        life.recorder.close()
         await storage.close()
         clocks.pass_ms(5_000)
     storage = await Storage.open(tmp_path / "box.sqlite3")

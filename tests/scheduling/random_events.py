@@ -183,7 +183,7 @@ def plan_failed(world: World, a: int, b: int) -> Event:
     return PlanFailed()
 
 
-def wishes(a: int, b: int) -> Camera:
+def camera_of(a: int, b: int) -> Camera:
     made = camera(CAMERAS[a % 3], slo_ms=20 + b * 5, rate_hz=1 + b, min_accuracy=0.5 * (b % 2))
     return replace(made, pipeline=PIPELINES[(a + b) % 4])
 
@@ -210,8 +210,8 @@ MAKERS: dict[str, Callable[[World, int, int], Event | None]] = {
     "limited": limited,
     "load_ended": lambda w, a, b: w.held.ended(EXECUTORS[a % 2], a, b),
     "offered": lambda w, a, b: VariantsAvailable(FAMILY[: 1 + b % 5]),
-    "opened": lambda w, a, b: CameraConnected(wishes(a, b)),
-    "changed": lambda w, a, b: CameraChanged(wishes(a, b)),
+    "opened": lambda w, a, b: CameraConnected(camera_of(a, b)),
+    "changed": lambda w, a, b: CameraChanged(camera_of(a, b)),
     "closed": lambda w, a, b: CameraDisconnected(CameraId([*CAMERAS, "http"][b % 4])),
     "measured": lambda w, a, b: link(a, b),
     "planned": plan,

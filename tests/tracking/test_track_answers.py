@@ -12,7 +12,7 @@ KIND = StageName("kind")
 
 
 @dataclass
-class Asked:
+class TrackedObject:
     """All that happened to one object, the long way."""
 
     taken: list[float] = field(default_factory=list)
@@ -38,7 +38,7 @@ def test_an_object_is_asked_about_with_better_crops_until_it_is_certain(
     steps: list[tuple[int, int, str]],
 ) -> None:
     answers: TrackAnswers[int] = TrackAnswers()
-    objects = {track: Asked() for track in (1, 2, 3)}
+    objects = {track: TrackedObject() for track in (1, 2, 3)}
     for number, (track, quality, fate) in enumerate(steps):
         of = objects[track]
         assert answers.wants(KIND, track, quality) == of.wants(quality)

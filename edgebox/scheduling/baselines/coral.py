@@ -49,7 +49,7 @@ _FORGET_NS = 10_000_000_000
 _SLOT_QUANTILE = 0.9
 """A slot is as long as a batch takes in nine of ten cases: a longer one delays the next slot."""
 _SLO_QUANTILE = 0.25
-"""Of the times to the deadline, which differ by link and stage, the slots hold this quantile."""
+"""Quantile of the times to the deadline that slots hold; these differ by link and stage."""
 _BUDGETS_MAX = 64
 _CHANGE_MIN = 0.1
 """Slots are kept as they are if their lengths would change by less than this share."""

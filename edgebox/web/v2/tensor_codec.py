@@ -49,7 +49,7 @@ OUTPUTS = (
     TensorSpec("outcomes", "BYTES", (-1,)),
     TensorSpec("latency_ms", "FP32", (-1,)),
 )
-"""Of every family. The first index is the picture, the second the detection, best first."""
+"""Outputs of every family. The first index is the picture, the second the detection, best first."""
 
 _ATTRIBUTES = TensorSpec("attributes", "BYTES", (-1, -1))
 _EMBEDDINGS = "embeddings"

@@ -1,4 +1,4 @@
-"""What is set aside: worked by hand, and promises that hold for whatever hypothesis finds."""
+"""Dominated variants: worked by hand, and promises that hold for whatever hypothesis finds."""
 
 import numpy as np
 from hypothesis import given

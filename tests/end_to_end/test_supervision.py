@@ -15,8 +15,6 @@ from edgebox.app.composition import App
 from edgebox.commands.root import _STOP_S
 from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.model_family import ExecutorId
-from edgebox.media.jpeg import encode
-from edgebox.scene.street_camera import Scene
 from edgebox.scheduling.supervision import ExecutorState, Supervised
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.program import configured, finish, serving
@@ -31,6 +29,7 @@ from tests.end_to_end.running import (
     unharmed_bystander,
     until,
 )
+from tests.end_to_end.streets import street_jpeg
 from tests.end_to_end.test_open_inference import client_of, images
 from tests.end_to_end.test_pipelines import PIPELINE
 from tests.inference.unruly_model import (
@@ -285,7 +284,7 @@ async def test_an_ensemble_is_ready_while_every_stage_can_run(
         opens.wait()
         raise EdgeboxError("the test is over")
 
-    jpeg = encode(Scene(11, 1280, 720).render(2.0).rgb, 90)
+    jpeg = street_jpeg(11)
     async with (
         running(database, file=file, inference__families=[str(family)], executors=tables) as app,
         client_of(app) as client,

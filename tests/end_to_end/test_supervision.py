@@ -15,6 +15,7 @@ from edgebox.app.composition import App
 from edgebox.commands.root import _STOP_S
 from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.model_family import ExecutorId
+from edgebox.inference.zoo import bundled_folders
 from edgebox.scheduling.supervision import ExecutorState, Supervised
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.program import configured, finish, serving
@@ -270,14 +271,20 @@ async def test_a_family_whose_only_executor_is_wedged_is_told_once(
 
 
 async def test_an_ensemble_is_ready_while_every_stage_can_run(
-    tmp_path: Path, database: Path, family: Path, monkeypatch: pytest.MonkeyPatch
+    few_sizes: None,
+    tmp_path: Path,
+    database: Path,
+    family: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    (vehicles,) = (folder for folder in bundled_folders() if folder.name == "vehicles")
     file = tmp_path / "edgebox.toml"
     file.write_text(PIPELINE)
     tables = [
-        {"device": "cpu", "threads": 1, "families": families}
-        for families in (["vehicles", FAMILY], ["street"])
+        {"device": "cpu", "threads": 1, "families": held}
+        for held in (["vehicles", FAMILY], ["street"])
     ]
+    families = [str(family), str(vehicles)]
     opens = threading.Event()
 
     def waiting(executor: ExecutorId) -> Any:
@@ -286,7 +293,7 @@ async def test_an_ensemble_is_ready_while_every_stage_can_run(
 
     jpeg = street_jpeg(11)
     async with (
-        running(database, file=file, inference__families=[str(family)], executors=tables) as app,
+        running(database, file=file, inference__families=families, executors=tables) as app,
         client_of(app) as client,
     ):
         assert await client.is_model_ready("traffic")

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from ipaddress import IPv6Address, ip_network
 
 from aiohttp import hdrs, web
+from yarl import URL
 
 from edgebox.config.config_file import ServerParameters
 from edgebox.config.host_names import KnownHosts, address_of, host_of
@@ -43,7 +44,8 @@ def known_hosts_only(server: ServerParameters) -> Callable[..., Awaitable[web.St
             if host is None or not known.has(host):
                 raise HostError(_message(said, host))
             if said != request.host:
-                request = request.clone(host=said)
+                # From a whole address the library takes the host without its port, for good.
+                request = request.clone(host=said, rel_url=request.rel_url)
         return await handler(request)
 
     return answer
@@ -58,11 +60,14 @@ def _requested_host(request: web.Request, *, forwarded: bool) -> str | None:
     """Return the host in a request, from its sender or a trusted proxy; None: there is none.
 
     Browsers always send it; only health checks in HTTP/1.0 do not. The HTTP library refuses
-    requests with two, and HTTP/1.1 requests without.
+    requests with two, and HTTP/1.1 requests without. Where the first line has a whole address,
+    as clients of proxies send it, that counts and the header does not (RFC 9112, 3.2.2).
     """
     if forwarded and (named := request.headers.getall(_FORWARDED, [])):
         # The last one is the proxy's own; the ones before it came from its client.
         return named[-1].rsplit(",", 1)[-1].strip()
+    if not request.raw_path.startswith("/") and (target := URL(request.raw_path)).absolute:
+        return target.raw_authority
     return request.headers.get(hdrs.HOST)
 
 

@@ -19,11 +19,10 @@ from edgebox.domain.model_family import VariantName
 from edgebox.domain.requests import CameraId
 from edgebox.inference.cascade_file import CascadeModel, StoredCascade, write_cascade
 from edgebox.inference.zoo import bundled_folders, load_zoo
-from edgebox.media.jpeg import encode
 from edgebox.runtime.frames import Answer
-from edgebox.scene.street_camera import Scene
 from edgebox.vision.cascade_decider import FEATURES
 from tests.end_to_end.running import running, streaming, until
+from tests.end_to_end.streets import street_jpeg
 from tests.end_to_end.test_pipelines import SIZE_PX, crops_of, street, watched
 
 SMALL, LARGE = VariantName("street-128"), VariantName("street-416")
@@ -174,7 +173,7 @@ async def test_a_program_sees_which_model_answered(
     app: App, request: pytest.FixtureRequest
 ) -> None:
     sure = request.node.callspec.params["app"] < 0
-    jpeg = encode(Scene(11, *SIZE_PX).render(2.0).rgb, 90)
+    jpeg = street_jpeg(11, *SIZE_PX)
     parameters: dict[str, str | int] = {"pipeline": "gate", "deadline_ms": 30_000}
     async with (
         aiohttp.ClientSession() as client,

@@ -13,11 +13,10 @@ from edgebox.domain.cascades import CascadeOutcome, Decider
 from edgebox.domain.model_family import VariantName
 from edgebox.inference.cascade_file import CascadeModel, write_cascade
 from edgebox.inference.zoo import bundled_folders, load_zoo
-from edgebox.media.jpeg import encode
 from edgebox.runtime.frames import Answer
-from edgebox.scene.street_camera import Scene
 from edgebox.vision.cascade_decider import FEATURES
 from tests.end_to_end.running import running, streaming, until
+from tests.end_to_end.streets import street_jpeg
 from tests.end_to_end.test_cascades import FILE, cascade, state_of
 from tests.end_to_end.test_pipelines import SIZE_PX, street, watched
 
@@ -74,7 +73,7 @@ async def test_what_goes_on_is_answered_as_the_whole_network_would(
     app: App, request: pytest.FixtureRequest
 ) -> None:
     sure = request.node.callspec.params["app"] < 0
-    jpeg = encode(Scene(11, 256, 144).render(2.0).rgb, 90)  # nothing is scaled
+    jpeg = street_jpeg(11, 256, 144)  # nothing is scaled
 
     async def infer(**parameters: str | int) -> dict[str, object]:
         of = {"deadline_ms": 30_000, **parameters}
@@ -100,7 +99,7 @@ async def test_what_goes_on_is_answered_as_the_whole_network_would(
 
 
 async def test_a_second_part_is_no_model_for_pictures(app: App) -> None:
-    jpeg = encode(Scene(11, *SIZE_PX).render(2.0).rgb, 90)
+    jpeg = street_jpeg(11, *SIZE_PX)
     async with aiohttp.ClientSession() as client:
         of = {"family": "street-rest"}
         async with client.post(f"{app.url}/v1/infer", params=of, data=jpeg) as response:

@@ -11,9 +11,8 @@ from tritonclient.utils import InferenceServerException
 
 from edgebox.app.composition import App
 from edgebox.inference.importing.importer import ImportOptions, import_family
-from edgebox.media.jpeg import encode
-from edgebox.scene.street_camera import Scene
 from tests.end_to_end.running import post, running
+from tests.end_to_end.streets import street_jpeg
 from tests.end_to_end.test_open_inference import (
     DEADLINE,
     base64_images,
@@ -50,13 +49,17 @@ name = "vehicle"
 family = "vehicles"
 after = ["closer"]
 """
-PICTURES = tuple(encode(Scene(seed, 1280, 720).render(2.0).rgb, 90) for seed in (11, 12))
+
+
+def pictures() -> tuple[bytes, bytes]:
+    return street_jpeg(11), street_jpeg(12)
 
 
 @pytest.fixture
 async def app(tmp_path: Path, database: Path) -> AsyncIterator[App]:
     file = tmp_path / "edgebox.toml"
     file.write_text(PIPELINE + MORE)
+    pictures()  # painted while no box waits
     models = tmp_path / "mine"
     import_family([write_reid(tmp_path / "reid.onnx")], models, ImportOptions(embeds=True))
     async with running(database, file=file, inference__models=str(models)) as app:
@@ -99,13 +102,13 @@ def assert_classified(
 
 @pytest.mark.parametrize("binary", [True, False])
 async def test_an_ensemble_says_what_the_pipeline_does(app: App, binary: bool) -> None:
-    found = [await native(app, jpeg, "traffic") for jpeg in PICTURES]
+    found = [await native(app, jpeg, "traffic") for jpeg in pictures()]
     async with client_of(app) as client:
         metadata = await client.get_model_metadata("traffic")
         names = [each["name"] for each in metadata["outputs"]]
-        pictures = images(*PICTURES) if binary else base64_images(*PICTURES)
+        both = images(*pictures()) if binary else base64_images(*pictures())
         wanted = None if binary else in_json(*names)
-        result = await client.infer("traffic", [pictures], outputs=wanted, parameters=DEADLINE)
+        result = await client.infer("traffic", [both], outputs=wanted, parameters=DEADLINE)
     assert [each["name"] for each in result.get_response()["outputs"]] == names
     assert result.as_numpy("missing").tolist() == ([b"", b""] if binary else ["", ""])
     for picture, objects in enumerate(found):
@@ -116,7 +119,7 @@ async def test_an_ensemble_says_what_the_pipeline_does(app: App, binary: bool) -
 
 
 async def test_embeddings_and_what_comes_after_a_later_detector(app: App) -> None:
-    (jpeg, _) = PICTURES
+    (jpeg, _) = pictures()
     objects = await native(app, jpeg, "people")
     said = [of.get("stages", {}) for of in objects]
     async with client_of(app) as client:
@@ -171,14 +174,14 @@ async def test_what_an_ensemble_does_not_have_is_refused_as_for_models(app: App)
         with pytest.raises(
             InferenceServerException, match=r"no model 'trafic'; .*, traffic, people"
         ):
-            await client.infer("trafic", [images(PICTURES[0])])
+            await client.infer("trafic", [images(street_jpeg(11))])
         with pytest.raises(InferenceServerException, match=r"no model 'traffic-608'"):
-            await client.infer("traffic-608", [images(PICTURES[0])])
+            await client.infer("traffic-608", [images(street_jpeg(11))])
         with pytest.raises(InferenceServerException, match="no version '2'"):
-            await client.infer("traffic", [images(PICTURES[0])], model_version="2")
+            await client.infer("traffic", [images(street_jpeg(11))], model_version="2")
         wanted = in_json("vehicle.size.label")
         with pytest.raises(InferenceServerException, match=r"vehicle\.type\.label, ") as refused:
-            await client.infer("traffic", [images(PICTURES[0])], outputs=wanted)
+            await client.infer("traffic", [images(street_jpeg(11))], outputs=wanted)
         assert 'there is no output "vehicle.size.label"; there are boxes' in str(refused.value)
         assert refused.value.status() == "400"
         flat = triton.InferInput("pixels", [4, 4, 3], "UINT8")

@@ -14,9 +14,7 @@ from edgebox.config.config_file import load
 from edgebox.domain.model_family import VariantName
 from edgebox.domain.requests import CameraId
 from edgebox.link.protocol import NAME_PATTERN
-from edgebox.media.jpeg import encode
 from edgebox.runtime.frames import ONE_SHOT_CAMERA, Answer
-from edgebox.scene.street_camera import Scene
 from edgebox.scheduling.events import CameraDisconnected
 from tests.conftest import settings
 from tests.end_to_end.running import (
@@ -27,6 +25,7 @@ from tests.end_to_end.running import (
     unharmed_bystander,
     until,
 )
+from tests.end_to_end.streets import street_jpeg
 from tests.end_to_end.wire import JPEG, jpeg_claiming
 
 FRAME_BYTES_MAX = 400_000
@@ -40,7 +39,7 @@ async def app(database: Path) -> AsyncIterator[App]:
 
 @pytest.fixture(scope="module")
 def street() -> bytes:
-    return encode(Scene(3).render(2.0).rgb)
+    return street_jpeg(3)
 
 
 async def test_a_picture_of_a_street_is_understood(app: App, street: bytes) -> None:
@@ -87,7 +86,7 @@ async def test_a_lower_score_shows_more(app: App, street: bytes) -> None:
 
 
 async def test_without_a_variant_the_deadline_and_the_picture_choose(app: App) -> None:
-    street = encode(Scene(3, 640, 360).render(2.0).rgb)
+    street = street_jpeg(3, 640, 360)
     largest = (await post(app, street, {"deadline_ms": 30_000}))[1]["variant"]
     assert largest == "street-608"
     small = (await post(app, JPEG, {"deadline_ms": 30_000}))[1]["variant"]

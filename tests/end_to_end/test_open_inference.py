@@ -17,18 +17,22 @@ from tritonclient.utils import InferenceServerException
 from edgebox.app.composition import App
 from edgebox.config.config_file import load
 from edgebox.media.jpeg import decode, encode, resize_rgb
-from edgebox.scene.street_camera import Scene
 from edgebox.web.camera_pictures import largest_in_time, worst_latency_ns
 from tests.conftest import settings
 from tests.end_to_end.running import get_json, post, running, unharmed_bystander, until
+from tests.end_to_end.streets import street_jpeg, street_picture
 from tests.end_to_end.wire import JPEG
 
 DEADLINE = {"deadline_ms": 30_000}
-STREETS = tuple(encode(Scene(seed).render(2.0).rgb) for seed in (3, 4))
+
+
+def streets() -> tuple[bytes, bytes]:
+    return street_jpeg(3), street_jpeg(4)
 
 
 @pytest.fixture
 async def app(database: Path) -> AsyncIterator[App]:
+    streets()  # painted while no box waits
     async with running(database) as app:
         yield app
 
@@ -119,7 +123,7 @@ async def test_the_blocking_client_gets_binary_outputs(app: App) -> None:
         try:
             assert client.is_server_ready()
             return client.infer(
-                "street-608", [images(*STREETS)], request_id="seven", parameters=DEADLINE
+                "street-608", [images(*streets())], request_id="seven", parameters=DEADLINE
             )
         finally:
             client.close()
@@ -129,7 +133,7 @@ async def test_the_blocking_client_gets_binary_outputs(app: App) -> None:
     assert (response["model_name"], response["model_version"]) == ("street-608", "1")
     assert response["id"] == "seven"
     assert all("binary_data_size" in entry["parameters"] for entry in response["outputs"])
-    for row, street in enumerate(STREETS):
+    for row, street in enumerate(streets()):
         assert_same(result, row, await native(app, street, "street-608"))
     assert result.as_numpy("variants").tolist() == [b"street-608"] * 2
     assert result.as_numpy("outcomes").tolist() == [b"on_time"] * 2
@@ -140,13 +144,13 @@ async def test_json_says_the_same_as_binary_data(app: App) -> None:
     async with client_of(app) as client:
         wanted = in_json("boxes", "scores", "labels", "names", "counts")
         answer = await client.infer(
-            "street-608", [base64_images(*STREETS)], outputs=wanted, parameters=DEADLINE
+            "street-608", [base64_images(*streets())], outputs=wanted, parameters=DEADLINE
         )
     assert [entry["name"] for entry in answer.get_response()["outputs"]] == [
         "boxes", "scores", "labels", "names", "counts",
     ]  # fmt: skip
     assert all("data" in entry for entry in answer.get_response()["outputs"])
-    for row, street in enumerate(STREETS):
+    for row, street in enumerate(streets()):
         found = await native(app, street, "street-608")
         # Texts of a JSON tensor stay texts in this client.
         names = answer.as_numpy("names")[row, : len(found)].tolist()
@@ -165,7 +169,7 @@ async def test_outputs_may_be_mixed_and_in_any_order(app: App) -> None:
             triton.InferRequestedOutput("boxes", binary_data=True),
         ]
         answer = await client.infer(
-            "street-608", [images(STREETS[0], column=True)], outputs=wanted, parameters=DEADLINE
+            "street-608", [images(street_jpeg(3), column=True)], outputs=wanted, parameters=DEADLINE
         )
     kinds = {entry["name"]: "data" in entry for entry in answer.get_response()["outputs"]}
     assert kinds == {"counts": False, "scores": True, "boxes": False}
@@ -180,7 +184,7 @@ async def test_compressed_bodies_in_both_directions(app: App, how: str) -> None:
     async with client_of(app) as client:
         answer = await client.infer(
             "street-608",
-            [images(*STREETS * 8)],
+            [images(*streets() * 8)],
             request_compression_algorithm=how,
             response_compression_algorithm=how,
             parameters={**DEADLINE, "score_min": 0.05},
@@ -191,7 +195,7 @@ async def test_compressed_bodies_in_both_directions(app: App, how: str) -> None:
 
 @pytest.mark.parametrize("binary", [True, False])
 async def test_raw_pixels_of_any_size_are_laid_out_as_jpegs_are(app: App, binary: bool) -> None:
-    small = encode(resize_rgb(Scene(3, 640, 360).render(2.0).rgb, 256, 144))
+    small = encode(resize_rgb(street_picture(3, 640, 360), 256, 144))
     rgb = decode(small)
     async with client_of(app) as client:
         of_pixels = await client.infer(
@@ -204,9 +208,9 @@ async def test_raw_pixels_of_any_size_are_laid_out_as_jpegs_are(app: App, binary
 
 async def test_a_family_is_asked_on_the_largest_variant_in_time(app: App) -> None:
     async with client_of(app) as client:
-        patient = await client.infer("street", [images(STREETS[0])], parameters=DEADLINE)
+        patient = await client.infer("street", [images(street_jpeg(3))], parameters=DEADLINE)
         assert patient.as_numpy("variants").tolist() == [b"street-608"]
-        small = await client.infer("street", [images(JPEG, STREETS[0])], parameters=DEADLINE)
+        small = await client.infer("street", [images(JPEG, street_jpeg(3))], parameters=DEADLINE)
         assert small.as_numpy("variants").tolist() == [b"street-320", b"street-608"]
 
 
@@ -229,7 +233,7 @@ async def test_parameters_are_those_of_the_native_interface(app: App) -> None:
 
         async def ask(**parameters: Any) -> triton.InferResult:
             return await client.infer(
-                "street-608", [images(STREETS[0])], parameters={**DEADLINE, **parameters}
+                "street-608", [images(street_jpeg(3))], parameters={**DEADLINE, **parameters}
             )
 
         few, many = await ask(score_min=0.6), await ask(score_min=0.1)

@@ -11,11 +11,10 @@ from edgebox.app.composition import App
 from edgebox.domain.errors import ConfigError
 from edgebox.domain.requests import CameraId
 from edgebox.link.messages import Bye, ErrorMessage, Welcome
-from edgebox.media.jpeg import encode
 from edgebox.media.sources import PictureSource
-from edgebox.scene.street_camera import Scene
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.running import get_json, running, streaming, until
+from tests.end_to_end.streets import street_jpeg, street_picture
 from tests.end_to_end.wire import WireCamera
 
 AGAIN = """
@@ -31,7 +30,6 @@ after = ["street"]
 labels = ["car"]
 crops_max = 2
 """
-STREET = Scene(3, 640, 360).render(2.0).rgb
 GATE = CameraId("gate")
 
 
@@ -110,7 +108,8 @@ async def test_a_pipeline_set_on_the_box_holds_after_the_camera_has_connected_ag
 
 
 async def test_what_stages_find_is_in_the_results(database: Path, file: Path) -> None:
-    source = PictureSource((640, 360), 2.0, lambda number: STREET)
+    picture = street_picture(3, 640, 360)
+    source = PictureSource((640, 360), 2.0, lambda number: picture)
     async with (
         running(database, file=file) as app,
         streaming(app, "gate", source=source, rate_hz=2.0, pipeline="again") as camera,
@@ -151,7 +150,7 @@ async def test_one_picture_through_a_pipeline(database: Path, file: Path) -> Non
 
         async def infer(query: str) -> tuple[int, dict[str, Any]]:
             url = f"{app.url}/v1/infer?deadline_ms=60000&score_min=0.25&{query}"
-            async with client.post(url, data=encode(STREET)) as response:
+            async with client.post(url, data=street_jpeg(3, 640, 360)) as response:
                 return response.status, await response.json(content_type=None)
 
         status, native = await infer("pipeline=again")

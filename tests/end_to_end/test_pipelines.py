@@ -14,7 +14,6 @@ from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import FamilyName
 from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.executor_thread import BatchJob, BatchResult
-from edgebox.media.jpeg import encode
 from edgebox.media.sources import PictureSource
 from edgebox.runtime.camera_record import CameraRecord
 from edgebox.runtime.frames import Answer, FrameResult, PendingFrame
@@ -27,6 +26,7 @@ from tests.end_to_end.running import (
     unharmed_bystander,
     until,
 )
+from tests.end_to_end.streets import street_jpeg
 
 SIZE_PX = (1280, 720)
 PIPELINE = """
@@ -163,7 +163,7 @@ async def test_a_stage_that_fails_leaves_partial_answers_and_harms_nobody(
 
 
 async def test_a_picture_that_a_program_sends_goes_through_the_pipeline(app: App) -> None:
-    jpeg = encode(Scene(11, *SIZE_PX).render(2.0).rgb, 90)
+    jpeg = street_jpeg(11, *SIZE_PX)
     async with (
         aiohttp.ClientSession() as client,
         client.post(
@@ -193,7 +193,7 @@ async def test_the_first_stage_runs_on_no_larger_variant_than_its_own(
     file.write_text(
         PIPELINE.replace('family = "street"\n', 'family = "street"\nvariant = "street-160"\n')
     )
-    jpeg = encode(Scene(11, *SIZE_PX).render(2.0).rgb, 90)
+    jpeg = street_jpeg(11, *SIZE_PX)
     async with running(database, file=file) as app:
         seen = watched(app)
         url = f"{app.url}/v1/infer"

@@ -18,7 +18,6 @@ from edgebox.link.placement_offer import PlacementOffer
 from edgebox.link.shaping import BandwidthTrace
 from edgebox.media.jpeg import encode, probe
 from edgebox.runtime.frames import Answer
-from edgebox.scene.street_camera import Scene
 from tests.end_to_end.running import (
     assert_counts_agree,
     gone,
@@ -27,6 +26,7 @@ from tests.end_to_end.running import (
     unharmed_bystander,
     until,
 )
+from tests.end_to_end.streets import street_jpeg, street_picture
 from tests.end_to_end.test_pipelines import PIPELINE, SIZE_PX, Seen, street, watched
 
 
@@ -172,7 +172,7 @@ CAR = SentDetection(1, 0.9, (100.0, 100.0, 300.0, 250.0))
 
 
 async def test_broken_messages_get_one_clear_error_and_harm_nobody(app: App) -> None:
-    jpeg = encode(Scene(11, *SIZE_PX).render(2.0).rgb[100:250, 100:300], 90)
+    jpeg = encode(street_picture(11, *SIZE_PX)[100:250, 100:300], 90)
     crop = SentCrop(0, 0, (100, 100, 300, 250), jpeg)
     number = 0
 
@@ -228,7 +228,7 @@ async def test_a_camera_that_did_not_ask_is_told_and_goes_on(app: App) -> None:
         await socket.send_bytes(DetectedFrame(0, 0, (CAR,), ()).encode(header))
         error = await answer_to(socket, "error")
         assert "placement" in str(error["message"])
-        picture = encode(Scene(11, *SIZE_PX).render(2.0).rgb, 90)
+        picture = street_jpeg(11, *SIZE_PX)
         assert probe(picture) == SIZE_PX
         await socket.send_bytes(FrameHeader(2, 10**9, 10**9, *SIZE_PX, 2).encode() + picture)
         assert (await answer_to(socket, "result", "drop"))["type"] == "result"

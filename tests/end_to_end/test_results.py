@@ -17,17 +17,16 @@ from edgebox.domain.requests import CameraId
 from edgebox.media.sources import PictureSource
 from edgebox.runtime.camera_record import CameraRecord
 from edgebox.runtime.frames import FrameResult, PendingFrame
-from edgebox.scene.street_camera import Scene
 from edgebox.web.feed import SUBSCRIBERS_MAX
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.running import running, streaming, unharmed_bystander, until
+from tests.end_to_end.streets import street_picture
 from tests.end_to_end.wire import WireCamera
-
-STREET = Scene(3, 640, 360).render(2.0).rgb
 
 
 @pytest.fixture
 async def app(database: Path) -> AsyncIterator[App]:
+    street_picture(3, 640, 360)  # painted while no box waits
     async with running(database) as app:
         yield app
 
@@ -35,7 +34,7 @@ async def app(database: Path) -> AsyncIterator[App]:
 @contextlib.asynccontextmanager
 async def street_camera(app: App, name: str) -> AsyncIterator[None]:
     # So few that a busy machine, too, has time for the largest variant, which sees the most.
-    source = PictureSource((640, 360), 2.0, lambda number: STREET)
+    source = PictureSource((640, 360), 2.0, lambda number: street_picture(3, 640, 360))
     async with streaming(app, name, source=source, rate_hz=2.0):
         yield
 

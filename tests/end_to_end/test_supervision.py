@@ -15,8 +15,7 @@ from edgebox.app.composition import App
 from edgebox.commands.root import _STOP_S
 from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.model_family import ExecutorId
-from edgebox.media.jpeg import encode
-from edgebox.scene.street_camera import Scene
+from edgebox.inference.zoo import bundled_folders
 from edgebox.scheduling.supervision import ExecutorState, Supervised
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.program import configured, finish, serving
@@ -31,6 +30,7 @@ from tests.end_to_end.running import (
     unharmed_bystander,
     until,
 )
+from tests.end_to_end.streets import street_jpeg
 from tests.end_to_end.test_open_inference import client_of, images
 from tests.end_to_end.test_pipelines import PIPELINE
 from tests.inference.unruly_model import (
@@ -117,7 +117,9 @@ async def test_a_model_that_raises_does_not_take_the_executor_from_others(app: A
     assert supervised(app).losses.total() == 0
 
 
-async def test_the_other_executor_goes_on(few_sizes: None, database: Path, family: Path) -> None:
+async def test_the_other_executor_goes_on(few_sizes: None, database: Path, tmp_path: Path) -> None:
+    # The thread that hangs outlives the box, and computes beside the tests that follow.
+    family = write_family(tmp_path / FAMILY, compared=160_000)
     two = [{"device": "cpu", "streams": 2, "threads": 1}]
     async with running(database, inference__families=[str(family)], executors=two) as app:
         async with streaming(app) as camera:
@@ -271,23 +273,29 @@ async def test_a_family_whose_only_executor_is_wedged_is_told_once(
 
 
 async def test_an_ensemble_is_ready_while_every_stage_can_run(
-    tmp_path: Path, database: Path, family: Path, monkeypatch: pytest.MonkeyPatch
+    few_sizes: None,
+    tmp_path: Path,
+    database: Path,
+    family: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    (vehicles,) = (folder for folder in bundled_folders() if folder.name == "vehicles")
     file = tmp_path / "edgebox.toml"
     file.write_text(PIPELINE)
     tables = [
-        {"device": "cpu", "threads": 1, "families": families}
-        for families in (["vehicles", FAMILY], ["street"])
+        {"device": "cpu", "threads": 1, "families": held}
+        for held in (["vehicles", FAMILY], ["street"])
     ]
+    families = [str(family), str(vehicles)]
     opens = threading.Event()
 
     def waiting(executor: ExecutorId) -> Any:
         opens.wait()
         raise EdgeboxError("the test is over")
 
-    jpeg = encode(Scene(11, 1280, 720).render(2.0).rgb, 90)
+    jpeg = street_jpeg(11)
     async with (
-        running(database, file=file, inference__families=[str(family)], executors=tables) as app,
+        running(database, file=file, inference__families=families, executors=tables) as app,
         client_of(app) as client,
     ):
         assert await client.is_model_ready("traffic")

@@ -30,12 +30,15 @@ STUCK = picture(0, 255, 0)
 RAISING = picture(0, 0, 255)
 
 
-def write_family(folder: Path) -> Path:
-    """Write the family's folder, and return it."""
-    return write_detector(folder, FAMILY, SIDE_PX, _model())
+def write_family(folder: Path, compared: int = 250_000) -> Path:
+    """Write the family's folder, and return it.
+
+    Green has it compare so many boxes, which takes time that grows with the square of the number.
+    """
+    return write_detector(folder, FAMILY, SIDE_PX, _model(compared))
 
 
-def _model() -> bytes:
+def _model(compared: int) -> bytes:
     return model(
         graph(
             FAMILY,
@@ -52,7 +55,7 @@ def _model() -> bytes:
                 value("scores", FLOAT, ["b", 1]),
                 value("labels", INT64, ["b", 1]),
             ],
-            tensors=_constants(),
+            tensors=_constants(compared),
         )
     )
 
@@ -134,12 +137,12 @@ def _output_nodes() -> list[bytes]:
     ]
 
 
-def _constants() -> list[bytes]:
+def _constants(compared: int) -> list[bytes]:
     """Return the constants that the nodes read."""
     floats = {"zero": 0.0, "pure": 200.0, "near": 0.5}
     ints = {
         "first": 0, "second": 1, "third": 2, "zero_int": 0, "one_int": 1, "few": 4,
-        "many_more": 250_000, "for_years": 1 << 60,
+        "many_more": compared, "for_years": 1 << 60,
     }  # fmt: skip
     tensors = [tensor(name, np.array(number, np.float32)) for name, number in floats.items()]
     tensors += [tensor(name, np.array(number, np.int64)) for name, number in ints.items()]

@@ -190,6 +190,21 @@ async def test_several_hosts_are_refused(start: Start) -> None:
         assert "Host" in problem["detail"]
 
 
+async def test_the_host_of_a_whole_address_counts_and_not_the_header(start: Start) -> None:
+    port = await start()
+    own, foreign = f"localhost:{port}", f"{REBOUND}:{port}"
+    for version in ("1.0", "1.1"):
+        for header in (own, foreign):
+            asked = {"version": version, "method": "GET"}
+            own_path, foreign_path = (f"http://{host}/v1/state" for host in (own, foreign))
+            origin = f"Origin: http://{own}"
+            assert (await ask(port, f"Host: {header}", origin, path=own_path, **asked))[0] == 200
+            status, problem = await ask(port, f"Host: {header}", path=foreign_path, **asked)
+            assert (status, problem["code"]) == (421, "unknown_host")
+    assert (await ask(port, path=f"http://{REBOUND}/healthz", version="1.0"))[0] == 421
+    assert (await ask(port, f"Host: {own}", path=f"http://x@{own}/healthz"))[0] == 421
+
+
 async def test_an_ipv6_address_is_the_same_however_it_is_written(start: Start) -> None:
     port = await start()
     for host, origin in (("[::1]", "[0:0:0:0:0:0:0:1]"), ("[0::FE80:1]", "[::fe80:1]")):

@@ -20,7 +20,7 @@ from benchmarks.dynamic_boxes import measure, write_config
 from benchmarks.dynamic_workload import Application, Workload
 from benchmarks.one_size import write_one_size
 from edgebox.app.cascade_fitting import CascadePictures, CascadeSide, fit
-from edgebox.config.config_file import load
+from edgebox.config.config_file import Config, load
 from edgebox.inference.cascade_file import StoredCascade
 from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.family import Family
@@ -91,25 +91,16 @@ async def prepare(
     tell("measuring the machine")
     profiles = await measure(config)
     families = load_family(small), load_family(large)
-    sides = (
-        CascadeSide(families[0], families[0].variants[0]),
-        CascadeSide(families[1], families[1].variants[0]),
-    )
     tell(f"fitting to {scenes.fitted * MOMENTS} pictures")
     size_px = two.large[1], two.large[1] * 9 // 16
-    to_fit = CascadePictures(
-        "scenes",
-        (partial(decode, jpeg) for jpeg in _pictures(range(500, 500 + scenes.fitted), size_px)),
-        scenes.fitted * MOMENTS,
-    )
-    stored, _ = await asyncio.to_thread(fit, config, sides, to_fit, NAME, lambda *_: None)
-    jpegs = list(_pictures(range(600, 600 + scenes.seen), size_px))
+    stored = await asyncio.to_thread(fit_pair, config, families, scenes.fitted, size_px, NAME)
+    jpegs = list(pictures(range(600, 600 + scenes.seen), size_px))
     losses = await asyncio.to_thread(_expected, families[0], jpegs, stored)
     order = np.argsort(losses, kind="stable").tolist()
     third = len(order) // 3
     easy, hard = order[:third], order[-third:]
     threshold = (losses[easy[-1]] + losses[hard[0]]) / 2
-    alone = [profiles[side.variant.name].quantile_ns(1, 0.5) / 1e6 for side in sides]
+    alone = [profiles[f.variants[0].name].quantile_ns(1, 0.5) / 1e6 for f in families]
     goes_on = frozenset(hard)
     return Workload(
         applications=mixes(easy, hard),
@@ -126,6 +117,24 @@ async def prepare(
             "expected_losses": [round(losses[at], 3) for at in order],
         },
     )
+
+
+def fit_pair(
+    config: Config,
+    families: tuple[Family, Family],
+    scenes: int,
+    size_px: tuple[int, int],
+    name: str,
+) -> StoredCascade:
+    """Fit a cascade to some scenes and store it; the models are the families' only ones. Blocks."""
+    one, other = (CascadeSide(family, family.variants[0]) for family in families)
+    to_fit = CascadePictures(
+        "scenes",
+        (partial(decode, jpeg) for jpeg in pictures(range(500, 500 + scenes), size_px)),
+        scenes * MOMENTS,
+    )
+    stored, _ = fit(config, (one, other), to_fit, name, lambda *_: None)
+    return stored
 
 
 def mixes(easy: Sequence[int], hard: Sequence[int]) -> tuple[Application, ...]:
@@ -150,7 +159,8 @@ def _pipeline(threshold: float) -> str:
     )
 
 
-def _pictures(seeds: Sequence[int], size_px: tuple[int, int]) -> Iterator[bytes]:
+def pictures(seeds: Sequence[int], size_px: tuple[int, int]) -> Iterator[bytes]:
+    """Yield pictures of scenes, `MOMENTS` of each."""
     for seed in seeds:
         scene = Scene(seed, *size_px)
         for moment in range(MOMENTS):

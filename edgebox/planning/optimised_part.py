@@ -86,7 +86,7 @@ def optimised_parts(
         parameters: the tunables.
         family: only the part that runs it is wanted; None: all are.
     """
-    best = _at_best_price(snapshot, iterations_max, parameters)
+    best = best_price(snapshot, iterations_max, parameters)
     if best is not None:
         snapshot, parameters = best.snapshot, best.parameters
     if best is not None and family is None:
@@ -126,7 +126,7 @@ def utilisations(snapshot: PlanningSnapshot, of: Parts) -> list[float]:
 
 
 @dataclass(frozen=True)
-class _AtPrice:
+class AtPrice:
     """What comes of a plan at a price of the later stages' time."""
 
     snapshot: PlanningSnapshot
@@ -137,9 +137,9 @@ class _AtPrice:
     """Whether every camera has its best option and all of it fits."""
 
 
-def _at_best_price(
+def best_price(
     snapshot: PlanningSnapshot, iterations_max: int, parameters: PlanningParameters
-) -> _AtPrice | None:
+) -> AtPrice | None:
     """Return the plan at the price of later stages that is worth most; None: there is no price.
 
     The higher the price, the more time is left to first stages: they serve as many frames or more,
@@ -153,8 +153,8 @@ def _at_best_price(
         return None
 
     @cache
-    def at(number: int) -> _AtPrice:
-        return _planned(snapshot, iterations_max, parameters, candidates[number])
+    def at(number: int) -> AtPrice:
+        return planned_at(snapshot, iterations_max, parameters, candidates[number])
 
     last = len(candidates) - 2
     below, lowest = _lowest_possible(candidates[:-1], parameters) - 1, last
@@ -188,19 +188,27 @@ def _lowest_possible(
     return next(fitting, 0)
 
 
-def _planned(
+def planned_at(
     snapshot: PlanningSnapshot,
     iterations_max: int,
     parameters: PlanningParameters,
     candidate: tuple[PlanningSnapshot, PlanningParameters],
-) -> _AtPrice:
+) -> AtPrice:
+    """Return the plan at one price.
+
+    Args:
+        snapshot: the whole box at present.
+        iterations_max: bound on the single steps of a search.
+        parameters: the tunables.
+        candidate: what to plan with at that price.
+    """
     priced_snapshot, at_price = candidate
     found = _at_one_quantile(priced_snapshot, iterations_max, at_price, None)
     taken = max(utilisations(snapshot, found))
     has_all = taken <= parameters.utilisation_slow and _has_all(found)
     # Frames that find no time are refused.
     share = min(1.0, parameters.utilisation_slow / max(taken, 1e-9))
-    return _AtPrice(*candidate, found, _expected(found, at_price).scaled(share), has_all)
+    return AtPrice(*candidate, found, _expected(found, at_price).scaled(share), has_all)
 
 
 def _has_all(found: Parts) -> bool:

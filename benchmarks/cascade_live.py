@@ -8,7 +8,7 @@ alone would take of the thread. Printed: the share of the frames on time, and th
 goodput, the expected accuracies of the answers on time in each second; beside it that of
 `benchmarks.cascade` with the times and curves that were measured here.
 
-Limits: the cameras compute on the same cores, which the simulation does not know. That an answer of
+Limits: the machine must do nothing else. The cameras compute on the same cores, which the simulation does not know. That an answer of
 a small model is less accurate where it was unsure is taken from the cascade's curve.
 """
 
@@ -186,7 +186,7 @@ async def turn(
 
     def source(number: int) -> PictureSource:
         of = bench.pictures[number]
-        count = round((WARM_S + turn_s) * rate_hz / CAMERAS)
+        count = max(1, round((WARM_S + turn_s) * rate_hz / CAMERAS))
         return PictureSource(SIZE_PX, rate_hz / CAMERAS, lambda at: of[at % len(of)], count)
 
     outcomes: list[dict[int, Result]] = [{} for _ in range(CAMERAS)]
@@ -213,7 +213,7 @@ async def turn(
         for number in range(CAMERAS)
     ]
     await asyncio.gather(*(camera.run() for camera in cameras))
-    began_ns = min(record.captured_ns for _, record in ended)
+    began_ns = min((record.captured_ns for _, record in ended), default=0)
     answers.counted_s += turn_s
     for number, record in ended:
         if record.captured_ns < began_ns + WARM_S * 1e9 or record.reason == "departed":

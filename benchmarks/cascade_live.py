@@ -8,8 +8,9 @@ alone would take of the thread. Printed: the share of the frames on time, and th
 goodput, the expected accuracies of the answers on time in each second; beside it that of
 `benchmarks.cascade` with the times and curves that were measured here.
 
-Limits: the machine must do nothing else. The cameras compute on the same cores, which the simulation does not know. That an answer of
-a small model is less accurate where it was unsure is taken from the cascade's curve.
+Limits: the machine must do nothing else. The cameras compute on the same cores, which the
+simulation does not know. That an answer of a small model is less accurate where it was unsure is
+taken from the cascade's curve.
 """
 
 import asyncio

@@ -155,6 +155,8 @@ def scenario_text(
     share: float | None,
     *,
     plans: bool,
+    table: Mapping[int, tuple[float, float]] = SIZES,
+    cameras: int = CAMERAS,
 ) -> str:
     """Return a scenario file.
 
@@ -165,12 +167,14 @@ def scenario_text(
         cascade: its models; None: there is none.
         share: of the pictures that it sends on; None: the planner chooses it.
         plans: whether the planner chooses among the sizes; else frames run on the largest.
+        table: accuracy and milliseconds of each size.
+        cameras: how many.
     """
-    rate_hz = load * 1e3 / SIZES[LARGE][1] / CAMERAS
+    rate_hz = load * 1e3 / table[LARGE][1] / cameras
     lines = [f"duration_s = 60\nwarmup_s = 10\nseed = {seed}\n"]
     lines.append(f'[policy]\nplanning = "{"adaptive" if plans else "none"}"\n')
     lines.append(f'[[executors]]\nname = "cpu/0"\nspread = {list(SPREAD)}\n')
-    rows = [(f"street-{px}", px, *SIZES[px]) for px in sizes]
+    rows = [(f"street-{px}", px, *table[px]) for px in sizes]
     if cascade is not None:
         rows += [cascade.small, cascade.large]
     lines += [
@@ -191,7 +195,7 @@ def scenario_text(
             f"curve = {list(map(list, cascade.curve))}\n"
         )
     lines.append(
-        f'[[cameras]]\nname = "gate"\ncount = {CAMERAS}\n{pipeline}slo_ms = 300\n'
+        f'[[cameras]]\nname = "gate"\ncount = {cameras}\n{pipeline}slo_ms = 300\n'
         f"rate_hz = {rate_hz}\nmbps = 1000\n"
     )
     return "\n".join(lines)
@@ -242,11 +246,68 @@ def best(found: Mapping[str, Mapping[str, float]], prefix: str) -> tuple[str, fl
     return name, found[name]["accuracy_per_s"]
 
 
+Point = tuple[float, float]
+"""Milliseconds of a picture, and accuracy."""
+
+
+def single_points() -> list[Point]:
+    """Return what single sizes take and are worth; a picture that is refused takes nothing."""
+    return [(0.0, 0.0), *((ms, accuracy) for accuracy, ms in SIZES.values())]
+
+
+def cascade_points(of: Models) -> list[Point]:
+    """Return what each share of a cascade's curve takes and is worth."""
+    (*_, small, small_ms), (*_, large, large_ms) = of.small, of.large
+    most = of.curve[0][2]
+    return [
+        (small_ms + share * large_ms, large - (large - small) * loss / most)
+        for _, share, loss in of.curve
+    ]
+
+
+def bound(points: Sequence[Point], picture_ms: float) -> float:
+    """Return the highest mean accuracy of any mix that takes so long for a picture on average.
+
+    It is the concave hull of the points: choices are mixed among pictures, nothing waits, and the
+    executor is never idle. No plan and no scheduler can do better.
+    """
+    best = max(accuracy for ms, accuracy in points if ms <= picture_ms)
+    for left_ms, left in points:
+        for right_ms, right in points:
+            if left_ms < picture_ms < right_ms:
+                part = (picture_ms - left_ms) / (right_ms - left_ms)
+                best = max(best, left + part * (right - left))
+    return best
+
+
+def show_bounds(loads: Sequence[float]) -> None:
+    """Print what is possible at most by load: mean accuracy of all pictures."""
+    by_kind = {
+        "sizes": single_points(),
+        "cascades": [(0.0, 0.0)] + [p for px in SMALL for p in cascade_points(Models.sizes(px))],
+        "exits": [(0.0, 0.0)] + [p for px in EXITS for p in cascade_points(Models.parts(px))],
+    }
+    by_kind["all"] = [point for points in by_kind.values() for point in points]
+    large, large_ms = SIZES[LARGE]
+    for load in loads:
+        ms = large_ms / load
+        single = max(accuracy * min(1.0, ms / of_ms) for accuracy, of_ms in SIZES.values())
+        reached = ", ".join(f"{kind} {bound(of, ms):.3f}" for kind, of in by_kind.items())
+        click.echo(
+            f"load {load}, {ms:.1f} ms a picture: best single size {single:.3f}; at most: "
+            f"{reached}; the large one for nothing {large:.3f}, {large / single - 1:+.1%}"
+        )
+
+
 @click.command()
 @click.option("--seeds", default=3, show_default=True)
 @click.option("--json", "as_json", is_flag=True)
-def main(*, seeds: int, as_json: bool) -> None:
+@click.option("--bounds", is_flag=True, help="What is possible at most; nothing is simulated.")
+def main(*, seeds: int, as_json: bool, bounds: bool) -> None:
     """Print the accuracy-weighted goodput by load and way to serve."""
+    if bounds:
+        show_bounds((*LOADS, 2.0, 3.0))
+        return
     found = {load: {name: goodput(load, seeds, of) for name, of in arms()} for load in LOADS}
     if as_json:
         click.echo(json.dumps(found, indent=1))

@@ -14,32 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import numpy as np
 import orjson
 
-from benchmarks.dynamic_model import FAMILY, STEPS_MAX, picture
 from edgebox.app.startup import measure_and_store
 from edgebox.config.config_file import Config
 from edgebox.domain.model_family import LatencyProfile
-from edgebox.inference.executor import OnnxExecutor
-from edgebox.inference.zoo import load_family
-from edgebox.media.jpeg import decode
 
 _MEASURED = "measured.sqlite3"
-_RUNS = 7
 _PATIENCE_S = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Alone:
-    """What pictures take alone, by the number of steps they need."""
-
-    steps: tuple[int, ...]
-    took_ms: tuple[float, ...]
-
-    def ms(self, steps: int) -> float:
-        """Return what one picture takes; linear between those that were measured."""
-        return float(np.interp(steps, self.steps, self.took_ms))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,51 +47,36 @@ class RunningBox:
             return document
 
 
-def write_config(folder: Path, families: Path, policy: str, profile_s: float) -> Path:
-    """Write a box's configuration into a folder of its own; return the file."""
+def write_config(folder: Path, lines: str, policy: str) -> Path:
+    """Write a box's configuration into a folder of its own; return the file.
+
+    Args:
+        folder: made if it is not there.
+        lines: of the configuration, about its models.
+        policy: of batching.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "edgebox.toml"
-    lines = [
-        "[server]", "port = 0",
+    text = (
+        "[server]\nport = 0\n"
         # The plan says what is sent, and only deadlines shall say what is dropped.
-        "[limits]", "unacknowledged_max = 64",
-        "pending_per_camera_max = 1000", "pending_max = 10000",
-        "[storage]", f'path = "{_MEASURED}"',
-        "[inference]", f'families = ["{families.as_posix()}"]', f'family = "{FAMILY}"',
-        f"profile_s = {profile_s}",
-        "[[executors]]", 'device = "cpu"', "threads = 1",
-        "[scheduler]", f'batching = "{policy}"',
-    ]  # fmt: skip
-    file.write_text("\n".join(lines), encoding="utf-8")
+        "[limits]\nunacknowledged_max = 64\npending_per_camera_max = 1000\npending_max = 10000\n"
+        f'[storage]\npath = "{_MEASURED}"\n'
+        f'[[executors]]\ndevice = "cpu"\nthreads = 1\n'
+        f'[scheduler]\nbatching = "{policy}"\n{lines}'
+    )
+    file.write_text(text, encoding="utf-8")
     return file
 
 
-async def measure(config: Config) -> LatencyProfile:
-    """Measure the machine as a box would; its database has the profiles, the family's comes back.
+async def measure(config: Config) -> dict[str, LatencyProfile]:
+    """Measure the machine as a box would; its database has the profiles, by variant they come back.
 
     Raises:
-        EdgeboxError: the model or the database cannot be used.
+        EdgeboxError: the models or the database cannot be used.
     """
     measured = await measure_and_store(config)
-    return next(found for family, _, (found, *_) in measured if family.name == FAMILY)
-
-
-def measure_alone(family_folder: Path) -> Alone:
-    """Measure what single pictures take; blocks for a second or two.
-
-    The quickest of some runs: what else the machine does must not make the load another.
-    """
-    family = load_family(family_folder)
-    executor = OnnxExecutor(0, [family], providers="cpu", cpu_threads=1)
-    name = family.variants[0].name
-    steps = (1, *range(10, STEPS_MAX + 1, 10))
-    took_ns: dict[int, list[int]] = {of: [] for of in steps}
-    for _ in range(_RUNS):
-        for of, times_ns in took_ns.items():
-            canvas = decode(picture(of))
-            times_ns.append(executor.submit(name, [canvas], 1).result().took_ns)
-    executor.close()
-    return Alone(steps, tuple(min(times) / 1e6 for times in took_ns.values()))
+    return {profile.variant: profile for _, _, found in measured for profile in found}
 
 
 @contextlib.asynccontextmanager

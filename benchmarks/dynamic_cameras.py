@@ -1,4 +1,4 @@
-"""Plays the cameras of two applications against a running box, over real WebSockets.
+"""Plays the cameras of some applications against a running box, over real WebSockets.
 
 What is sent when is a plan made beforehand from a seed, so that every policy is offered the same;
 the cameras pay no heed to advice. Each frame is judged where its answer arrives.
@@ -15,7 +15,8 @@ from typing import Literal
 
 import aiohttp
 
-from benchmarks.dynamic_model import FAMILY, SIDE_PX, STEPS_MAX
+from benchmarks.dynamic_workload import Application, Workload
+from edgebox.domain.cascades import CascadeOutcome
 from edgebox.link.messages import (
     Bye,
     DropNotice,
@@ -40,23 +41,6 @@ Socket = aiohttp.ClientWebSocketResponse[Literal[False]]
 
 
 @dataclass(frozen=True, slots=True)
-class Application:
-    """One kind of cameras: its share of all frames, and how many steps they need."""
-
-    name: str
-    share: float
-    draw: Callable[[random.Random], float]
-
-
-APPLICATIONS = (
-    # A quiet place: nearly all its pictures are over after a few steps.
-    Application("doorway", 0.65, lambda rng: 2 + rng.expovariate(1 / 3)),
-    # A busy one: many steps, and now and then very many.
-    Application("plaza", 0.35, lambda rng: rng.lognormvariate(3.3, 0.3)),
-)
-
-
-@dataclass(frozen=True, slots=True)
 class Arrival:
     """One frame of a plan."""
 
@@ -65,7 +49,8 @@ class Arrival:
     app: str
     camera: int
     """Among those of its application."""
-    steps: int
+    picture: int
+    """Its number."""
     counts: bool
     """False: it only warms up."""
 
@@ -79,6 +64,8 @@ class Ends:
     """Answered at the camera by its deadline."""
     late: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[str] = field(default_factory=Counter)
+    """Answers on time by what their cascade did; empty: there is none."""
     on_time_by_box: int = 0
     """What the box took for on time; it must leave room for the way back."""
 
@@ -88,6 +75,7 @@ class Ends:
         self.on_time += other.on_time
         self.late += other.late
         self.dropped.update(other.dropped)
+        self.outcomes.update(other.outcomes)
         self.on_time_by_box += other.on_time_by_box
 
     @property
@@ -95,21 +83,24 @@ class Ends:
         """The share on time of all that was sent."""
         return self.on_time / max(1, self.sent)
 
+    @property
+    def whole_rate(self) -> float:
+        """The share on time, without answers whose second model came too late."""
+        missed = self.outcomes[CascadeOutcome.MISSED.value]
+        return (self.on_time - missed) / max(1, self.sent)
 
-def drawn_steps(of: Application, rng: random.Random) -> int:
-    """Return how many steps one of an application's frames needs."""
-    return min(STEPS_MAX, max(1, round(of.draw(rng))))
 
-
-def make_plan(rate_hz: float, warm_s: float, counted_s: float, seed: str) -> list[Arrival]:
+def make_plan(
+    applications: Sequence[Application], rate_hz: float, warm_s: float, counted_s: float, seed: str
+) -> list[Arrival]:
     """Return Poisson arrivals: first some that only warm up, then those that count."""
     rng = random.Random(seed)
-    shares = [of.share for of in APPLICATIONS]
+    shares = [of.share for of in applications]
     plan: list[Arrival] = []
     for at_s in _poisson(rate_hz, warm_s + counted_s, rng):
-        of = rng.choices(APPLICATIONS, shares)[0]
-        steps, camera = drawn_steps(of, rng), rng.randrange(CAMERAS_PER_APP)
-        plan.append(Arrival(at_s, of.name, camera, steps, at_s >= warm_s))
+        of = rng.choices(applications, shares)[0]
+        number, camera = of.draw(rng), rng.randrange(CAMERAS_PER_APP)
+        plan.append(Arrival(at_s, of.name, camera, number, at_s >= warm_s))
     return plan
 
 
@@ -129,8 +120,9 @@ class _Sent:
 class _Camera:
     """One connection."""
 
-    def __init__(self, socket: Socket, slo_ns: int, ends: Ends) -> None:
+    def __init__(self, socket: Socket, size_px: tuple[int, int], slo_ns: int, ends: Ends) -> None:
         self._socket = socket
+        self._size_px = size_px
         self._slo_ns = slo_ns
         self._ends = ends
         self._sent: dict[int, _Sent] = {}
@@ -148,7 +140,7 @@ class _Camera:
         self._sent[number] = _Sent(now_ns, counts)
         self._ends.sent += counts
         self.answered.clear()
-        header = FrameHeader(number, now_ns, now_ns, SIDE_PX, SIDE_PX, number)
+        header = FrameHeader(number, now_ns, now_ns, *self._size_px, number)
         await self._socket.send_bytes(header.encode() + jpeg)
 
     async def listen(self) -> None:
@@ -162,13 +154,15 @@ class _Camera:
                 self.welcome.set()
             case Ping(id=number):
                 await self._socket.send_str(Pong(number, now_ns).encode().decode())
-            case Result(frame=frame, outcome=outcome):
+            case Result(frame=frame, outcome=outcome, cascade=cascade):
                 sent = self._ended(frame)
                 if sent.counts:
                     in_time = now_ns <= sent.captured_ns + self._slo_ns
                     self._ends.on_time += in_time
                     self._ends.late += not in_time
                     self._ends.on_time_by_box += outcome == "on_time"
+                    if cascade is not None and in_time:
+                        self._ends.outcomes[cascade.value] += 1
             case DropNotice(frame=frame, reason=reason):
                 self._ends.dropped[reason.value] += self._ended(frame).counts
             case ErrorMessage(message=why):
@@ -182,7 +176,7 @@ class _Camera:
 
 
 async def play(
-    url: str, plan: Sequence[Arrival], slo_s: float, picture: Callable[[int], bytes]
+    url: str, plan: Sequence[Arrival], slo_s: float, workload: Workload
 ) -> dict[str, Ends]:
     """Send a plan's frames to the box at `url`; return how they ended, by application.
 
@@ -190,13 +184,13 @@ async def play(
         url: its stream, "ws://...".
         plan: in order of the instants.
         slo_s: every frame's deadline.
-        picture: the JPEG that needs so many steps.
+        workload: what the plan was made of.
 
     Raises:
         TimeoutError: the box left a frame unanswered.
         ExceptionGroup: it refused a camera, or broke the connection.
     """
-    ends = {of.name: Ends() for of in APPLICATIONS}
+    ends = {of.name: Ends() for of in workload.applications}
     async with AsyncExitStack() as stack:
         session = await stack.enter_async_context(aiohttp.ClientSession())
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
@@ -206,12 +200,13 @@ async def play(
             for number in range(CAMERAS_PER_APP):
                 socket = await session.ws_connect(url, max_msg_size=0, decode_text=False)
                 sockets.append(socket)
-                camera = cameras[app, number] = _Camera(socket, round(slo_s * 1e9), of_app)
+                camera = _Camera(socket, workload.size_px, round(slo_s * 1e9), of_app)
+                cameras[app, number] = camera
                 tasks.create_task(camera.listen())
-                await socket.send_str(_hello(app, number, slo_s))
+                await socket.send_str(_hello(app, number, slo_s, workload))
                 await asyncio.wait_for(camera.welcome.wait(), _PATIENCE_S)
         await asyncio.sleep(CLOCKS_S)
-        await _send(plan, cameras, picture)
+        await _send(plan, cameras, workload.picture)
         async with asyncio.timeout(slo_s + _PATIENCE_S):
             for camera in cameras.values():
                 await camera.answered.wait()
@@ -232,17 +227,18 @@ async def _send(
         wait_s = began_s + arrival.at_s - loop.time()
         if wait_s > 0:
             await asyncio.sleep(wait_s)
-        await cameras[arrival.app, arrival.camera].send(picture(arrival.steps), arrival.counts)
+        await cameras[arrival.app, arrival.camera].send(picture(arrival.picture), arrival.counts)
 
 
-def _hello(app: str, number: int, slo_s: float) -> str:
+def _hello(app: str, number: int, slo_s: float, workload: Workload) -> str:
+    width_px, height_px = workload.size_px
     hello = Hello(
         camera=f"{app}-{number}",
-        width_px=SIDE_PX,
-        height_px=SIDE_PX,
+        width_px=width_px,
+        height_px=height_px,
         slo_ms=slo_s * 1e3,
         app=app,
-        family=FAMILY,
         agent="benchmark",
+        **workload.hello,
     )
     return hello.encode().decode()

@@ -25,10 +25,10 @@ import aiohttp
 import click
 
 from benchmarks.dynamic_boxes import RunningBox, serving
+from benchmarks.one_size import write_one_size
 from edgebox.app.startup import measure_and_store
 from edgebox.camera.daemon import Camera
 from edgebox.config.config_file import load
-from edgebox.inference.zoo import bundled_folders
 from edgebox.media.sources import PictureSource
 from edgebox.media.typical import typical_pictures
 
@@ -53,18 +53,6 @@ class Spent:
     """Threads that batches computed with, over time."""
     ended: Counter[str] = field(default_factory=Counter)
     """Frames that were not on time, by what became of them."""
-
-
-def write_family(folder: Path, side_px: int) -> Path:
-    """Write the bundled family with one variant only, so that no plan changes what is run."""
-    bundled = next(each for each in bundled_folders() if each.name == "street")
-    head, *variants = (bundled / "family.toml").read_text(encoding="utf-8").split("[[variants]]")
-    wanted = next(each for each in variants if f"width_px = {side_px}\n" in each)
-    folder.mkdir()
-    text = f"{head}[[variants]]{wanted}".replace('name = "street', f'name = "{FAMILY}')
-    (folder / "family.toml").write_text(text, encoding="utf-8")
-    (folder / "street.onnx").symlink_to((bundled / "street.onnx").resolve())
-    return folder
 
 
 def write_config(folder: Path, family: Path, threads: str, database: Path) -> Path:
@@ -167,7 +155,7 @@ async def compare(
     """Return the figures of all loads."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        family = write_family(folder / "family", side_px)
+        family = write_one_size(folder / "family", "street", side_px, FAMILY)
         measured = folder / "measured.sqlite3"
         config = write_config(folder / "auto", family, "auto", measured)
         ((_, executor, (profile, *_)),) = await measure_and_store(load(config, {}))

@@ -113,7 +113,7 @@ class CascadeCurve:
 
     def at_share(self, share: float) -> CascadePoint:
         """Return the point at which this share of the pictures is sent on."""
-        at = bisect_left([point.share for point in self.points], share)
+        at = bisect_left(self.points, share, key=_share_of)
         if at <= 0:
             return self.points[0]
         if at >= len(self.points):
@@ -137,7 +137,7 @@ class CascadeCurve:
         These are the pictures that are sent on at this share and not at a smaller one.
         """
         points = self.points
-        at = min(max(1, bisect_left([p.share for p in points], quantile)), len(points) - 1)
+        at = min(max(1, bisect_left(points, quantile, key=_share_of)), len(points) - 1)
         left, right = points[at - 1], points[at]
         return (left.loss - right.loss) / (right.share - left.share)
 
@@ -164,6 +164,10 @@ class CascadeCurve:
         if self.loss_max < _LOSS_MIN:
             return large
         return large - (large - small) * self.at_share(share).loss / self.loss_max
+
+
+def _share_of(point: CascadePoint) -> float:
+    return point.share
 
 
 def _between(left: CascadePoint, right: CascadePoint, share: float) -> CascadePoint:

@@ -32,6 +32,9 @@ STAY_BONUS = 1.01
 Loads = dict[FamilyName, float]
 """By family: executor-seconds a second."""
 
+_Pictures = list[tuple[int, Variant]]
+"""The pixels of the pictures that a camera may be told to send, and their variants."""
+
 
 @dataclass(frozen=True, slots=True)
 class LaterChoice:
@@ -48,6 +51,7 @@ class LaterChoice:
 
 
 NO_LATER = LaterChoice()
+NOTHING_SENT_ON = LaterChoice(cascade_share=0.0)
 
 
 def later_choice(
@@ -73,45 +77,52 @@ def _with_cascade(
 ) -> LaterChoice:
     """Add the share that a cascade sends on."""
     if first.name != cascade.small:
-        return replace(crops, cascade_share=0.0)
-    shares, costs, worth = _cascade_worth(cascade, first, crops.accuracy)
-    at = shares.index(cascade.share) if price is None else _best(costs, worth, price)
-    gain = _cascade_gain(cascade, first, shares[at])
-    return replace(
-        crops,
-        accuracy=crops.accuracy * gain,
-        executor_s=(*crops.executor_s, (cascade.large.family, costs[at])),
-        cascade_share=shares[at],
+        return NOTHING_SENT_ON if crops is NO_LATER else replace(crops, cascade_share=0.0)
+    of = _cascade_shares(cascade, first.accuracy)
+    at = of.shares.index(cascade.share) if price is None else of.best(crops.accuracy, price)
+    return LaterChoice(
+        crops.variants,
+        crops.accuracy * of.gains[at],
+        (*crops.executor_s, (cascade.large.family, of.costs[at])),
+        of.shares[at],
     )
 
 
-def _cascade_worth(
-    cascade: PlannedCascade, first: Variant, of_crops: float
-) -> tuple[list[float], list[float], list[float]]:
-    """Return the shares to choose from, the executors' seconds of each, and what each is worth.
+@dataclass(frozen=True, slots=True)
+class _CascadeShares:
+    """The shares that a cascade may send on, rising, and what each costs and gains."""
 
-    Args:
-        cascade: of a camera.
-        first: its small model.
-        of_crops: the accuracy of the other later stages.
-    """
-    shares = sorted({*(point.share for point in cascade.curve.points), cascade.share})
-    worth = [
-        first.accuracy
-        * of_crops
-        * _cascade_gain(cascade, first, share)
-        * (STAY_BONUS if share == cascade.share else 1.0)
+    shares: tuple[float, ...]
+    costs: tuple[float, ...]
+    """The executors' time for one frame, in seconds."""
+    gains: tuple[float, ...]
+    """How many times as accurate as the small model's all answers are; never below 1."""
+    worth: tuple[float, ...]
+    """The accuracy of all answers, and a little more for what is in force."""
+
+    def best(self, of_crops: float, price: float) -> int:
+        """Return which is best at a price; `of_crops`: accuracy of the other later stages."""
+        return _best(self.costs, [of_crops * each for each in self.worth], price)
+
+
+@lru_cache(maxsize=4096)
+def _cascade_shares(cascade: PlannedCascade, small: float) -> _CascadeShares:
+    """Return the shares to choose from; `small`: accuracy of the small model."""
+    shares = tuple(sorted({*(point.share for point in cascade.curve.points), cascade.share}))
+    large = cascade.large.accuracy
+    gains = tuple(
+        max(1.0, cascade.curve.accuracy_at(share, small, large) / small) if small > 0 else 1.0
         for share in shares
-    ]
-    return shares, [share * cascade.executor_s for share in shares], worth
-
-
-def _cascade_gain(cascade: PlannedCascade, first: Variant, share: float) -> float:
-    """Return how many times as accurate as the small model's all answers are; never below 1."""
-    if first.accuracy <= 0:
-        return 1.0
-    reached = cascade.curve.accuracy_at(share, first.accuracy, cascade.large.accuracy)
-    return max(1.0, reached / first.accuracy)
+    )
+    return _CascadeShares(
+        shares,
+        tuple(share * cascade.executor_s for share in shares),
+        gains,
+        tuple(
+            small * gain * (STAY_BONUS if share == cascade.share else 1.0)
+            for share, gain in zip(shares, gains, strict=True)
+        ),
+    )
 
 
 def _of_crops(
@@ -171,8 +182,9 @@ def priced(
 ) -> list[tuple[PlanningSnapshot, PlanningParameters]]:
     """Return what to plan with: one candidate for each price of the later stages' time.
 
-    The first has no price. The loads of each are what the later stages take at most, whichever
-    options are chosen. What is in force comes last, if there is something to choose.
+    The first has no price, and then prices rise. The loads of each are what the later stages take
+    at most, whichever options are chosen. What is in force comes last, if there is something to
+    choose.
     """
     choosable = [
         c
@@ -181,13 +193,14 @@ def priced(
     ]
     if not choosable:
         return [(snapshot, parameters)]
-    prices: list[float | None] = [0.0, *_prices(snapshot, choosable)]
+    of = [(camera, _pictures(camera, snapshot.variants)) for camera in choosable]
+    prices: list[float | None] = [0.0, *_prices(of)]
     fixed = without(snapshot.later_loads, (later_loads_of(c) for c in choosable))
     return [
         (
             replace(
                 snapshot,
-                later_loads=total(fixed, *(_most(c, snapshot.variants, price) for c in choosable)),
+                later_loads=total(fixed, *(_most(*each, price) for each in of)),
             ),
             replace(parameters, later_price=price),
         )
@@ -195,10 +208,10 @@ def priced(
     ]
 
 
-def _most(camera: CameraSnapshot, variants: Sequence[Variant], price: float | None) -> Loads:
+def _most(camera: CameraSnapshot, pictures: _Pictures, price: float | None) -> Loads:
     """Return the most that a camera's later stages take of each family with any of its options."""
     found: Loads = {}
-    for px, first in _pictures(camera, variants):
+    for px, first in pictures:
         choice = later_choice(camera, px, first, price)
         for family, load in _loads(camera, choice).items():
             found[family] = max(load, found.get(family, 0.0))
@@ -252,24 +265,30 @@ def _present(camera: CameraSnapshot) -> LaterChoice:
     return replace(choice, executor_s=at_present)
 
 
-def _pictures(camera: CameraSnapshot, variants: Sequence[Variant]) -> list[tuple[int, Variant]]:
-    """Return the pixels of the pictures that a camera may be told to send, and their variants."""
-    own = [v for v in variants if v.family == camera.camera.family]
+def _pictures(camera: CameraSnapshot, variants: Sequence[Variant]) -> _Pictures:
+    """Return the pictures that a camera may be told to send and that have later stages."""
+    cascade = camera.cascade
+    own = [
+        v
+        for v in variants
+        if v.family == camera.camera.family
+        and (camera.later or cascade is None or v.name == cascade.small)
+    ]
     return [(picture_pixels(camera.camera, v), v) for v in own] or [(1, variants[0])]
 
 
-def _prices(snapshot: PlanningSnapshot, cameras: Iterable[CameraSnapshot]) -> list[float]:
+def _prices(cameras: Iterable[tuple[CameraSnapshot, _Pictures]]) -> list[float]:
     """Return the prices just above those at which some stage's best variant changes, rising."""
     found: set[float] = set()
-    for camera in cameras:
+    for camera, pictures in cameras:
         crops = sum(stage.crops for stage in camera.later)
-        for px, first in _pictures(camera, snapshot.variants):
+        for px, first in pictures:
             for stage in camera.later:
                 worth = _worth(stage, px, first.accuracy * stage.crops / crops)
                 found.update(_breakpoints(_costs(stage), worth))
             if camera.cascade is not None and first.name == camera.cascade.small:
-                _, costs, worth = _cascade_worth(camera.cascade, first, 1.0)
-                found.update(_breakpoints(costs, worth))
+                of = _cascade_shares(camera.cascade, first.accuracy)
+                found.update(_breakpoints(of.costs, of.worth))
     rising = sorted(found)
     if len(rising) > PRICES_MAX:
         step = (len(rising) - 1) / (PRICES_MAX - 1)

@@ -7,9 +7,9 @@ for the quantile of the batches' times that brings most (`on_time`), and at the 
 stages' time that is worth most (`later_stages`).
 """
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 from edgebox.domain.model_family import ExecutorId, FamilyName
 from edgebox.domain.plans import PlanningSnapshot
@@ -86,8 +86,13 @@ def optimised_parts(
         parameters: the tunables.
         family: only the part that runs it is wanted; None: all are.
     """
-    snapshot, parameters = _at_best_price(snapshot, iterations_max, parameters)
-    found = _at_one_quantile(snapshot, iterations_max, parameters, family)
+    best = best_price(snapshot, iterations_max, parameters)
+    if best is not None:
+        snapshot, parameters = best.snapshot, best.parameters
+    if best is not None and family is None:
+        found = best.found
+    else:
+        found = _at_one_quantile(snapshot, iterations_max, parameters, family)
     for lower in lower_quantiles(snapshot, parameters):
         others = _at_one_quantile(snapshot, iterations_max, lower, family)
         if _shares_uplinks(found):
@@ -120,39 +125,90 @@ def utilisations(snapshot: PlanningSnapshot, of: Parts) -> list[float]:
     ]
 
 
-def _at_best_price(
-    snapshot: PlanningSnapshot, iterations_max: int, parameters: PlanningParameters
-) -> tuple[PlanningSnapshot, PlanningParameters]:
-    """Return what to plan with at the price of the later stages' time that is worth most.
+@dataclass(frozen=True)
+class AtPrice:
+    """What comes of a plan at a price of the later stages' time."""
 
-    What is in force stays unless another price serves more frames, or is worth more by
-    `hysteresis_ratio`.
+    snapshot: PlanningSnapshot
+    parameters: PlanningParameters
+    found: Parts
+    worth: Expected
+    has_all: bool
+    """Whether every camera has its best option and all of it fits."""
+
+
+def best_price(
+    snapshot: PlanningSnapshot, iterations_max: int, parameters: PlanningParameters
+) -> AtPrice | None:
+    """Return the plan at the price of later stages that is worth most; None: there is no price.
+
+    The higher the price, the more time is left to first stages: they serve as many frames or more,
+    and have as large variants or larger. So the lowest price that serves as many as the highest
+    is found by bisection, among those that leave any time. From there on prices are tried until all
+    first stages have the best there is: above that, later stages would only lose. What is in force
+    stays unless another price serves more frames, or is worth more by `hysteresis_ratio`.
     """
     candidates = priced(snapshot, parameters)
     if len(candidates) == 1:
-        return candidates[0]
+        return None
 
-    def worth(candidate: tuple[PlanningSnapshot, PlanningParameters]) -> Expected:
-        priced_snapshot, at_price = candidate
-        found = _at_one_quantile(priced_snapshot, iterations_max, at_price, None)
-        taken = max(utilisations(snapshot, found))
-        fits = taken <= parameters.utilisation_slow
-        if candidate is candidates[0] and fits and _has_all(found):
-            return Expected(math.inf, math.inf, math.inf)
-        # Frames that find no time are refused.
-        share = min(1.0, parameters.utilisation_slow / max(taken, 1e-9))
-        return _expected(found, at_price).scaled(share)
+    @cache
+    def at(number: int) -> AtPrice:
+        return planned_at(snapshot, iterations_max, parameters, candidates[number])
 
-    best, *others, kept = candidates
-    best_worth = worth(best)
-    if math.isinf(best_worth.value):
-        return best
-    for other in others:
-        if (other_worth := worth(other)).exceeds(best_worth):
-            best, best_worth = other, other_worth
-    kept_worth = worth(kept)
-    more = replace(kept_worth, value=parameters.hysteresis_ratio * kept_worth.value)
-    return best if best_worth.exceeds(more) else kept
+    last = len(candidates) - 2
+    below, lowest = _lowest_possible(candidates[:-1], parameters) - 1, last
+    if below < 0 and at(0).has_all:
+        return at(0)
+    while lowest - below > 1:
+        middle = (below + lowest) // 2
+        if round(at(last).worth.promised - at(middle).worth.promised, 9) <= 0:
+            lowest = middle
+        else:
+            below = middle
+    best = at(lowest)
+    while lowest < last and not at(lowest).has_all:
+        lowest += 1
+        best = at(lowest) if at(lowest).worth.exceeds(best.worth) else best
+    kept = at(last + 1)
+    more = replace(kept.worth, value=parameters.hysteresis_ratio * kept.worth.value)
+    return best if best.worth.exceeds(more) else kept
+
+
+def _lowest_possible(
+    candidates: Sequence[tuple[PlanningSnapshot, PlanningParameters]],
+    parameters: PlanningParameters,
+) -> int:
+    """Return the lowest price at which later stages do not take all the time; 0: they always do."""
+    fitting = (
+        at
+        for at, (of, _) in enumerate(candidates)
+        if max(part.later_share for part in parts(of)) < parameters.utilisation_slow
+    )
+    return next(fitting, 0)
+
+
+def planned_at(
+    snapshot: PlanningSnapshot,
+    iterations_max: int,
+    parameters: PlanningParameters,
+    candidate: tuple[PlanningSnapshot, PlanningParameters],
+) -> AtPrice:
+    """Return the plan at one price.
+
+    Args:
+        snapshot: the whole box at present.
+        iterations_max: bound on the single steps of a search.
+        parameters: the tunables.
+        candidate: what to plan with at that price.
+    """
+    priced_snapshot, at_price = candidate
+    found = _at_one_quantile(priced_snapshot, iterations_max, at_price, None)
+    taken = max(utilisations(snapshot, found))
+    has_all = taken <= parameters.utilisation_slow and _has_all(found)
+    # Frames that find no time are refused.
+    share = min(1.0, parameters.utilisation_slow / max(taken, 1e-9))
+    return AtPrice(*candidate, found, _expected(found, at_price).scaled(share), has_all)
 
 
 def _has_all(found: Parts) -> bool:

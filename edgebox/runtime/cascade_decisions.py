@@ -34,7 +34,7 @@ class _CameraCascade:
         self.cascade = cascade
         self.calibration = CascadeCalibration(cascade.decider, cascade.curve, evidence)
         self.changed = False
-        """Whether a frame was decided since its evidence was taken last."""
+        """Whether a frame was decided or compared since its evidence was taken last."""
         self.compared_ns: int | None = None
         self.reported_ns: int | None = None
 
@@ -114,6 +114,7 @@ class CascadeDecisions:
         classes = 1 + max(int(each.labels.max(initial=0)) for each in found)
         loss = frame_loss(*found, classes, of.cascade.score_shown)
         of.calibration.compare(frame.cascade_features, loss, hard=not frame.cascade_sampled)
+        of.changed = True
 
     def restore(self, evidence: Mapping[CameraId, tuple[str, CascadeEvidence]]) -> None:
         """Go on from what was learned before this start.

@@ -1,5 +1,7 @@
 """The comparison on a model whose time depends on its input: the model, the plan, a short run."""
 
+import random
+import statistics
 from collections import Counter
 from pathlib import Path
 
@@ -8,7 +10,9 @@ import orjson
 import pytest
 
 from benchmarks.dynamic import Settings, compare, show
-from benchmarks.dynamic_cameras import APPLICATIONS, CAMERAS_PER_APP, make_plan
+from benchmarks.dynamic_cameras import CAMERAS_PER_APP, make_plan
+from benchmarks.dynamic_cascades import KINDS, Scenes, mixes
+from benchmarks.dynamic_loop import APPLICATIONS
 from benchmarks.dynamic_model import STEPS_MAX, picture, write_family
 from edgebox.commands.console import print_json
 from edgebox.inference.executor import OnnxExecutor
@@ -65,9 +69,9 @@ def test_the_profilers_pictures_take_the_steps_that_it_shall(
 
 
 def test_a_plan_is_the_same_for_all_and_mixes_the_applications() -> None:
-    plan = make_plan(200.0, 1.0, 9.0, "seed")
-    assert plan == make_plan(200.0, 1.0, 9.0, "seed")
-    assert plan != make_plan(200.0, 1.0, 9.0, "other")
+    plan = make_plan(APPLICATIONS, 200.0, 1.0, 9.0, "seed")
+    assert plan == make_plan(APPLICATIONS, 200.0, 1.0, 9.0, "seed")
+    assert plan != make_plan(APPLICATIONS, 200.0, 1.0, 9.0, "other")
     assert [arrival.at_s for arrival in plan] == sorted(arrival.at_s for arrival in plan)
     assert all(arrival.counts == (arrival.at_s >= 1.0) for arrival in plan)
     assert len(plan) == pytest.approx(2000, rel=0.1)
@@ -75,7 +79,7 @@ def test_a_plan_is_the_same_for_all_and_mixes_the_applications() -> None:
     for of in APPLICATIONS:
         assert apps[of.name] / len(plan) == pytest.approx(of.share, abs=0.05)
     assert {arrival.camera for arrival in plan} == set(range(CAMERAS_PER_APP))
-    assert all(1 <= arrival.steps <= STEPS_MAX for arrival in plan)
+    assert all(1 <= arrival.picture <= STEPS_MAX for arrival in plan)
 
 
 async def test_every_policy_is_offered_the_same_and_all_frames_are_accounted_for(
@@ -120,3 +124,52 @@ async def test_every_policy_is_offered_the_same_and_all_frames_are_accounted_for
     assert orjson.loads(capsys.readouterr().out)["cells"] == [cell]
     show(document)
     assert capsys.readouterr().out.count("0.5      4.0 ") == 2
+
+
+def test_the_mixes_differ_in_what_goes_on() -> None:
+    easy, hard = range(10), range(10, 20)
+    rng = random.Random(1)
+    goes_on = {
+        of.name: statistics.mean(of.draw(rng) >= 10 for _ in range(2000))
+        for of in mixes(easy, hard)
+    }
+    assert goes_on == {
+        "doorway": pytest.approx(0.1, abs=0.05),
+        "street": pytest.approx(0.5, abs=0.05),
+        "plaza": pytest.approx(0.85, abs=0.05),
+    }
+    assert sum(of.share for of in mixes(easy, hard)) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("model", list(KINDS))
+async def test_two_models_answer_in_part_and_whole(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = Settings(
+        model=model,
+        policies=("edf",),
+        loads=(0.3,),
+        slo_multiples=(10.0,),
+        rounds=1,
+        learning_s=0.5,
+        warm_s=0.2,
+        counted_s=2.0,
+        profile_s=1.0,
+        scenes=Scenes(5, 2),
+    )
+    document = await compare(settings, tmp_path, lambda _: None)
+
+    (cell,) = document["cells"]
+    of = cell["policies"]["edf"]
+    apps = of["apps"]
+    assert list(apps) == ["doorway", "street", "plaza"]
+    for ends in (of, *apps.values()):
+        assert ends["sent"] == ends["on_time"] + ends["late"] + sum(ends["dropped"].values())
+        assert sum(ends["cascade"].values()) == ends["on_time"]
+        whole = ends["on_time"] - ends["cascade"].get("missed", 0)
+        assert ends["whole_rate"] == round(whole / max(1, ends["sent"]), 3)
+    assert of["cascade"].get("kept", 0) + of["cascade"].get("sent_on", 0) > 0
+    alone = document["alone_ms"]["apps"]
+    assert alone["doorway"]["p50"] < alone["plaza"]["p50"]
+    show(document)
+    assert "whole of all frames" in capsys.readouterr().out

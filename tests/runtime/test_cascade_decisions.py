@@ -263,3 +263,18 @@ async def test_survivors_of_several_frames_share_a_batch_of_the_second_part() ->
     assert [ended(street, frame).cascade for frame in frames] == [CascadeOutcome.SENT_ON] * 3
     assert not any(frame.features or frame.crops for frame in frames)
     await street.driver.stop(1)
+
+
+async def test_a_comparison_after_the_evidence_was_taken_is_taken_next() -> None:
+    street = Street(cascade_pipeline())
+    frame = await street.submit()
+    await street.answer(0, Detections.empty())
+    decisions = street.driver.cascades
+    ((_, _, decided),) = decisions.take_changed()
+    assert (len(decided.logits), decided.hard) == (1, ())
+    await street.answer(1, SOMETHING)
+    assert ended(street, frame).cascade is CascadeOutcome.SENT_ON
+    ((_, _, compared),) = decisions.take_changed()
+    assert (len(compared.logits), len(compared.hard)) == (1, 1)
+    assert list(decisions.take_changed()) == []
+    await street.end(frame)

@@ -111,7 +111,7 @@ class Plan:
     """When its snapshot was taken."""
     assignments: Mapping[CameraId, Assignment] = field(default_factory=dict)
     utilisation: float = 0.0
-    """Planned share of the executors' time, P99 times over rates."""
+    """Planned share of the executors' time."""
     groups: tuple[Group, ...] = ()
     """Groups of executors; no executor and no variant is in two of them. Empty: every executor
     serves all variants."""

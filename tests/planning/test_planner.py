@@ -64,7 +64,7 @@ def test_an_upgrade_waits_for_a_margin_and_what_is_held_does_not() -> None:
 
 
 def test_the_deadline_decides() -> None:
-    # Two batches by P99 (36 and 60 ms), 5 ms fixed, 2 ms round trip, 2 ms guard.
+    # Two batches by P99 (36 and 60 ms), 7 ms fixed, 2 ms round trip.
     given = only(seen(camera(slo_ms=60)))
     assert given.variant == name(320)
     assert given.reason == (

@@ -114,7 +114,7 @@ class Plan:
     """When its snapshot was taken."""
     assignments: Mapping[CameraId, Assignment] = field(default_factory=dict)
     utilisation: float = 0.0
-    """Planned share of the executors' time, P99 times over rates."""
+    """Planned share of the executors' time."""
     groups: tuple[Group, ...] = ()
     """Groups of executors; no executor and no variant is in two of them. Empty: every executor
     serves all variants."""
@@ -193,6 +193,9 @@ class CameraSnapshot:
     waiting for other batches; None: not known."""
     share: UplinkShare | None = None
     """Its part of a shared uplink, once that is planned; None: the uplink is its own."""
+    before_sending_ns: int = 0
+    """How long its frames usually take from their capture until they are sent: scaling them down,
+    encoding them, and what else its camera does."""
     later_ns: int = 0
     """What the later stages of its pipeline need of each frame's time."""
     later: tuple[LaterStage, ...] = ()
@@ -251,4 +254,4 @@ class PlanningSnapshot:
 
     def fixed_of(self, camera: CameraSnapshot) -> int:
         """Return what a camera's frame costs outside its link and the batch of its first stage."""
-        return self.fixed_ns + camera.later_ns
+        return self.fixed_ns + camera.before_sending_ns + camera.later_ns

@@ -50,8 +50,7 @@ class OptimisedPart:
     @cached_property
     def reasons(self) -> Reasons:
         """What answers why a camera has no more."""
-        fixed_ns = self.snapshot.fixed_ns
-        return Reasons(self.allocation, self.executors, fixed_ns, self.parameters)
+        return Reasons(self.allocation, self.executors, self.snapshot.fixed_of, self.parameters)
 
     def expected(self, parameters: PlanningParameters) -> Expected:
         """Return what it is expected to bring; `parameters`: with the highest quantile."""

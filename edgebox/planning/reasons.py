@@ -5,11 +5,11 @@ cannot disagree.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from edgebox.domain.model_family import ExecutorId, Variant
-from edgebox.domain.plans import Limit, Resource, ResourcePrice
+from edgebox.domain.plans import CameraSnapshot, Limit, Resource, ResourcePrice
 from edgebox.planning.allocation import Allocation, option_value
 from edgebox.planning.budgets import bandwidth_needed_bps, transmission_ns
 from edgebox.planning.options import CameraOptions, Option
@@ -52,7 +52,7 @@ class Reasons:
         self,
         allocation: Allocation,
         executors: Sequence[ExecutorId],
-        fixed_ns: int,
+        fixed_of: Callable[[CameraSnapshot], int],
         parameters: PlanningParameters,
     ) -> None:
         """Ask an allocation.
@@ -60,12 +60,12 @@ class Reasons:
         Args:
             allocation: what all cameras have.
             executors: all there are.
-            fixed_ns: what a frame costs outside link and inference.
+            fixed_of: what a camera's frame costs outside link and inference.
             parameters: the planner's.
         """
         self._allocation = allocation
         self._executors = executors
-        self._fixed_ns = fixed_ns
+        self._fixed_of = fixed_of
         self._parameters = parameters
 
     def reason(self, camera: int) -> Reason:
@@ -231,7 +231,7 @@ class Reasons:
             of.snapshot.link,
             frame_bits=option.budget.frame_bits,
             compute_ns=option.needed_ns,
-            fixed_ns=self._fixed_ns + of.snapshot.later_ns,
+            fixed_ns=self._fixed_of(of.snapshot),
             parameters=self._parameters,
             share=of.snapshot.share,
         )

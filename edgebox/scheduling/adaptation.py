@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from edgebox.domain.model_family import Variant, VariantName
 from edgebox.domain.picture_size import camera_send_size
 from edgebox.domain.plans import Advice, Assignment, CameraSnapshot, Plan, PlanningSnapshot
-from edgebox.domain.requests import Camera, CameraId, LinkState, SiteId
+from edgebox.domain.requests import Camera, CameraId, LinkState, Request, SiteId
 from edgebox.scheduling.affinity import ExecutorAffinity
 from edgebox.scheduling.calibration import RecentValues
 from edgebox.scheduling.crop_sides import CropSides
@@ -29,6 +29,9 @@ OVERRUN_WINDOW = 128
 
 OVERRUN_QUANTILE = 1 - 1 / (OVERRUN_WINDOW - 1)
 """The second largest of them."""
+
+SENDING_WINDOW = 64
+"""Frames of a camera over which the time before it sends them is measured."""
 
 PLACEMENT_WINDOW = 64
 """Frames of a camera over which the share is measured whose first stage ran there."""
@@ -58,6 +61,9 @@ class ConnectedCamera:
     overruns: RecentValues = field(default_factory=lambda: RecentValues(OVERRUN_WINDOW, _NEVER_NS))
     """How much longer than planned its last frames took, in ns."""
 
+    before_sending: RecentValues = field(default_factory=lambda: RecentValues(SENDING_WINDOW, 0))
+    """How long its last frames took from their capture until they were sent, in ns."""
+
     at_camera: RecentValues = field(default_factory=lambda: RecentValues(PLACEMENT_WINDOW, 0))
     """1 for each of its last frames whose first stage ran at the camera, else 0."""
 
@@ -67,6 +73,12 @@ class ConnectedCamera:
         whose frames come back to the box finds no room."""
         eighths = math.ceil((1 - self.at_camera.mean) * 8)
         return max(BOX_SHARE_MIN, eighths / 8)
+
+    @property
+    def before_sending_ns(self) -> int:
+        """How long its frames take before they are sent, the median. Where the link falls, some
+        frames also wait for the one before them; that is no property of the camera."""
+        return round(self.before_sending.quantile(0.5))
 
     @property
     def overrun_ns(self) -> int | None:
@@ -186,8 +198,8 @@ class Adaptation:
         """Learn from the frames of a batch by how much they exceeded the plan's expectation.
 
         The link is measured separately, and waiting for other batches is part of the plan. What
-        remains is the time before the frame left its camera, its decoding, and its batch's
-        execution.
+        remains is the time before the frame left its camera, beyond the usual, its decoding, and
+        its batch's execution.
         """
         infer = batch.infer
         row = self._latencies.row(infer.executor, infer.variant)
@@ -204,9 +216,9 @@ class Adaptation:
                 over_ns = elapsed_ns - self._expectations.high_ns(
                     infer.executor, infer.variant, request.app, infer.batch_size, self._others
                 )
-                sent_ns = request.captured_ns if request.sent_ns is None else request.sent_ns
-                before_ns = sent_ns - request.captured_ns + live.ready_ns - request.arrival_ns
-                connected.overruns.add(max(0, before_ns + over_ns))
+                before_ns = _before_sending_ns(request) - connected.before_sending_ns
+                decoding_ns = live.ready_ns - request.arrival_ns
+                connected.overruns.add(max(0, before_ns + decoding_ns + over_ns))
 
     @property
     def _others(self) -> float:
@@ -217,6 +229,11 @@ class Adaptation:
         """Note that a frame of this camera could not be answered in time."""
         if (connected := self.cameras.get(camera)) is not None:
             connected.overruns.add(_NEVER_NS)
+
+    def arrived(self, request: Request) -> None:
+        """Note how long a frame took before its camera sent it."""
+        if (connected := self.cameras.get(request.camera)) is not None:
+            connected.before_sending.add(_before_sending_ns(request))
 
     def placed(self, camera: CameraId, *, at_camera: bool) -> None:
         """Note where the first stage of a frame runs."""
@@ -327,6 +344,7 @@ class Adaptation:
                     c.assignment,
                     c.lowered_ns,
                     c.overrun_ns,
+                    before_sending_ns=c.before_sending_ns,
                     later_ns=self._fan_out.after_first_ns(c.camera),
                     later=later_stages(c.camera, self._ladders, self._fan_out, self.crop_sides),
                     later_rate_hz=_rate_hz(c),
@@ -405,6 +423,11 @@ def two_digits(value: float) -> int:
     if value < 1:
         return 0
     return int(round(value, 1 - math.floor(math.log10(value))))
+
+
+def _before_sending_ns(request: Request) -> int:
+    """Return how long a frame took until its camera sent it; 0: that is not known."""
+    return 0 if request.sent_ns is None else max(0, request.sent_ns - request.captured_ns)
 
 
 def _rate_hz(connected: ConnectedCamera) -> float:

@@ -3,6 +3,7 @@
 Pure: no clock, no I/O. The values come from `BatchCompleted` and `RequestPrepared`.
 """
 
+import math
 from bisect import bisect_left, insort
 from collections import deque
 from dataclasses import dataclass
@@ -17,9 +18,10 @@ SLOWDOWN_CHANGE_MIN = 0.1
 """A slowdown rises only if the measured one is this much above it, so that plans do not follow
 noise."""
 
-SLOWDOWN_FADED = 0.8
-"""A slowdown falls only if at most this share of its excess over 1 is left. Too high a slowdown
-costs a little accuracy; too low a one costs deadlines."""
+SIGNIFICANT = 2.0
+"""Standard errors. A slowdown changes only if the measured one differs by more than chance does:
+where batches have a heavy tail, a quantile of the last few swings by more than
+`SLOWDOWN_CHANGE_MIN` while nothing changes, and plans would swing with it."""
 
 ALL_SLOWER = 6
 """If this many batches in a row all exceed the known slowdown by `SLOWDOWN_CHANGE_MIN`, the
@@ -101,12 +103,18 @@ class Calibration:
     A batch's excess is `took / P - 1`, where P is the profile's own `slowdown_quantile` for that
     variant and batch size. The slowdown is 1 plus the same quantile of the recent excesses. While
     the profile holds, a share of `slowdown_quantile` of the batches is below P, whatever the
-    profile's spread, and the slowdown is 1. If everything takes k times as long, it is k. It is
-    never below 1: the profile is taken as the accelerator's time without other load.
+    profile's spread, and the slowdown is 1. If everything takes k times as long, it is k. It
+    changes only when the recent excesses differ by more than chance. It is never below 1: the
+    profile is taken as the accelerator's time without other load.
     """
 
     def __init__(self, parameters: SchedulerParameters) -> None:
         self._parameters = parameters
+        q, count = parameters.slowdown_quantile, parameters.slowdown_window
+        error = SIGNIFICANT * math.sqrt(q * (1 - q) / count)
+        self._confident = max(0.0, q - error), min(1.0, q + error)
+        """The quantiles of the last batches between which `slowdown_quantile` of all batches is, by
+        the binomial distribution, whatever the distribution of their times."""
         self._excess: dict[ExecutorId, RecentValues] = {}
         self._slowdown: dict[ExecutorId, float] = {}
         self._slower: dict[ExecutorId, list[float]] = {}
@@ -159,7 +167,7 @@ class Calibration:
         self._batches[executor].append((now_ns, value))
         proven = self._proven_excess(executor, value)
         if proven is not None:
-            excess.raise_quantile(self._parameters.slowdown_quantile, proven)
+            excess.raise_quantile(self._confident[0], proven)
         self._settle(executor)
         self._idle_since_ns[executor] = now_ns
 
@@ -233,10 +241,12 @@ class Calibration:
         return proven
 
     def _settle(self, executor: ExecutorId) -> None:
-        measured = 1 + self._excess[executor].quantile(self._parameters.slowdown_quantile)
-        known = self._slowdown[executor]
-        faster = measured - 1 <= SLOWDOWN_FADED * (known - 1) and known - measured >= _STEP / 2
-        if measured - known >= SLOWDOWN_CHANGE_MIN or faster:
+        excess, known = self._excess[executor], self._slowdown[executor]
+        measured = 1 + excess.quantile(self._parameters.slowdown_quantile)
+        least, most = (1 + excess.quantile(q) for q in self._confident)
+        slower = least > known and measured - known >= SLOWDOWN_CHANGE_MIN
+        faster = most < known and known - measured >= _STEP / 2
+        if slower or faster:
             self._slowdown[executor] = round(measured * SLOWDOWN_STEPS) / SLOWDOWN_STEPS
             self._note_slow_period(executor, known)
 

@@ -67,6 +67,7 @@ class Admission:
             return DropReason.FAILED if lost else DropReason.INFEASIBLE
         if connected is None:
             return DropReason.DEPARTED
+        self._adaptation.arrived(request)
         self._adaptation.placed(request.camera, at_camera=False)
         return self._choose_for_frame(request, connected, now_ns)
 

@@ -64,7 +64,7 @@ def test_an_upgrade_waits_for_a_margin_and_what_is_held_does_not() -> None:
 
 
 def test_the_deadline_decides() -> None:
-    # Two batches by P99 (36 and 60 ms), 5 ms fixed, 2 ms round trip, 2 ms guard.
+    # Two batches by P99 (36 and 60 ms), 7 ms fixed, 2 ms round trip.
     given = only(seen(camera(slo_ms=60)))
     assert given.variant == name(320)
     assert given.reason == (
@@ -73,6 +73,17 @@ def test_the_deadline_decides() -> None:
     )
     slower = only(seen(camera(slo_ms=60)), slowdown=1.5)
     assert slower.variant == name(256)
+
+
+def test_what_a_camera_takes_before_it_sends_comes_off_its_deadline() -> None:
+    encodes = replace(seen(camera(slo_ms=80)), before_sending_ns=20 * MS)
+    given, as_if = only(encodes), only(seen(camera(slo_ms=60)))
+    assert given.variant == as_if.variant == name(320)
+    assert given.limit is not None
+    assert as_if.limit is not None
+    assert given.limit.missing == as_if.limit.missing
+    slow_link = only(replace(encodes, link=link(40)))
+    assert slow_link.reason == only(seen(camera(slo_ms=60), link(40))).reason.replace("60", "80")
 
 
 def test_the_cameras_own_picture_decides() -> None:

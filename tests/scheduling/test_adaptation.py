@@ -8,9 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebox.domain.plans import Advice, Assignment, Plan
+from edgebox.domain.plans import Advice, Assignment, CameraSnapshot, Plan
 from edgebox.domain.requests import CameraId, LinkState, RequestId, SiteId
-from edgebox.scheduling.adaptation import FIRST_REASON, OVERRUN_WINDOW, two_digits
+from edgebox.scheduling.adaptation import (
+    FIRST_REASON,
+    OVERRUN_WINDOW,
+    SENDING_WINDOW,
+    two_digits,
+)
 from edgebox.scheduling.calibration import ALL_SLOWER
 from edgebox.scheduling.events import (
     Action,
@@ -307,16 +312,23 @@ def test_a_camera_that_has_nothing_to_run_on_starts_as_it_was_changed() -> None:
     assert [(each.variant, each.rate_hz) for each in advice(started)] == [(name(128), 4)]
 
 
-def surplus_after(bench: Bench, took_ms: Sequence[float], *, before_ms: float = 0) -> int | None:
+def surplus_after(bench: Bench, took_ms: Sequence[float]) -> int | None:
     """Let a camera's frames take so long, one by one; return what its snapshot then says."""
+    return seen_after(bench, took_ms, [0.0] * len(took_ms)).overrun_ns
+
+
+def seen_after(
+    bench: Bench, took_ms: Sequence[float], before_ms: Sequence[float]
+) -> CameraSnapshot:
+    """Let a camera's frames take so long, and so long before they were sent, one by one."""
     at_ms = 0.0
     bench(CameraConnected(camera(slo_ms=200)), 0)
-    for number, ms in enumerate(took_ms, start=1):
+    for number, (ms, before) in enumerate(zip(took_ms, before_ms, strict=True), start=1):
         at_ms += 500
         arrived = replace(
             request(number, at_ms + 400, arrival_ms=at_ms),
             captured_ns=round((at_ms - 20) * MS),
-            sent_ns=round((at_ms - 20 + before_ms) * MS),
+            sent_ns=round((at_ms - 20 + before) * MS),
         )
         bench(RequestArrived(arrived), at_ms)
         [infer] = infers(bench(RequestPrepared(RequestId(number), 0), at_ms))
@@ -324,7 +336,8 @@ def surplus_after(bench: Bench, took_ms: Sequence[float], *, before_ms: float = 
     [snapshot] = snapshots(bench(PlanFailed(), at_ms + 499)) or snapshots(
         bench(CameraChanged(camera(slo_ms=201)), at_ms + 499)
     )
-    return snapshot.snapshot.cameras[0].overrun_ns
+    seen: CameraSnapshot = snapshot.snapshot.cameras[0]
+    return seen
 
 
 def test_what_frames_take_longer_than_planned_is_known_after_so_many() -> None:
@@ -344,10 +357,25 @@ def test_the_worst_frame_but_one_tells_how_long_they_may_take() -> None:
     assert 20 * MS < both <= 25 * MS
 
 
-def test_time_before_a_frame_leaves_its_camera_counts_and_its_link_does_not() -> None:
-    taken = surplus_after(Bench(), [29.0] * OVERRUN_WINDOW, before_ms=18)
-    assert taken is not None
-    assert 12 * MS < taken <= 17 * MS
+def test_the_usual_time_before_a_frame_is_sent_is_no_overrun_and_a_longer_one_is() -> None:
+    count = OVERRUN_WINDOW + SENDING_WINDOW
+    steady = seen_after(Bench(), [29.0] * count, [18.0] * count)
+    assert (steady.before_sending_ns, steady.overrun_ns) == (18 * MS, 0)
+    # Two frames wait 15 ms longer than usual; their batches take 10 ms less than planned.
+    two_wait = seen_after(Bench(), [20.0] * count, [*[3.0] * (count - 2), 18.0, 18.0])
+    assert (two_wait.before_sending_ns, two_wait.overrun_ns) == (3 * MS, 5 * MS)
+
+
+def test_stamps_that_are_not_known_or_run_backwards_take_no_time_of_a_camera() -> None:
+    bench = Bench()
+    bench(CameraConnected(camera(slo_ms=200)), 0)
+    for number in range(1, SENDING_WINDOW + 1):
+        at_ms = 500.0 * number
+        arrived = request(number, at_ms + 400, arrival_ms=at_ms)
+        sent_ns = None if number % 2 else arrived.captured_ns - 5 * MS
+        bench(RequestArrived(replace(arrived, sent_ns=sent_ns)), at_ms)
+    [snapshot] = snapshots(bench(PlanFailed(), at_ms + 499))
+    assert snapshot.snapshot.cameras[0].before_sending_ns == 0
 
 
 def test_a_frame_that_could_not_be_answered_says_that_nothing_is_sure() -> None:

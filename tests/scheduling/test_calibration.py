@@ -1,11 +1,13 @@
 """Slowdown and fixed costs."""
 
 import random
+from itertools import pairwise
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebox.domain.model_family import ExecutorId
+from edgebox.domain.model_family import QUANTILES, ExecutorId
 from edgebox.scheduling.calibration import (
     ALL_SLOWER,
     AT_ONCE_MAX,
@@ -18,6 +20,8 @@ from tests.scheduling.scene import CPU, MS, profile
 
 PARAMETERS = SchedulerParameters()
 S = 1000 * MS
+HEAVY_TAIL = (0.9, 0.95, 1.0, 1.1, 1.4, 2.0, 3.0, 6.0, 8.0)
+"""What batches take beside other programs, by quantile."""
 
 
 @given(
@@ -76,6 +80,18 @@ def test_a_profile_that_holds_is_left_alone(seed: int) -> None:
 @given(st.integers(0, 1000), st.sampled_from([1.5, 2.0, 3.0]))
 def test_a_factor_is_found_whatever_the_spread(seed: int, factor: float) -> None:
     assert abs(fed(factor, seed=seed).slowdown(CPU) / factor - 1) < 0.1
+
+
+@given(st.integers(0, 1000))
+def test_a_heavy_tail_that_stays_hardly_moves_the_slowdown(seed: int) -> None:
+    rng, calibration = np.random.default_rng(seed), fed(1.0, batches=0)
+    seen = []
+    for at, took in enumerate(np.interp(rng.random(2000), QUANTILES, HEAVY_TAIL)):
+        calibration.batch_completed(CPU, 100 * MS, round(float(took) * 100 * MS), at * MS)
+        seen.append(calibration.slowdown(CPU))
+    # Its 0.75 quantile over 64 batches differs from what is known by 0.1 some 85 times.
+    assert sum(before != after for before, after in pairwise(seen[200:])) <= 40
+    assert all(1 < each < 3 for each in seen[200:])
 
 
 def test_a_faster_machine_is_not_believed() -> None:

@@ -62,7 +62,7 @@ class Settings:
     slo_multiples: tuple[float, ...] = (2.0, 3.0)
     rounds: int = 5
     learning_s: float = 8.0
-    """Of light load, once for every box."""
+    """Seconds of light load, once for every box."""
     warm_s: float = 0.5
     counted_s: float = 2.0
     profile_s: float = 4.0
@@ -94,7 +94,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class BoxRun:
     """One policy's turn at a cell."""
 
     policy: str
@@ -131,7 +131,7 @@ async def take_turns(
     workload: Workload,
     mix: Mix,
     tell: Callable[[str], None],
-) -> list[Turn]:
+) -> list[BoxRun]:
     """Let every box learn at light load, then serve every cell, round after round."""
     light_hz = LIGHT_LOAD / mix.mean_ms * 1e3
     plan_of = functools.partial(make_plan, workload.applications)
@@ -139,7 +139,7 @@ async def take_turns(
     for box in running:
         tell(f"{box.policy} learns for {settings.learning_s:g} s")
         await play(box.stream, learning, _SLO_MULTIPLE_LEARNING * mix.p99_ms / 1e3, workload)
-    turns: list[Turn] = []
+    turns: list[BoxRun] = []
     cells = list(itertools.starmap(Cell, itertools.product(settings.loads, settings.slo_multiples)))
     for number in range(1, settings.rounds + 1):
         for cell in cells:
@@ -158,13 +158,13 @@ async def take_turns(
     return turns
 
 
-async def _turn(box: RunningBox, cell: Cell, ends: dict[str, Ends]) -> Turn:
+async def _turn(box: RunningBox, cell: Cell, ends: dict[str, Ends]) -> BoxRun:
     of_box = (await box.state())["box"]
     batch_size_mean = of_box["executors"][0]["batch_size_mean"] or 0.0
-    return Turn(box.policy, cell, ends, of_box["decision_us"], batch_size_mean)
+    return BoxRun(box.policy, cell, ends, of_box["decision_us"], batch_size_mean)
 
 
-def summary(turns: Sequence[Turn]) -> list[dict[str, Any]]:
+def summary(turns: Sequence[BoxRun]) -> list[dict[str, Any]]:
     """Return for each cell what became of each policy's frames: sums, and medians of the rounds."""
     return [
         {
@@ -179,7 +179,7 @@ def summary(turns: Sequence[Turn]) -> list[dict[str, Any]]:
     ]
 
 
-def _summary_of(turns: Sequence[Turn]) -> dict[str, Any]:
+def _summary_of(turns: Sequence[BoxRun]) -> dict[str, Any]:
     apps = {
         app: _ends_of([turn.ends[app] for turn in turns]) for app in dict.fromkeys(turns[0].ends)
     }

@@ -58,7 +58,7 @@ def write_config(folder: Path, lines: str, policy: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "edgebox.toml"
     text = (
-        "[server]\nport = 0\n"
+        "[server]\nport = 0\n[access]\nopen_to = 'everybody'\n"
         # The plan says what is sent, and only deadlines shall say what is dropped.
         "[limits]\nunacknowledged_max = 64\npending_per_camera_max = 1000\npending_max = 10000\n"
         f'[storage]\npath = "{_MEASURED}"\n'

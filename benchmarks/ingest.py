@@ -42,6 +42,7 @@ from edgebox.config.config_file import (
     StorageParameters,
 )
 from edgebox.config.inference_section import InferenceParameters
+from edgebox.domain.access import OpenTo
 from edgebox.domain.model_family import QUANTILES, ExecutorId, LatencyProfile
 from edgebox.inference.executor import NullExecutor
 from edgebox.inference.machine import processor_name, usable_cores
@@ -49,6 +50,7 @@ from edgebox.inference.zoo import bundled_folders, load_zoo
 from edgebox.link.bandwidth import EstimatorKind
 from edgebox.media.jpeg import encode
 from edgebox.planning.planner import plan
+from edgebox.runtime.access_control import AccessControl
 from edgebox.runtime.box import Box
 from edgebox.runtime.callbacks import Callbacks
 from edgebox.runtime.driver import Driver
@@ -62,6 +64,7 @@ from edgebox.scene.street_camera import Scene
 from edgebox.scheduling.events import ExecutorStarted, VariantsAvailable
 from edgebox.scheduling.policies import POLICIES, make_policy
 from edgebox.scheduling.scheduler import Scheduler
+from edgebox.storage.access_store import AccessStore
 from edgebox.storage.database import IN_MEMORY, Storage
 from edgebox.web.feed import Feed
 from edgebox.web.server import Server
@@ -166,7 +169,10 @@ async def bare_box(policy: str) -> AsyncIterator[tuple[Box, int]]:
     storage = await Storage.open(IN_MEMORY)
     model_jobs = ModelJobs(config, box, storage)
     states, feed = StateCache(box, machine), Feed(box)
-    server = Server(WebContext(box, config, storage, machine, journal, states, feed, model_jobs))
+    access = AccessControl(AccessStore(IN_MEMORY), open_to=OpenTo.EVERYBODY)
+    server = Server(
+        WebContext(box, config, storage, machine, journal, states, feed, model_jobs, access)
+    )
     driver.start()
     driver.feed(VariantsAvailable(tuple(variants.values())))
     driver.feed(ExecutorStarted(executor.id, tuple(profiles.values())))

@@ -77,6 +77,7 @@ def write_config(scenario: Scenario, network: Network, folder: Path, profile_s: 
     file = folder / "edgebox.toml"
     lines = [
         "[server]", f'host = "{network.box_host}"', f"port = {network.box_port}",
+        "[access]", 'open_to = "everybody"',
         "[storage]", 'path = "box.sqlite3"',
         "[[executors]]", 'device = "cpu"', f"streams = {executors}",
         "[inference]", f"profile_s = {profile_s:g}",

@@ -79,7 +79,8 @@ async def serving(folder: Path, port: int) -> AsyncIterator[str]:
     """Run a box until the end of the block; yield its address once it is ready."""
     config = folder / "edgebox.toml"
     config.write_text(
-        f'[server]\nport = {port}\n[storage]\npath = "box.sqlite3"\n'
+        f'[server]\nport = {port}\n[access]\nopen_to = "everybody"\n'
+        f'[storage]\npath = "box.sqlite3"\n'
         f'[[executors]]\ndevice = "cpu"\n[inference]\nprofile_s = 3\n[[pipelines]]{STAGES}{FILTERS}'
     )
     box = await asyncio.create_subprocess_exec(

@@ -97,7 +97,12 @@ async def nobody_left(app: App, others: int) -> None:
 
 async def measure(database: Path) -> dict[int, list[float]]:
     """Return the CPU times by number of subscribers, a round each."""
-    settings = {"server.port": 0, "storage.path": str(database), "inference.profile_s": 1.0}
+    settings = {
+        "server.port": 0,
+        "access.open_to": "everybody",
+        "storage.path": str(database),
+        "inference.profile_s": 1.0,
+    }
     app = App(load(None, settings))
     await app.start()
     context = multiprocessing.get_context("spawn")

@@ -75,7 +75,8 @@ def write_config(folder: Path, *, per_batch: bool, used: float, database: Path) 
     folder.mkdir(exist_ok=True)
     file = folder / "edgebox.toml"
     file.write_text(
-        f'[server]\nport = 0\n[storage]\npath = "{database}"\n[inference]\nprofile_s = 20\n'
+        f'[server]\nport = 0\n[access]\nopen_to = "everybody"\n'
+        f'[storage]\npath = "{database}"\n[inference]\nprofile_s = 20\n'
         f"[planner]\nutilisation_max = {used}\n"
         f"[scheduler]\nvariant_per_batch = {str(per_batch).lower()}\n",
         encoding="utf-8",

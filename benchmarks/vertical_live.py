@@ -60,7 +60,7 @@ def write_config(folder: Path, family: Path, threads: str, database: Path) -> Pa
     folder.mkdir(exist_ok=True)
     file = folder / "edgebox.toml"
     file.write_text(
-        f'[server]\nport = 0\n[storage]\npath = "{database}"\n'
+        f'[server]\nport = 0\n[access]\nopen_to = "everybody"\n[storage]\npath = "{database}"\n'
         f'[[executors]]\ndevice = "cpu"\nthreads = "{threads}"\n'
         f'[inference]\nbundled = []\nfamilies = ["{family}"]\nfamily = "{FAMILY}"\nprofile_s = 10\n'
         # The plan must not lower what the cameras send.

@@ -191,7 +191,7 @@ def summary(without: list[dict[str, Any]], viewed: list[dict[str, Any]]) -> dict
 def write_config(folder: Path, model: str) -> Path:
     """Write the box's configuration; return the file."""
     lines = [
-        "[server]", "port = 0",
+        "[server]", "port = 0", "[access]", 'open_to = "everybody"',
         "[limits]", f"unacknowledged_max = {WINDOW}",
         "[storage]", 'path = "box.sqlite3"',
         "[[executors]]", 'device = "cpu"',

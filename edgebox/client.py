@@ -16,6 +16,7 @@ import orjson
 
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.link.backoff import Backoff
+from edgebox.link.box_address import OTHER_CERTIFICATE, authorization, fingerprint_of
 
 _SILENT_S = 45.0
 """The box sends something every 15 s."""
@@ -33,6 +34,8 @@ async def subscribe(
     server: str,
     query: Mapping[str, str | list[str]] | None = None,
     *,
+    token: str | None = None,
+    fingerprint: str | None = None,
     on_remark: Callable[[str], None] | None = None,
 ) -> AsyncGenerator[dict[str, Any]]:
     """Yield the messages of /v1/results for ever, over as many connections as it takes.
@@ -40,16 +43,25 @@ async def subscribe(
     Args:
         server: the box: "http://BOX:8787" (ws:// is understood, too).
         query: the parameters of /v1/results: which cameras, which classes...
+        token: a token of the scope viewer; None: a box that is open needs none.
+        fingerprint: SHA-256 of the box's certificate, which is the only one accepted; None: any
+            that the system trusts.
         on_remark: called with a sentence when a connection fails, and when one works again.
 
     Raises:
-        InvalidInputError: `server` is no address.
-        SubscriptionRefusedError: the box says that the query is wrong.
+        InvalidInputError: `server`, `token` or `fingerprint` is malformed.
+        SubscriptionRefusedError: the box says that the query or the token is wrong.
     """
     remark = on_remark or (lambda text: None)
     backoff, failed = Backoff(random.Random()), False
     timeout = aiohttp.ClientTimeout(total=None, connect=10, sock_read=_SILENT_S)
-    async with aiohttp.ClientSession(timeout=timeout, read_bufsize=_LINE_BYTES_MAX) as client:
+    trusted = None if fingerprint is None else aiohttp.Fingerprint(fingerprint_of(fingerprint))
+    async with aiohttp.ClientSession(
+        timeout=timeout,
+        read_bufsize=_LINE_BYTES_MAX,
+        headers=authorization(token),
+        connector=None if trusted is None else aiohttp.TCPConnector(ssl=trusted),
+    ) as client:
         while True:
             try:
                 async for message in _connection(client, _address(server), query or {}):
@@ -59,6 +71,8 @@ async def subscribe(
                     backoff.reset()
                     yield message
                 why = "the box ended the connection"
+            except aiohttp.ServerFingerprintMismatch:
+                why = OTHER_CERTIFICATE
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
                 why = str(error) or "nothing was heard from the box"
             if not failed:

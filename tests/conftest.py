@@ -39,6 +39,7 @@ def settings(database: Path, **overrides: Any) -> dict[str, Any]:
     """
     return {
         "server.port": 0,
+        "access.open_to": "everybody",
         "storage.path": str(database),
         "inference.models": str(database.parent / "models"),
         "executors": [{"device": "cpu"}],

@@ -38,6 +38,14 @@ OPERATIONS = (
     "GET /v1/plan",
     "GET /v1/state",
     "GET /v1/system",
+    "GET /v1/session",
+    "POST /v1/login",
+    "POST /v1/logout",
+    "GET /v1/tokens",
+    "POST /v1/tokens",
+    "DELETE /v1/tokens/{id}",
+    "POST /v1/pairings",
+    "POST /v1/pair",
 )
 """What the page asks the box."""
 ALSO = ("Batch", "DroppedRequest", "LiveFrameHeader", "PlanChange")

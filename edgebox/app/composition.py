@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from edgebox import __version__
+from edgebox.app.access_setup import access_control
 from edgebox.app.configured_pipelines import make_pipelines
 from edgebox.app.cpu_fallback import CpuFallback
 from edgebox.app.executor_replacement import ExecutorReplacer
@@ -68,6 +69,7 @@ from edgebox.storage.database import Storage
 from edgebox.web.feed import Feed
 from edgebox.web.server import Server
 from edgebox.web.state_document import StateCache
+from edgebox.web.tls import tls_context
 from edgebox.web.web_context import WebContext
 
 _STOP_PATIENCE_S = 3.0
@@ -95,6 +97,9 @@ class App:
         self.config = config
         self.machine = MachineMeasurements(self._stalled)
         self.journal = journal or Journal()
+        self.access = access_control(config)
+        self.fingerprint: str | None = None
+        """SHA-256 of the certificate, in hexadecimal; None: there is no TLS."""
         self.ready_s: float | None = None
         """How long the start took."""
         self.failed = asyncio.Event()
@@ -137,7 +142,8 @@ class App:
         """URL of the page on this machine."""
         host = self.config.server.host
         shown = "127.0.0.1" if host in ("0.0.0.0", "::", "") else host
-        return f"http://{f'[{shown}]' if ':' in shown else shown}:{self.port}"
+        scheme = "http" if self.fingerprint is None else "https"
+        return f"{scheme}://{f'[{shown}]' if ':' in shown else shown}:{self.port}"
 
     # -- start ------------------------------------------------------------------------------
 
@@ -188,10 +194,25 @@ class App:
         states = StateCache(self._box, self.machine)
         jobs = self._model_jobs = ModelJobs(config, self._box, storage)
         feed = Feed(self._box)
+        if warning := await self.access.load():
+            self.box.notices.publish("error", warning)
         self._server = Server(
-            WebContext(self._box, config, storage, self.machine, self.journal, states, feed, jobs)
+            WebContext(
+                self._box,
+                config,
+                storage,
+                self.machine,
+                self.journal,
+                states,
+                feed,
+                jobs,
+                self.access,
+            )
         )
-        await self._server.start(config.server.host, config.server.port)
+        tls = await asyncio.to_thread(tls_context, config.server, config.storage.folder)
+        context, self.fingerprint = tls or (None, None)
+        await self._server.start(config.server.host, config.server.port, context)
+        self._tasks.append(asyncio.create_task(self.access.run(), name="access"))
 
     def _admission(self) -> Admission | None:
         if self.config.planner.admission != "refuse":
@@ -404,9 +425,8 @@ class App:
 
     async def write_journal(self) -> Path | None:
         """Write the journal to the database's folder and publish a notice; None: it failed."""
-        file = self.config.storage.file
-        folder = Path() if file == ":memory:" else Path(file).parent
-        return await keep(self.journal, folder.absolute(), self.box.notices.publish)
+        folder = self.config.storage.folder.absolute()
+        return await keep(self.journal, folder, self.box.notices.publish)
 
     def _fail(self, violation: InvariantViolation) -> None:
         self.box.set_not_ready(str(violation))
@@ -470,6 +490,7 @@ class App:
         self._opened = Opened()
         self.machine.stop()
         if self._storage is not None:
+            await self.access.close()
             await self._storage.close()
             self._storage = None
 

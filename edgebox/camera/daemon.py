@@ -3,7 +3,6 @@
 import asyncio
 import os
 import random
-import re
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import urlsplit
 
 import aiohttp
 import numpy as np
@@ -22,6 +20,7 @@ from edgebox import __version__
 from edgebox.camera.accounting import Accounting, Summary
 from edgebox.camera.capture import Capture
 from edgebox.camera.first_stage import FirstStage
+from edgebox.camera.pairing import connector, why
 from edgebox.camera.records import FrameRecord
 from edgebox.camera.session import (
     BoxRefusedError,
@@ -33,6 +32,7 @@ from edgebox.camera.session import (
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.plans import Advice
 from edgebox.link.backoff import Backoff
+from edgebox.link.box_address import authorization, stream_url
 from edgebox.link.deadlines import to_steps
 from edgebox.link.from_camera import SLO_MS, split_slo
 from edgebox.link.messages import DropNotice, Hello, Result, decode_from_camera
@@ -48,8 +48,6 @@ IN_USE_PATIENCE_S = 45.0
 AFTER_SLO_S = 1.0
 """Extra time after the last deadline to wait for the last answers."""
 _CLOSING = aiohttp.ClientWSTimeout(ws_close=1.0)
-_PATH = re.compile(r"(/[!-~]*)?")
-"""Path of an address, as in a request line."""
 _RETRIED_REASONS = frozenset(
     ("camera_in_use", "box_full", "no_capacity", "silent", "too_slow", "too_fast", "unavailable")
 )
@@ -84,6 +82,10 @@ class Camera:
     Args:
         source: where frames come from; None: they are pushed with `send`.
         server: "ws://box:8787"; the scheme may be left out.
+        token: its token at the box, from `edgebox.camera.pairing` or `edgebox tokens add`; None: a
+            box that is open needs none.
+        fingerprint: SHA-256 of the box's certificate, which is the only one accepted; None: any
+            that the system trusts.
         name: the camera's name at the box.
         slo_ms: each frame's deadline, from capture to the result's arrival; or several, as pairs
             of deadline and utility: [(100, 1), (300, 0.3)].
@@ -114,6 +116,8 @@ class Camera:
         source: FrameSource | None,
         server: str = "ws://127.0.0.1:8787",
         *,
+        token: str | None = None,
+        fingerprint: str | None = None,
         name: str = "camera",
         slo_ms: float | Sequence[tuple[float, float]] = SLO_MS,
         rate_hz: float = 10.0,
@@ -135,6 +139,8 @@ class Camera:
     ) -> None:
         width_px, height_px = _frame_size(source, size_px)
         self.url = stream_url(server)
+        self._headers, self._fingerprint = authorization(token), fingerprint
+        connector(fingerprint)  # raises what is wrong with it
         first_ms, later = split_slo(slo_ms)
         self._detect = _mode(detect)
         self._first_stage = FirstStage(self.url, self._detect, cache)
@@ -321,7 +327,11 @@ class Camera:
         return number
 
     async def _stay_connected(self) -> None:
-        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as client:
+        async with aiohttp.ClientSession(
+            timeout=aiohttp.ClientTimeout(total=None),
+            headers=self._headers,
+            connector=connector(self._fingerprint),
+        ) as client:
             while True:
                 try:
                     await self._connect(client)
@@ -366,8 +376,10 @@ class Camera:
                     self._session = None
                     preparing.cancel()
                     await asyncio.gather(preparing, return_exceptions=True)
+        except aiohttp.WSServerHandshakeError as error:
+            raise _refused(error) from None
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise ConnectionLostError(f"cannot connect: {error or 'no answer'}") from None
+            raise ConnectionLostError(f"cannot connect: {why(error)}") from None
 
     def _consider(self, error: BoxRefusedError) -> None:
         """Return if a refusal is worth a retry; raise it otherwise."""
@@ -418,26 +430,17 @@ def _mode(detect: PlacementMode | str) -> PlacementMode:
         raise InvalidInputError(f"detect must be one of {modes}, not {detect!r}") from None
 
 
-def stream_url(server: str) -> str:
-    """Return the address of a box's camera WebSocket.
-
-    A path is a proxy's prefix.
-
-    Raises:
-        InvalidInputError: not an address.
-    """
-    address = server if "://" in server else f"ws://{server}"
-    try:
-        parts = urlsplit(address)
-        port = parts.port or (443 if parts.scheme in ("wss", "https") else 8787)
-    except ValueError:
-        parts, port = urlsplit(""), 0
-    schemes = {"ws": "ws", "http": "ws", "wss": "wss", "https": "wss"}
-    ends_well = _PATH.fullmatch(parts.path) and not parts.query and not parts.fragment
-    if not parts.hostname or parts.scheme not in schemes or not port or not ends_well:
-        raise InvalidInputError(f"the server must be an address like ws://box:8787, not {server!r}")
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return f"{schemes[parts.scheme]}://{host}:{port}{parts.path.rstrip('/')}/v1/stream"
+def _refused(error: aiohttp.WSServerHandshakeError) -> BoxRefusedError | ConnectionLostError:
+    """Return what a box means that does not open a WebSocket."""
+    if error.status == 401:
+        return BoxRefusedError(
+            "unauthorized",
+            "the box needs a token for this camera, or does not know the one that it has: pair the "
+            "camera (--pair CODE, with a code from the box's page, under Add a camera)",
+        )
+    if error.status == 403:
+        return BoxRefusedError("forbidden", "the token does not allow to send pictures")
+    return ConnectionLostError(f"cannot connect: {error}")
 
 
 def _frame_size(source: FrameSource | None, size_px: tuple[int, int] | None) -> tuple[int, int]:

@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import aiohttp
 import numpy as np
@@ -24,6 +23,7 @@ from edgebox.domain.errors import EdgeboxError, ModelError
 from edgebox.domain.model_family import Variant
 from edgebox.inference.executor import OnnxExecutor, come_back
 from edgebox.inference.family import MANIFEST, Family, ModelFile, read_manifest
+from edgebox.link.box_address import http_url
 from edgebox.link.detected_frames import DETECTIONS_MAX, DetectedFrame, SentCrop, SentDetection
 from edgebox.link.placement_offer import OfferedStage, PlacementOffer
 from edgebox.media import jpeg
@@ -71,9 +71,7 @@ async def fetch(
     Raises:
         LocalModelError: it cannot be fetched, is not what was offered, or cannot be kept.
     """
-    parts = urlsplit(stream_url)
-    scheme = {"ws": "http", "wss": "https"}[parts.scheme]
-    files_url = f"{scheme}://{parts.netloc}{parts.path.removesuffix('/stream')}/models/files"
+    files_url = http_url(stream_url, "models/files")
     folder = cache / given.sha256
     try:
         async with asyncio.timeout(FETCH_TIMEOUT_S):

@@ -19,8 +19,10 @@ import orjson
 
 from edgebox.camera.accounting import Summary
 from edgebox.camera.daemon import Camera
+from edgebox.camera.pairing import KeptTokens, pair
 from edgebox.camera.records import FrameRecord
 from edgebox.camera.shutdown import on_end_signals
+from edgebox.commands.box_options import FINGERPRINT, TOKEN_FILE, given_token
 from edgebox.commands.camera_live import render, show_live, show_plain
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.link.from_camera import SLO_MS
@@ -159,11 +161,22 @@ def _finite(text: str) -> float:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write a line of JSON about each frame: how it was sent, and how it ended.",
 )
+@TOKEN_FILE
+@click.option(
+    "--pair",
+    "pairing_code",
+    metavar="CODE",
+    help="Get this camera's token with a code from the box, and keep it for the next starts.",
+)
+@FINGERPRINT
 @click.option("--json", "as_json", is_flag=True, help="Print only the summary, as JSON.")
 def camera(
     source: str,
     *,
     server: str,
+    token_file: Path | None,
+    pairing_code: str | None,
+    fingerprint: str | None,
     name: str | None,
     slo_ms: str,
     rate_hz: float,
@@ -193,11 +206,15 @@ def camera(
         live = sys.stdout.isatty() and not as_json  # it shows the last remark itself
         show = show_live if live else None if as_json else show_plain
         frames = open_source(source, rate_hz, loop=loop, size_px=parse_size(size))
+        name = name or _host_name()
+        token = _token(server, name, token_file, pairing_code, fingerprint)
         with _written_to(frames_file) as on_frame_end:
             daemon = Camera(
                 frames,
                 server,
-                name=name or _host_name(),
+                token=token,
+                fingerprint=fingerprint,
+                name=name,
                 slo_ms=parse_slo(slo_ms),
                 rate_hz=rate_hz,
                 app=app,
@@ -219,6 +236,22 @@ def camera(
         click.echo(orjson.dumps(summary.to_json(), option=orjson.OPT_INDENT_2).decode())
     else:
         click.echo(render(summary))
+
+
+def _token(
+    server: str, name: str, file: Path | None, code: str | None, fingerprint: str | None
+) -> str | None:
+    """Return the camera's token: for the code, as given, or kept at an earlier start.
+
+    Raises:
+        EdgeboxError: the code gives none, or the token cannot be read or kept.
+    """
+    kept = KeptTokens()
+    if code is None:
+        return given_token(file) or kept.get(server, name)
+    token = asyncio.run(pair(server, code, name, fingerprint=fingerprint))
+    click.echo(f"paired; the token of {name} is kept in {kept.put(server, name, token)}", err=True)
+    return token
 
 
 async def _run(

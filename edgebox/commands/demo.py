@@ -59,6 +59,7 @@ def demo_overrides(port: int | None) -> dict[str, Any]:
         "server.host": "127.0.0.1",
         "server.port": port if port is not None else _free_port(),
         "server.name": "edgebox demo",
+        "access.open_to": "loopback",
         "storage.path": str(Path(StorageParameters().file).with_name("demo.sqlite3")),
     }
 

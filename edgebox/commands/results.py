@@ -2,8 +2,9 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import click
@@ -11,6 +12,7 @@ import orjson
 
 from edgebox.camera.shutdown import on_end_signals
 from edgebox.client import subscribe
+from edgebox.commands.box_options import FINGERPRINT, TOKEN_FILE, given_token
 from edgebox.commands.console import clear_errors
 from edgebox.domain.notifications import zone_event_text
 
@@ -35,10 +37,14 @@ _OBJECTS_SHOWN = 5
     help="Frames with this outcome; repeatable.  [default: on_time, late]",
 )
 @click.option("--max-hz", type=float, help="Most results per second and camera.")
+@TOKEN_FILE
+@FINGERPRINT
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON per message.")
 def results(
     *,
     server: str,
+    token_file: Path | None,
+    fingerprint: str | None,
     cameras: tuple[str, ...],
     classes: tuple[str, ...],
     score_min: float | None,
@@ -62,12 +68,19 @@ def results(
     if classes or score_min is not None:
         query["empty"] = "false"
     with clear_errors("results"):
-        asyncio.run(_print(server, query, as_json))
+        messages = subscribe(
+            server,
+            query,
+            token=given_token(token_file),
+            fingerprint=fingerprint,
+            on_remark=_remark,
+        )
+        asyncio.run(_print(messages, as_json))
 
 
-async def _print(server: str, query: Mapping[str, str | list[str]], as_json: bool) -> None:
+async def _print(messages: AsyncIterator[dict[str, Any]], as_json: bool) -> None:
     async def work() -> None:
-        async for message in subscribe(server, query, on_remark=_remark):
+        async for message in messages:
             if message["type"] == "subscribed":
                 continue
             click.echo(orjson.dumps(message).decode() if as_json else line_of(message))

@@ -30,6 +30,8 @@ from edgebox.commands.models import models
 from edgebox.commands.plan import plan
 from edgebox.commands.profile import profile
 from edgebox.commands.simulate import simulate
+from edgebox.commands.tokens import tokens
+from edgebox.domain.access import OpenTo
 
 _CONFIG = click.option(
     "--config",
@@ -78,6 +80,7 @@ main.add_command(models)
 main.add_command(plan)
 main.add_command(profile)
 main.add_command(simulate)
+main.add_command(tokens)
 
 
 @main.command()
@@ -90,6 +93,16 @@ main.add_command(simulate)
     metavar="NAME",
     multiple=True,
     help="Host name that clients may use, as box.example.com; repeatable.",
+)
+@click.option(
+    "--tls",
+    type=click.Choice(["off", "self-signed"]),
+    help="self-signed: serve https with a certificate of the box's own (extra tls).",
+)
+@click.option(
+    "--open-to",
+    type=click.Choice([each.value for each in OpenTo]),
+    help="Who needs no token: nobody, programs on this machine, everybody.  [default: nobody]",
 )
 @click.option(
     "--log-level",
@@ -105,6 +118,8 @@ def serve(
     host: str | None,
     port: int | None,
     allowed_hosts: tuple[str, ...],
+    tls: str | None,
+    open_to: str | None,
     log_level: str,
     as_json: bool,
 ) -> None:
@@ -122,6 +137,8 @@ def serve(
         "server.host": host,
         "server.port": port,
         "server.allowed_hosts": allowed_hosts or None,
+        "server.tls": tls,
+        "access.open_to": open_to,
     }
     with certain_end(), clear_errors("serve"), contextlib.ExitStack() as ending:
         config = load(config_file, {key: v for key, v in overrides.items() if v is not None})
@@ -136,9 +153,15 @@ async def _serve(app: Any, as_json: bool, ending: contextlib.ExitStack) -> None:
 
     stopping = stop_on_signals()
     await app.listen()
+    administrator = await app.access.ensure_administrator()
     write_journal_on_signal(app)
     if not as_json:
         err.print(f"[bold]edgebox {__version__}[/] starting; the page: [cyan]{app.url}[/]")
+        if administrator is not None:
+            err.print(
+                f"the administrator's token, shown only now: [bold]{administrator}[/]",
+                soft_wrap=True,
+            )
     start = asyncio.create_task(app.start())
     stop = asyncio.create_task(stopping.wait())
     await asyncio.wait({start, stop}, return_when="FIRST_COMPLETED")
@@ -148,7 +171,7 @@ async def _serve(app: Any, as_json: bool, ending: contextlib.ExitStack) -> None:
         await asyncio.gather(start, return_exceptions=True)
     else:
         start.result()
-        _print_ready(app, as_json)
+        _print_ready(app, as_json, administrator)
         failed = asyncio.create_task(app.failed.wait())
         await asyncio.wait({stop, failed}, return_when="FIRST_COMPLETED")
         failed.cancel()
@@ -165,7 +188,7 @@ async def _serve(app: Any, as_json: bool, ending: contextlib.ExitStack) -> None:
         raise app.failure
 
 
-def _print_ready(app: Any, as_json: bool) -> None:
+def _print_ready(app: Any, as_json: bool, administrator: str | None) -> None:
     from edgebox.inference.doctor import executor_text
 
     executors = app.box.driver.executors
@@ -173,6 +196,8 @@ def _print_ready(app: Any, as_json: bool) -> None:
         print_json(
             {
                 "url": app.url,
+                "administrator_token": administrator,
+                "fingerprint": app.fingerprint,
                 "ready_s": round(app.ready_s, 2),
                 "profiled": app.profiled,
                 "executors": [
@@ -200,7 +225,9 @@ def _print_ready(app: Any, as_json: bool) -> None:
         if executor.note:
             err.print(f"  [yellow]{executor.note}[/]")
     stream = app.url.replace("http", "ws", 1)
-    err.print(f"  a first camera: edgebox camera scene: --server {stream}")
+    pinned = "" if app.fingerprint is None else f" --fingerprint {app.fingerprint}"
+    pairing = "" if app.access.is_open else f" --pair {app.access.begin_pairing(None).shown}"
+    err.print(f"  a first camera: edgebox camera scene: --server {stream}{pairing}{pinned}")
     if app.config.server.host == "127.0.0.1":
         err.print("  only this machine can connect; --host 0.0.0.0 lets others in")
     err.print("  Ctrl-C stops")

@@ -13,6 +13,7 @@ from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from edgebox.config.access_section import AccessParameters
 from edgebox.config.executor_section import MOVED, ExecutorParameters
 from edgebox.config.executor_section import contradictions as executor_contradictions
 from edgebox.config.host_names import wrong_hosts
@@ -53,8 +54,7 @@ class ServerParameters:
 
     host: str = _key(
         "127.0.0.1",
-        "Address to listen on; 0.0.0.0 lets other machines in (there is no login: trusted "
-        "networks only)",
+        "Address to listen on; 0.0.0.0 lets other machines in",
     )
     port: int = _key(8787, "Port to listen on; 0 takes any free one", low=0, high=65535)
     allowed_hosts: tuple[str, ...] = _key(
@@ -68,11 +68,18 @@ class ServerParameters:
         (), "Addresses or networks of reverse proxies whose X-Forwarded-Host is trusted"
     )
     name: str = _key("edgebox", "Name of this box on the page")
-    admin: bool = _key(
-        False,
-        "Whether everybody who can reach the port may import models and start profile "
-        "runs, on the page and over HTTP",
+    tls: str = _key(
+        "off",
+        "TLS on the port: off; self-signed, with a certificate that the box makes once and keeps "
+        "beside the database (extra tls); files, with the two files below",
+        choices=("off", "self-signed", "files"),
     )
+    tls_certificate: str = _key(
+        "",
+        "The certificate, with those that lead to its authority, as PEM; relative to this file",
+        may_be_empty=True,
+    )
+    tls_key: str = _key("", "Its private key, as PEM; relative to this file", may_be_empty=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +137,11 @@ class StorageParameters:
             return self.path
         return str(data_folder() / "edgebox.sqlite3")
 
+    @property
+    def folder(self) -> Path:
+        """The folder of the database; the current one if nothing is kept."""
+        return Path() if self.file == ":memory:" else Path(self.file).expanduser().parent
+
     def limits(self) -> Limits:
         """Return how long and how much is kept."""
         return Limits(
@@ -149,6 +161,7 @@ class Config:
     """The whole configuration; `Config()` is what an empty file means."""
 
     server: ServerParameters = field(default_factory=ServerParameters)
+    access: AccessParameters = field(default_factory=AccessParameters)
     limits: LimitParameters = field(default_factory=LimitParameters)
     storage: StorageParameters = field(default_factory=StorageParameters)
     inference: InferenceParameters = field(default_factory=InferenceParameters)
@@ -268,6 +281,7 @@ def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Confi
         problems += executor_contradictions(config.executors)
         problems += pipeline_contradictions(config.pipelines, config.inference.pipeline)
         problems += wrong_hosts(config.server.allowed_hosts, config.server.trusted_proxies)
+        problems += _tls_contradictions(config.server)
         problems += contradictions(config.mqtt, config.webhooks)
         problems += tracking_contradictions(config.zones, config.lines)
     source = base.source if path is None else str(path)
@@ -382,6 +396,15 @@ def _inner_tables(read: FieldReader, section: str, tables: Field[Any], value: An
     )
 
 
+def _tls_contradictions(server: ServerParameters) -> list[str]:
+    named = [name for name in ("tls_certificate", "tls_key") if getattr(server, name)]
+    if server.tls == "files" and len(named) < 2:
+        return ['server.tls: "files" needs server.tls_certificate and server.tls_key']
+    if server.tls != "files" and named:
+        return [f'server.{named[0]}: it is used with server.tls = "files" only']
+    return []
+
+
 def _resolve_paths(folder: Path, tables: Mapping[str, Any]) -> None:
     """Make the file's relative paths relative to its folder; wrong types stay, to be reported."""
     storage, inference = tables.get("storage", {}), tables.get("inference", {})
@@ -394,7 +417,7 @@ def _resolve_paths(folder: Path, tables: Mapping[str, Any]) -> None:
     families = inference.get("families")
     if isinstance(families, list) and all(isinstance(entry, str) and entry for entry in families):
         inference["families"] = [str(folder / Path(entry).expanduser()) for entry in families]
-    for section, names in PATHS.items():
+    for section, names in (PATHS | {"server": ("tls_certificate", "tls_key")}).items():
         found = tables.get(section, {})
         for table, name in itertools.product([found] if isinstance(found, dict) else found, names):
             if isinstance(table.get(name), str) and table[name]:

@@ -41,6 +41,14 @@ def address_of(host: str) -> IPv4Address | IPv6Address | None:
         return None
 
 
+def peer_address(peer: str | None) -> IPv4Address | IPv6Address | None:
+    """Return the address of who is connected, IPv4 in IPv6 as IPv4; None: it has none."""
+    address = None if peer is None else address_of(peer)
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    return address
+
+
 @dataclass(frozen=True, slots=True)
 class KnownHosts:
     """The hosts that the box answers to.

@@ -66,6 +66,7 @@ ERROR_CODES = {
             4014,
             "the box has no such pipeline, or it begins with another family",
         ),
+        ErrorCode("forbidden", 4015, "the token is of another camera, or the name has a token"),
     )
 }
 

@@ -6,6 +6,7 @@ import zlib
 from aiohttp import hdrs, web
 
 from edgebox.domain.errors import InvalidInputError, TooLargeError
+from edgebox.domain.field_reader import parse_object
 
 _ENCODINGS = ("gzip", "deflate")
 _EITHER_FORMAT = 32 + zlib.MAX_WBITS
@@ -40,6 +41,19 @@ async def read_body(request: web.Request, bytes_max: int, *, setting: str = "") 
             f"Content-Encoding must be {' or '.join(_ENCODINGS)}, not {encoding[:40]!r}"
         )
     return await asyncio.to_thread(unpacked, parts, bytes_max, setting=setting)
+
+
+async def read_object(request: web.Request, bytes_max: int = 65_536) -> dict[str, object]:
+    """Return a request's body, which must be a JSON object.
+
+    Raises:
+        TooLargeError: more than `bytes_max`.
+        InvalidInputError: it is none.
+    """
+    body = await read_body(request, bytes_max)
+    if not body:
+        raise InvalidInputError("the body is empty; it must be a JSON object")
+    return parse_object(body)
 
 
 def unpacked(packed: bytes | bytearray, bytes_max: int, *, setting: str = "") -> bytes:

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from edgebox.domain.access import Scope
 from edgebox.domain.errors import (
     EdgeboxError,
     InvalidInputError,
@@ -15,7 +16,6 @@ from edgebox.domain.errors import (
     TooLargeError,
     UnknownNameError,
 )
-from edgebox.domain.field_reader import parse_object
 from edgebox.domain.overrides import NOTHING_SET, Overrides
 from edgebox.domain.requests import Camera, CameraId
 from edgebox.domain.zones import Line, Zone
@@ -26,7 +26,7 @@ from edgebox.link.protocol import NAME_PATTERN
 from edgebox.runtime.camera_record import CameraRecord
 from edgebox.runtime.model_choice import UnknownPipelineError
 from edgebox.storage.rows import CameraRecord as StoredCamera
-from edgebox.web.bodies import read_body
+from edgebox.web.bodies import read_object
 from edgebox.web.camera_state import camera_state
 from edgebox.web.query_parameters import InPath
 from edgebox.web.routes import JSON, Answer, Body, Route, json_response
@@ -49,7 +49,6 @@ from edgebox.web.typed_schemas import schema_of, value_schema
 from edgebox.web.web_context import WebContext
 from edgebox.web.zone_schemas import LINES, ZONES
 
-_BODY_MAX_BYTES = 65_536
 _CAMERAS_PER_SLICE = 4
 _ID = InPath("id", "The camera's name, as in its hello")
 
@@ -79,10 +78,7 @@ async def _one(context: WebContext, request: web.Request) -> web.Response:
 
 async def _change(context: WebContext, request: web.Request) -> web.Response:
     camera, _ = await _find_camera(context, request)
-    body = await read_body(request, _BODY_MAX_BYTES)
-    if not body:
-        raise InvalidInputError("the body is empty; it must be a JSON object")
-    fields = parse_object(body)
+    fields = await read_object(request)
     before = context.box.overrides.get(camera, NOTHING_SET)
     after = changed(before, fields)
     if after.pipeline is not None and after.pipeline != before.pipeline:
@@ -330,6 +326,7 @@ ROUTES = (
         method="GET",
         path="/v1/cameras",
         answer=_list,
+        scope=Scope.VIEWER,
         summary="Every camera this box knows",
         doc="Those connected first, then those it remembers, the last seen first.",
         answers=(Answer("The cameras.", record(cameras=array(_CAMERA))),),
@@ -339,6 +336,7 @@ ROUTES = (
         method="GET",
         path="/v1/cameras/{id}",
         answer=_one,
+        scope=Scope.VIEWER,
         summary="One camera",
         parameters=(_ID,),
         answers=(Answer("The camera.", _CAMERA),),
@@ -348,6 +346,7 @@ ROUTES = (
         method="PATCH",
         path="/v1/cameras/{id}",
         answer=_change,
+        scope=Scope.OPERATOR,
         summary="Override a camera's hello",
         doc=(
             "Takes effect at once, and lasts for as long as the box knows the camera. Settings "
@@ -363,6 +362,7 @@ ROUTES = (
         method="DELETE",
         path="/v1/cameras/{id}",
         answer=_forget,
+        scope=Scope.OPERATOR,
         summary="Forget a camera that is not connected",
         doc="Its settings, its metrics and its events are deleted.",
         parameters=(_ID,),

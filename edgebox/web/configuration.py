@@ -10,6 +10,7 @@ from edgebox.config.config_file import Config, StorageParameters, keys
 from edgebox.config.inference_section import InferenceParameters
 from edgebox.config.keys import KeyInfo
 from edgebox.config.notification_sections import WebhookParameters
+from edgebox.domain.access import Scope
 from edgebox.web.routes import Answer, Route, json_response
 from edgebox.web.schemas import BOOLEAN, TEXT, Schema, array, described, one_of, record
 from edgebox.web.web_context import WebContext
@@ -107,6 +108,7 @@ ROUTES = (
         method="GET",
         path="/v1/config",
         answer=_config,
+        scope=Scope.OPERATOR,
         summary="The configuration in force, and where each value is from",
         answers=(Answer("Every key, in the order of the example file.", record(keys=array(_KEY))),),
     ),

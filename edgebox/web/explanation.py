@@ -5,6 +5,7 @@ from typing import Any, get_args
 
 from aiohttp import web
 
+from edgebox.domain.access import Scope
 from edgebox.domain.errors import UnknownNameError
 from edgebox.domain.requests import CameraId
 from edgebox.planning.explain import OptionExplanation, Verdict, explanation
@@ -72,6 +73,7 @@ ROUTES = (
         method="GET",
         path="/v1/cameras/{id}/explanation",
         answer=_explanation,
+        scope=Scope.VIEWER,
         summary="Every size the planner considers for a camera, and its verdict",
         parameters=(_ID,),
         answers=(

@@ -24,6 +24,7 @@ ROUTES = (
         method="GET",
         path="/healthz",
         answer=_health,
+        scope=None,
         summary="Whether the process lives",
         answers=(Answer("It does.", _ALIVE),),
         any_origin=True,
@@ -32,6 +33,7 @@ ROUTES = (
         method="GET",
         path="/readyz",
         answer=_ready,
+        scope=None,
         summary="Whether frames can be answered",
         answers=(
             Answer("Models are warm, and an executor is up.", _READINESS),

@@ -7,6 +7,7 @@ import time
 
 from aiohttp import web
 
+from edgebox.domain.access import Scope
 from edgebox.domain.errors import InvalidInputError, StorageError, UnknownNameError
 from edgebox.domain.requests import CameraId
 from edgebox.storage.charts import POINTS_MAX, POINTS_MIN, SPAN_MAX_MS
@@ -115,6 +116,7 @@ ROUTES = (
         method="GET",
         path="/v1/history",
         answer=_of_box,
+        scope=Scope.VIEWER,
         summary="History of all cameras together, over a minute to a year",
         doc="A value per step in every series; null where nothing was kept.",
         parameters=(_RANGE, _FROM, _TO, _POINTS),
@@ -125,6 +127,7 @@ ROUTES = (
         method="GET",
         path="/v1/cameras/{id}/history",
         answer=_of_camera,
+        scope=Scope.VIEWER,
         summary="History of a camera's frames, over a minute to a year",
         doc="A value per step in every series; null where nothing was kept.",
         parameters=(_ID, _RANGE, _FROM, _TO, _POINTS),

@@ -1,17 +1,18 @@
 """Checks the `Host` header before everything else, against DNS rebinding."""
 
 from collections.abc import Awaitable, Callable
-from ipaddress import IPv6Address, ip_network
+from ipaddress import ip_network
 
 from aiohttp import hdrs, web
 from yarl import URL
 
 from edgebox.config.config_file import ServerParameters
-from edgebox.config.host_names import KnownHosts, address_of, host_of
+from edgebox.config.host_names import KnownHosts, host_of, peer_address
 from edgebox.domain.errors import EdgeboxError
 from edgebox.web.addresses import own_names
 
 _FORWARDED = "X-Forwarded-Host"
+_FORWARDED_PROTO = "X-Forwarded-Proto"
 _SHOWN_MAX = 100
 
 Answerer = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -28,17 +29,10 @@ class HostError(EdgeboxError):
 def known_hosts_only(server: ServerParameters) -> Callable[..., Awaitable[web.StreamResponse]]:
     """Return the middleware that refuses requests for hosts that are not this box."""
     known = KnownHosts.of(server.host, server.allowed_hosts, own_names(server.host))
-    proxies = [ip_network(proxy, strict=False) for proxy in server.trusted_proxies]
-
-    def is_trusted(peer: str | None) -> bool:
-        address = None if peer is None else address_of(peer)
-        if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-            address = address.ipv4_mapped
-        return address is not None and any(address in network for network in proxies)
 
     @web.middleware
     async def answer(request: web.Request, handler: Answerer) -> web.StreamResponse:
-        said = _requested_host(request, forwarded=bool(proxies) and is_trusted(request.remote))
+        said = _requested_host(request, forwarded=_is_by_proxy(request, server))
         if said is not None:
             host = host_of(said)
             if host is None or not known.has(host):
@@ -49,6 +43,21 @@ def known_hosts_only(server: ServerParameters) -> Callable[..., Awaitable[web.St
         return await handler(request)
 
     return answer
+
+
+def is_secure(request: web.Request, server: ServerParameters) -> bool:
+    """Return whether a request came over TLS, to the box or to a trusted proxy."""
+    if _is_by_proxy(request, server) and (said := request.headers.getall(_FORWARDED_PROTO, [])):
+        return said[-1].rsplit(",", 1)[-1].strip().lower() == "https"
+    return request.secure
+
+
+def _is_by_proxy(request: web.Request, server: ServerParameters) -> bool:
+    if not server.trusted_proxies:
+        return False
+    address = peer_address(request.remote)
+    networks = (ip_network(proxy, strict=False) for proxy in server.trusted_proxies)
+    return address is not None and any(address in network for network in networks)
 
 
 def authority_of(request: web.Request) -> str | None:

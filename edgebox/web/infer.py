@@ -4,6 +4,7 @@ from typing import cast
 
 from aiohttp import web
 
+from edgebox.domain.access import Scope
 from edgebox.domain.cascades import cascade_json
 from edgebox.domain.errors import InvalidInputError, ModelError, TooLargeError, UnknownNameError
 from edgebox.domain.model_family import FamilyName, VariantName
@@ -198,6 +199,7 @@ ROUTES = (
         method="POST",
         path="/v1/infer",
         answer=_infer,
+        scope=Scope.CAMERA,
         summary="Find things in one picture",
         parameters=(
             _DEADLINE,

@@ -6,6 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
+from edgebox.domain.access import Scope
 from edgebox.domain.errors import InvalidInputError, ModelError, TooLargeError, UnknownNameError
 from edgebox.domain.model_family import FamilyName
 from edgebox.inference.importing.folder import family_name
@@ -149,6 +150,7 @@ ROUTES = (
         method="GET",
         path="/v1/jobs",
         answer=_jobs,
+        scope=Scope.VIEWER,
         summary="Jobs that measure or import families",
         answers=(
             Answer("The last 20 since the start, the newest first.", record(jobs=array(_JOB))),
@@ -158,6 +160,7 @@ ROUTES = (
         method="GET",
         path="/v1/jobs/{id}",
         answer=_job,
+        scope=Scope.VIEWER,
         summary="Progress and result of a job",
         parameters=(_ID,),
         answers=(Answer("The job.", _JOB),),
@@ -168,25 +171,25 @@ ROUTES = (
         method="POST",
         path="/v1/models/{family}/profile",
         answer=_measure,
+        scope=Scope.ADMIN,
         summary="Measure a family again on every executor",
         doc="Only while no camera is connected; a camera that connects ends the job.",
         parameters=(_FAMILY,),
         answers=_STARTED,
         problems=(UnknownNameError, BusyError, CamerasConnectedError, MemoryLimitedError),
-        needs_admin=True,
         needs_ready=True,
     ),
     Route(
         method="POST",
         path="/v1/models",
         answer=_import,
+        scope=Scope.ADMIN,
         summary="Import a model",
         doc="As `edgebox models import` does. The family is served from the next start on.",
         parameters=(_NAME, _LAYOUT, _LICENCE),
         body=Body({"application/octet-stream": _FILE}, "An ONNX file as it is, without a form"),
         answers=_STARTED,
         problems=(BusyError, FamilyExistsError, TooLargeError, NoImportsError, ModelError),
-        needs_admin=True,
         needs_ready=True,
     ),
 )

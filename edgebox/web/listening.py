@@ -7,6 +7,7 @@ the log.
 
 import asyncio
 import logging
+import ssl
 from typing import Any
 
 from aiohttp import web
@@ -42,7 +43,13 @@ class Protocol(web.RequestHandler):
         return answer
 
 
-async def listen(runner: web.AppRunner, host: str, port: int, backlog: int) -> asyncio.Server:
+async def listen(
+    runner: web.AppRunner,
+    host: str,
+    port: int,
+    backlog: int,
+    tls: ssl.SSLContext | None = None,
+) -> asyncio.Server:
     """Listen for an application.
 
     Raises:
@@ -57,4 +64,5 @@ async def listen(runner: web.AppRunner, host: str, port: int, backlog: int) -> a
         host,
         port,
         backlog=backlog,
+        ssl=tls,
     )

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from aiohttp import web
 
+from edgebox.domain.access import Scope
 from edgebox.domain.errors import UnknownNameError
 from edgebox.inference.family import ModelFile
 from edgebox.runtime.box import Box
@@ -37,6 +38,7 @@ ROUTES = (
         method="GET",
         path="/v1/models/files/{sha256}",
         answer=_file,
+        scope=Scope.CAMERA,
         summary="A file of a detector",
         doc=(
             "The manifest or a model file of a detector that is served, for cameras that run the "

@@ -5,6 +5,7 @@ from typing import Any
 
 from aiohttp import web
 
+from edgebox.domain.access import Scope
 from edgebox.domain.model_family import QUANTILES, AccuracyReport, ExecutorId, VariantName
 from edgebox.inference.family import TASKS, Family
 from edgebox.runtime.box import Box
@@ -164,6 +165,7 @@ ROUTES = (
         method="GET",
         path="/v1/models",
         answer=_models,
+        scope=Scope.VIEWER,
         summary="Model families, their variants and their latencies on this machine",
         answers=(
             Answer(

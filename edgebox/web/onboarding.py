@@ -2,7 +2,9 @@
 
 from aiohttp import web
 
+from edgebox.domain.access import Scope
 from edgebox.web.addresses import reachable_at
+from edgebox.web.identification import port_of
 from edgebox.web.page import PageMissingError, page_file
 from edgebox.web.routes import Answer, Route, json_response
 from edgebox.web.schemas import BOOLEAN, TEXT, Schema, array, described, record
@@ -28,7 +30,7 @@ async def _browser_camera(context: WebContext, request: web.Request) -> web.Stre
 
 async def _addresses(context: WebContext, request: web.Request) -> web.Response:
     hosts = reachable_at(context.config.server.host)
-    port = request.transport.get_extra_info("sockname")[1] if request.transport else 0
+    port = port_of(request)
     return json_response(
         {"only_here": not hosts, "addresses": [f"{_in_url(host)}:{port}" for host in hosts]}
     )
@@ -43,6 +45,7 @@ ROUTES = (
         method="GET",
         path="/camera",
         answer=_browser_camera,
+        scope=None,
         summary="The page that makes a phone or a laptop a camera",
         problems=(PageMissingError,),
         any_origin=True,
@@ -52,6 +55,7 @@ ROUTES = (
         method="GET",
         path="/v1/addresses",
         answer=_addresses,
+        scope=Scope.VIEWER,
         summary="Where other machines reach this box",
         answers=(Answer("The addresses that the box knows.", _ADDRESSES),),
     ),

@@ -13,6 +13,20 @@ from edgebox.web.routes import Answer, Route
 from edgebox.web.schemas import Schema
 
 OPENAPI = "3.1.1"
+_SECURITY_SCHEMES = {
+    "token": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A token of the scope in the operation's `x-scope`, or of a wider one.",
+    },
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "edgebox_session_PORT",
+        "description": "A browser that has logged in; its page must be the box's own.",
+    },
+}
+_SECURITY: list[dict[str, list[str]]] = [{"token": []}, {"session": []}]
 
 
 def document(routes: Sequence[Route], version: str) -> dict[str, Any]:
@@ -38,7 +52,7 @@ def document(routes: Sequence[Route], version: str) -> dict[str, Any]:
         },
         "paths": dict(paths),
         "x-websockets": sockets,
-        "components": {"schemas": schemas.named},
+        "components": {"schemas": schemas.named, "securitySchemes": _SECURITY_SCHEMES},
     }
 
 
@@ -75,6 +89,10 @@ def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
         "summary": route.summary,
         "responses": _responses(route, schemas),
     }
+    if route.scope is None:
+        described["security"] = []
+    else:
+        described |= {"security": _SECURITY, "x-scope": route.scope.value}
     if route.doc:
         described["description"] = route.doc
     if route.messages:

@@ -4,6 +4,7 @@ from typing import Any, cast, get_args
 
 from aiohttp import web
 
+from edgebox.domain.access import Scope
 from edgebox.domain.errors import StorageError
 from edgebox.domain.requests import CameraId
 from edgebox.runtime.box import Box
@@ -121,6 +122,7 @@ ROUTES = (
         method="GET",
         path="/v1/state",
         answer=_state,
+        scope=Scope.VIEWER,
         summary="The state of the box, as the page shows it",
         answers=(Answer("The box and its cameras now.", schema_of(State)),),
     ),
@@ -128,6 +130,7 @@ ROUTES = (
         method="GET",
         path="/v1/plan",
         answer=_plan,
+        scope=Scope.VIEWER,
         summary="The plan: what each camera should send, and why",
         answers=(Answer("The plan in force.", _PLAN),),
     ),
@@ -135,6 +138,7 @@ ROUTES = (
         method="GET",
         path="/v1/events",
         answer=_events,
+        scope=Scope.VIEWER,
         summary="Events, newest first",
         doc="A page of it: `next_before`, given as `before`, fetches the next; null: no more.",
         parameters=(_LIMIT, _BEFORE, _CAMERA, _LEVEL),

@@ -48,6 +48,7 @@ ROUTES = (
         method="GET",
         path="/",
         answer=_page,
+        scope=None,
         summary="The page",
         problems=(PageMissingError,),
         any_origin=True,

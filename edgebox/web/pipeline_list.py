@@ -4,6 +4,7 @@ from typing import Any
 
 from aiohttp import web
 
+from edgebox.domain.access import Scope
 from edgebox.domain.cascades import Cascade
 from edgebox.domain.pipelines import CROPS_MAX, CropOrder, Pipeline, PipelineStage
 from edgebox.runtime.box import Box
@@ -129,6 +130,7 @@ ROUTES = (
         method="GET",
         path="/v1/pipelines",
         answer=_pipelines,
+        scope=Scope.VIEWER,
         summary="Pipelines of models that cameras may run through",
         answers=(
             Answer(

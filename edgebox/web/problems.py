@@ -20,6 +20,8 @@ _log = logging.getLogger(__name__)
 
 CONTENT_TYPE = "application/problem+json"
 TYPES_PATH = "/v1/problems/"
+CHALLENGE = 'Bearer realm="edgebox"'
+"""How a client may identify itself."""
 
 Answerer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -80,7 +82,10 @@ def problem_documents(kinds: Iterable[ProblemKind]) -> Callable[..., Awaitable[w
         try:
             return await handler(request)
         except EdgeboxError as error:
-            return _problem(known.get(error.code), error.http_status, error.code, str(error))
+            headers = {"WWW-Authenticate": CHALLENGE} if error.http_status == 401 else None
+            return _problem(
+                known.get(error.code), error.http_status, error.code, str(error), headers=headers
+            )
         except web.HTTPException as error:
             if error.status < 400:
                 raise

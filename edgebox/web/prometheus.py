@@ -22,6 +22,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from edgebox.domain.access import Scope
 from edgebox.domain.latency_histogram import METRIC_BUCKETS
 from edgebox.domain.plans import Advice
 from edgebox.inference.sessions import CPU
@@ -490,6 +491,7 @@ ROUTES = (
         method="GET",
         path="/metrics",
         answer=_metrics,
+        scope=Scope.METRICS,
         summary="Counts, latencies and links for Prometheus",
         answers=(
             Answer("Prometheus's text format.", {"type": "string"}, content_type="text/plain"),

@@ -4,6 +4,7 @@ import asyncio
 
 from aiohttp import web
 
+from edgebox.domain.access import Scope
 from edgebox.runtime.journal import NoJournalError
 from edgebox.runtime.recordings import compressed, file_name
 from edgebox.web.routes import Answer, Route
@@ -30,6 +31,7 @@ ROUTES = (
         method="GET",
         path="/v1/journal",
         answer=_recording,
+        scope=Scope.OPERATOR,
         summary="Download the flight recorder",
         doc="The last minute of every decision, which `edgebox replay` reproduces.",
         answers=(

@@ -12,11 +12,13 @@ from collections.abc import Awaitable, Callable
 import orjson
 from aiohttp import WSCloseCode, WSMsgType, hdrs, web
 
+from edgebox.domain.access import Scope
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.field_reader import parse_object
 from edgebox.domain.requests import Outcome
 from edgebox.web.detection_documents import SCORE_MIN
 from edgebox.web.feed import Feed, TooManySubscribersError
+from edgebox.web.identification import sender_of
 from edgebox.web.query_parameters import Choice, Number, Texts
 from edgebox.web.rationed_socket import ClientSocket
 from edgebox.web.result_formats import RESULT_FORMATS
@@ -63,13 +65,12 @@ async def _results(context: WebContext, request: web.Request) -> web.StreamRespo
             f"connect with a WebSocket, or ask with the header Accept: {_EVENT_STREAM}"
         )
     subscription = context.feed.join(wanted)
-    context.connections.add(subscription)
     try:
-        if upgrade:
-            return await _serve_socket(context.feed, request, subscription)
-        return await _serve_events(request, subscription)
+        with context.connected(subscription, sender_of(request)):
+            if upgrade:
+                return await _serve_socket(context.feed, request, subscription)
+            return await _serve_events(request, subscription)
     finally:
-        context.connections.discard(subscription)
         context.feed.leave(subscription)
 
 
@@ -190,6 +191,7 @@ ROUTES = (
         method="GET",
         path="/v1/results",
         answer=_results,
+        scope=Scope.VIEWER,
         summary="Live results of frames, for programs (docs/reference/http-api.md)",
         doc=(
             "Over a WebSocket, where messages change the filter, or as server-sent events to those "

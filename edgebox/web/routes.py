@@ -11,9 +11,10 @@ from typing import Literal
 import orjson
 from aiohttp import web
 
-from edgebox.config.host_names import host_of
+from edgebox.domain.access import ForbiddenError, Scope, UnauthorizedError
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
-from edgebox.web.hosts import HostError, authority_of
+from edgebox.web.hosts import HostError
+from edgebox.web.identification import ForeignOriginError, identify, refuse_foreign_pages
 from edgebox.web.problems import ProblemKind
 from edgebox.web.query_parameters import Parameter, check_names
 from edgebox.web.schemas import JsonSchema, Schema
@@ -28,22 +29,6 @@ class NotReadyError(EdgeboxError):
     http_status = 503
     code = "not_ready"
     title = "The box is not ready"
-
-
-class ForeignOriginError(EdgeboxError):
-    """A web page of another site tried to use this box through its visitor's browser."""
-
-    http_status = 403
-    code = "foreign_origin"
-    title = "Pages of other sites may not use this box"
-
-
-class AdminOffError(EdgeboxError):
-    """The configuration does not allow this over HTTP."""
-
-    http_status = 403
-    code = "admin_off"
-    title = "This box does not allow this over HTTP"
 
 
 class ContentTypeError(EdgeboxError):
@@ -83,6 +68,8 @@ class Route:
     """Path in the notation of aiohttp and OpenAPI: "/v1/cameras/{id}"."""
     answer: Callable[[WebContext, web.Request], Awaitable[web.StreamResponse]]
     summary: str
+    scope: Scope | None
+    """What its requests' tokens must allow; None: nobody needs a token."""
     doc: str = ""
     parameters: tuple[Parameter, ...] = ()
     body: Body | None = None
@@ -93,8 +80,6 @@ class Route:
     """Problems that its successful answers may contain."""
     needs_ready: bool = False
     """Whether it is refused until the box is ready."""
-    needs_admin: bool = False
-    """Whether it is refused unless the configuration sets server.admin."""
     any_origin: bool = False
     """Whether pages of other origins may use it: it reveals nothing and changes nothing."""
     kind: Literal["api", "websocket", "page"] = "api"
@@ -109,8 +94,8 @@ class Route:
             errors.append(InvalidInputError)
         if not self.any_origin:
             errors.append(ForeignOriginError)
-        if self.needs_admin:
-            errors.append(AdminOffError)
+        if self.scope is not None:
+            errors += [UnauthorizedError, ForbiddenError]
         if self.needs_ready:
             errors.append(NotReadyError)
         if self.body is not None and not self.body.any_type:
@@ -126,13 +111,9 @@ def guarded(
     async def answer(request: web.Request) -> web.StreamResponse:
         if not route.any_origin:
             refuse_foreign_pages(request)
+        identify(context.access, request, route.scope)
         if route.kind != "page":
             check_names(request, route.parameters)
-        if route.needs_admin and not context.config.server.admin:
-            raise AdminOffError(
-                "importing and measuring models over HTTP is off on this box (server.admin): set "
-                "admin = true under [server] in its configuration file, and start it again"
-            )
         if route.needs_ready:
             refuse_unready(context)
         if route.body is not None and not route.body.any_type:
@@ -145,28 +126,6 @@ def guarded(
 def json_response(document: object, status: int = 200) -> web.Response:
     """Return a JSON document as an answer."""
     return web.Response(body=orjson.dumps(document), status=status, content_type=JSON)
-
-
-def refuse_foreign_pages(request: web.Request) -> None:
-    """Refuse requests from pages of other origins, which browsers allow for WebSockets.
-
-    Raises:
-        ForeignOriginError: the origin is not this box.
-    """
-    origin = request.headers.get("Origin")
-    if origin is None:
-        return
-    box = authority_of(request)
-    if box is None or _place(origin.split("://", 1)[-1]) != _place(box):
-        raise ForeignOriginError(f"pages of {origin} may not use this box")
-
-
-def _place(authority: str) -> str:
-    """Return an authority in lower case, with IPv6 addresses as browsers write them."""
-    host = host_of(authority)
-    if host is None or ":" not in host:
-        return authority.lower()
-    return f"[{host}]{authority.rpartition(']')[2]}"
 
 
 def refuse_unready(context: WebContext) -> None:

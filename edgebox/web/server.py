@@ -1,11 +1,13 @@
 """The HTTP server: collects the routes of every module, starts and stops in order."""
 
 import asyncio
+import ssl
 
 from aiohttp import web
 
 from edgebox.domain.errors import EdgeboxError
 from edgebox.web import (
+    access_routes,
     camera_list,
     configuration,
     explanation,
@@ -37,6 +39,7 @@ from edgebox.web.web_context import WebContext
 _DECLARED: tuple[Route, ...] = (
     *page.ROUTES,
     *onboarding.ROUTES,
+    *access_routes.ROUTES,
     *health.ROUTES,
     *prometheus.ROUTES,
     *sockets.ROUTES,
@@ -80,13 +83,14 @@ class Server:
     def __init__(self, context: WebContext) -> None:
         """Serve a box; `start` begins to listen."""
         self._context = context
+        context.access.on_change = context.close_revoked
         self._runner: web.AppRunner | None = None
         self._listening: asyncio.Server | None = None
         self.port = 0
         """The port that is listened on, once started."""
 
-    async def start(self, host: str, port: int) -> None:
-        """Listen; port 0 lets the system choose.
+    async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
+        """Listen, with TLS if there is a context for it; port 0 lets the system choose.
 
         Raises:
             EdgeboxError: the address cannot be listened on.
@@ -96,7 +100,7 @@ class Server:
         )
         await self._runner.setup()
         try:
-            self._listening = await listen(self._runner, host, port, backlog=1024)
+            self._listening = await listen(self._runner, host, port, backlog=1024, tls=tls)
         except OSError as error:
             await self._runner.cleanup()
             self._runner = None
@@ -108,7 +112,7 @@ class Server:
 
     async def stop(self) -> None:
         """Say goodbye to every camera, close every connection and stop listening."""
-        await asyncio.gather(*(connection.close() for connection in [*self._context.connections]))
+        await self._context.close_all()
         if self._listening is not None:
             self._listening.close()
             self._listening = None

@@ -1,7 +1,11 @@
 """Routes of the two WebSockets: the cameras' and the page's."""
 
+import functools
+
 from aiohttp import web
 
+from edgebox.domain.access import Scope
+from edgebox.web.identification import sender_of
 from edgebox.web.live_frame import LiveFrameHeader
 from edgebox.web.routes import Route
 from edgebox.web.state_types import State
@@ -12,21 +16,21 @@ from edgebox.web.web_context import WebContext
 
 
 async def _stream(context: WebContext, request: web.Request) -> web.StreamResponse:
-    session = CameraSession(context.box, context.config.limits, request.remote or "?")
-    context.connections.add(session)
-    try:
+    identity = sender_of(request)
+    session = CameraSession(
+        context.box,
+        context.config.limits,
+        request.remote or "?",
+        functools.partial(context.access.check_publisher, identity),
+    )
+    with context.connected(session, identity):
         return await session.run(request)
-    finally:
-        context.connections.discard(session)
 
 
 async def _ui(context: WebContext, request: web.Request) -> web.StreamResponse:
     viewer = Viewer(context.box, context.states)
-    context.connections.add(viewer)
-    try:
+    with context.connected(viewer, sender_of(request)):
         return await viewer.run(request)
-    finally:
-        context.connections.discard(viewer)
 
 
 ROUTES = (
@@ -34,6 +38,7 @@ ROUTES = (
         method="GET",
         path="/v1/stream",
         answer=_stream,
+        scope=Scope.CAMERA,
         summary="A camera's WebSocket: frames in, results and advice out "
         "(docs/reference/protocol.md)",
         needs_ready=True,
@@ -43,6 +48,7 @@ ROUTES = (
         method="GET",
         path="/v1/ui",
         answer=_ui,
+        scope=Scope.VIEWER,
         summary="The page's WebSocket: state documents and live frames "
         "(docs/reference/http-api.md)",
         kind="websocket",

@@ -8,11 +8,13 @@ import asyncio
 import itertools
 import logging
 import time
+from collections.abc import Callable
 from typing import Any
 
 from aiohttp import WebSocketError, WSCloseCode, WSMsgType, web
 
 from edgebox.config.config_file import LimitParameters
+from edgebox.domain.access import ForbiddenError
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.plans import Advice
 from edgebox.domain.requests import Camera, CameraId, SiteId
@@ -78,9 +80,19 @@ class _FatalError(Exception):
 class CameraSession:
     """The connection of one camera, from its hello to its end."""
 
-    def __init__(self, box: Box, limits: LimitParameters, address: str) -> None:
-        """Serve one connection from `address`."""
+    def __init__(
+        self,
+        box: Box,
+        limits: LimitParameters,
+        address: str,
+        check_publisher: Callable[[CameraId], None],
+    ) -> None:
+        """Serve one connection from `address`; `check_publisher` refuses names that it may not use.
+
+        It raises ForbiddenError then.
+        """
         self.address = address
+        self._check_publisher = check_publisher
         self._box = box
         self._limits = limits
         self._socket = CameraSocket(
@@ -236,8 +248,9 @@ class CameraSession:
                 f"{', '.join(map(str, hello.versions))}; update the older one",
             )
         try:
+            self._check_publisher(CameraId(hello.camera))
             family, pipeline = box.models.of(hello.family, hello.pipeline)
-        except (UnknownFamilyError, UnknownPipelineError) as error:
+        except (ForbiddenError, UnknownFamilyError, UnknownPipelineError) as error:
             raise _FatalError(error.code, str(error)) from None
         camera = Camera(
             id=CameraId(hello.camera),

@@ -11,6 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from edgebox import __version__
+from edgebox.domain.access import Scope
 from edgebox.domain.errors import StorageError
 from edgebox.inference.sessions import available_providers
 from edgebox.storage.database import IN_MEMORY
@@ -126,6 +127,7 @@ ROUTES = (
         method="GET",
         path="/v1/system",
         answer=_system,
+        scope=Scope.VIEWER,
         summary="Versions, storage, and the licences of what is installed",
         answers=(
             Answer(

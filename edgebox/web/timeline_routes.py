@@ -2,6 +2,7 @@
 
 from aiohttp import web
 
+from edgebox.domain.access import Scope
 from edgebox.runtime.timeline_recorder import WINDOW_NS
 from edgebox.web.query_parameters import Number
 from edgebox.web.routes import Answer, Route, json_response
@@ -108,6 +109,7 @@ ROUTES = (
         method="GET",
         path="/v1/timeline",
         answer=_timeline,
+        scope=Scope.VIEWER,
         summary="Timeline of the last minute",
         doc="Batches, drops, queues, plans and how they changed; instants on the box's clock.",
         parameters=(_FROM, _TO),

@@ -1,12 +1,16 @@
 """The context of all routes: the running box and its other parts."""
 
-from collections.abc import AsyncIterator
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from edgebox.config.config_file import Config
+from edgebox.domain.access import Identity
 from edgebox.domain.errors import EdgeboxError
 from edgebox.inference.family import Family
+from edgebox.runtime.access_control import AccessControl
 from edgebox.runtime.box import Box
 from edgebox.runtime.job_runner import Job, Jobs
 from edgebox.runtime.journal import Journal
@@ -110,5 +114,28 @@ class WebContext:
     states: StateCache
     feed: Feed
     model_jobs: ModelJobs
-    connections: set[Connection] = field(default_factory=set)
-    """Open WebSockets and event streams; each route adds and removes its own."""
+    access: AccessControl
+    _connections: dict[Connection, Identity] = field(default_factory=dict)
+    """Open WebSockets and event streams, and whose they are."""
+    _closing: set[asyncio.Task[None]] = field(default_factory=set)
+
+    @contextlib.contextmanager
+    def connected(self, connection: Connection, identity: Identity) -> Iterator[None]:
+        """Keep a connection meanwhile, so that it is closed when the box or its right ends."""
+        self._connections[connection] = identity
+        try:
+            yield
+        finally:
+            del self._connections[connection]
+
+    async def close_all(self) -> None:
+        """Say goodbye to everybody who is connected."""
+        await asyncio.gather(*(connection.close() for connection in [*self._connections]))
+
+    def close_revoked(self) -> None:
+        """Close the connections of those whose tokens or sessions have ended."""
+        for connection, identity in self._connections.items():
+            if not self.access.is_valid(identity):
+                task = asyncio.ensure_future(connection.close())
+                self._closing.add(task)
+                task.add_done_callback(self._closing.discard)

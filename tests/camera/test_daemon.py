@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from edgebox.camera.accounting import Summary
-from edgebox.camera.daemon import Camera, stream_url
+from edgebox.camera.daemon import Camera
 from edgebox.camera.session import BoxRefusedError
 from edgebox.domain.errors import InvalidInputError
+from edgebox.link.box_address import stream_url
 from edgebox.link.messages import Bye, ErrorMessage, FrameHeader, Result
 from edgebox.link.shaping import BandwidthTrace
 from edgebox.media.sources import PictureSource

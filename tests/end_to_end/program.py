@@ -104,6 +104,7 @@ def configured(home: Path, database: Path, *lines: str) -> Path:
         "\n".join(
             [
                 "[server]", "port = 0",
+                "[access]", 'open_to = "everybody"',
                 "[storage]", f'path = "{database}"',
                 "[[executors]]", 'device = "cpu"',
                 "[inference]", "profile_s = 1",

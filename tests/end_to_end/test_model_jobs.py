@@ -71,7 +71,7 @@ async def test_new_profiles_are_used_at_once_and_kept(
         shares.append(job.share)
 
     monkeypatch.setattr(Job, "progress", noted)
-    async with running(database, server__admin=True) as app:
+    async with running(database, access__open_scope="admin") as app:
         (executor,) = app.box.driver.executors
         assert isinstance(executor, OnnxExecutor)
         family = app.box.families[FamilyName("street")]
@@ -99,14 +99,14 @@ async def test_new_profiles_are_used_at_once_and_kept(
 
 
 async def test_what_shares_a_limited_memory_is_not_measured(database: Path) -> None:
-    async with running(database, server__admin=True, inference__memory_limit_mb=900) as app:
+    async with running(database, access__open_scope="admin", inference__memory_limit_mb=900) as app:
         status, problem = await ask(app, "/v1/models/street/profile")
     assert (status, problem["code"]) == (409, "memory_limited")
     assert "edgebox profile" in problem["detail"]
 
 
 async def test_cameras_are_not_measured_beside_and_a_new_one_ends_it(database: Path) -> None:
-    async with running(database, server__admin=True, inference__profile_s=30.0) as app:
+    async with running(database, access__open_scope="admin", inference__profile_s=30.0) as app:
         before = app.box.profiles
         async with streaming(app, "gate"):
             status, problem = await ask(app, "/v1/models/street/profile")
@@ -123,7 +123,10 @@ async def test_cameras_are_not_measured_beside_and_a_new_one_ends_it(database: P
 
 async def test_an_imported_model_is_served_from_the_next_start_on(database: Path) -> None:
     models = database.parent / "models"
-    async with running(database, server__admin=True) as app, streaming(app, "gate") as camera:
+    async with (
+        running(database, access__open_scope="admin") as app,
+        streaming(app, "gate") as camera,
+    ):
         status, job = await ask(app, "/v1/models?name=tiny&licence=MIT", model())
         assert (status, job["kind"], job["family"]) == (202, "import", "tiny")
         on_time = camera.summary().on_time
@@ -136,7 +139,7 @@ async def test_an_imported_model_is_served_from_the_next_start_on(database: Path
         assert left_in(models) == ["tiny"]
         status, problem = await ask(app, "/v1/models?name=tiny", model())
         assert (status, problem["code"]) == (409, "family_exists")
-    async with running(database, server__admin=True) as app:
+    async with running(database, access__open_scope="admin") as app:
         families = (await get_json(app, "/v1/models"))[1]["families"]
         (tiny,) = [each for each in families if each["name"] == "tiny"]
         assert (tiny["licence"], tiny["labels"]) == ("MIT", list(LABELS))
@@ -146,7 +149,7 @@ async def test_an_imported_model_is_served_from_the_next_start_on(database: Path
 
 
 async def test_a_broken_file_is_refused_and_leaves_nothing(database: Path) -> None:
-    async with running(database, server__admin=True) as app:
+    async with running(database, access__open_scope="admin") as app:
         for body in (b"this is no model", model()[:-100]):
             _, job = await ask(app, "/v1/models?name=gate", body)
             job = await end_of(app, job)
@@ -174,7 +177,7 @@ async def test_a_broken_file_is_refused_and_leaves_nothing(database: Path) -> No
 async def test_what_cannot_be_an_import_is_refused_at_once(
     database: Path, query: str, body: bytes, status: int, code: str
 ) -> None:
-    async with running(database, server__admin=True, limits__model_bytes_max=2000) as app:
+    async with running(database, access__open_scope="admin", limits__model_bytes_max=2000) as app:
         binary = {"Content-Type": "application/octet-stream"}
         answer = await ask(app, f"/v1/models{query}", body, headers=binary)
         assert (answer[0], answer[1]["code"]) == (status, code)
@@ -189,7 +192,7 @@ async def test_too_large_is_noticed_although_the_sender_does_not_say_how_much(
         while True:
             yield b"x" * 1000
 
-    async with running(database, server__admin=True, limits__model_bytes_max=2000) as app:
+    async with running(database, access__open_scope="admin", limits__model_bytes_max=2000) as app:
         binary = {"Content-Type": "application/octet-stream"}
         async with (
             aiohttp.ClientSession() as client,
@@ -202,14 +205,14 @@ async def test_too_large_is_noticed_although_the_sender_does_not_say_how_much(
 
 
 async def test_what_is_not_there_is_said(database: Path) -> None:
-    async with running(database, server__admin=True) as app:
+    async with running(database, access__open_scope="admin") as app:
         assert (await ask(app, "/v1/models/cats/profile"))[0] == 404
         for name in ("1", "x"):
             assert (await get_json(app, f"/v1/jobs/{name}"))[0] == 404
 
 
 async def test_a_box_that_stops_ends_an_import_and_clears_away(database: Path) -> None:
-    async with running(database, server__admin=True) as app:
+    async with running(database, access__open_scope="admin") as app:
         status, _ = await ask(app, "/v1/models?name=gate", model())
         assert status == 202
     assert left_in(database.parent / "models") in ([], ["gate"])

@@ -121,7 +121,7 @@ async def telling(database: Path, tmp_path: Path) -> AsyncIterator[App]:
         """,
         encoding="utf-8",
     )
-    async with running(database, file=file, server__admin=True) as app:
+    async with running(database, file=file, access__open_scope="admin") as app:
         yield app
 
 

@@ -91,7 +91,7 @@ async def test_a_profile_run_shows_its_progress_and_new_figures(
 
         return profile(executor, variants, sizes, limits, shown, **named)
 
-    async with running(database, server__admin=True) as app:
+    async with running(database, access__open_scope="admin") as app:
         page, complaints = await open_models(browser, app)
         before = app.box.profiles
         # What is measured is not over before this test has looked.
@@ -126,7 +126,7 @@ async def test_a_model_is_imported_by_upload(
     good, broken = tmp_path / "Tiny Model.onnx", tmp_path / "broken.onnx"
     good.write_bytes(model())
     broken.write_bytes(b"this is no model")
-    async with running(database, server__admin=True, server__port=port) as app:
+    async with running(database, access__open_scope="admin", server__port=port) as app:
         page, complaints = await open_models(browser, app)
         card = page.get_by_test_id("import")
         name, button = (
@@ -152,7 +152,7 @@ async def test_a_model_is_imported_by_upload(
         await expect(job).to_contain_text("imported as tiny", timeout=PATIENCE_MS)
         await expect(job).to_contain_text("served from the box's next start on")
         assert complaints == []
-    async with running(database, server__admin=True, server__port=port):
+    async with running(database, access__open_scope="admin", server__port=port):
         tiny = page.locator('[data-family="tiny"]')
         await expect(tiny.get_by_test_id("licence")).to_have_text("AGPL-3.0", timeout=PATIENCE_MS)
         await expect(tiny.get_by_text("only its order means something")).to_be_visible()
@@ -171,7 +171,7 @@ async def test_without_admin_the_page_says_which_key_it_is(
 
 async def test_a_phone_needs_no_sideways_scrolling(database: Path, browser: Browser) -> None:
     async with (
-        running(database, server__admin=True) as app,
+        running(database, access__open_scope="admin") as app,
         streaming(app, "a-camera-with-quite-a-long-name", **street()),
     ):
         page, _ = await open_models(browser, app, viewport=PHONE, device_scale_factor=2)
@@ -181,7 +181,10 @@ async def test_a_phone_needs_no_sideways_scrolling(database: Path, browser: Brow
 
 
 async def test_nothing_moves_by_itself(database: Path, browser: Browser) -> None:
-    async with running(database, server__admin=True) as app, streaming(app, "gate", **street()):
+    async with (
+        running(database, access__open_scope="admin") as app,
+        streaming(app, "gate", **street()),
+    ):
         page, _ = await open_models(browser, app)
         await page.evaluate(
             "window.shifts = [];"

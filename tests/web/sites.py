@@ -2,11 +2,14 @@
 
 from edgebox.app.model_jobs import ModelJobs
 from edgebox.config.config_file import Config
+from edgebox.domain.access import OpenTo
 from edgebox.link.bandwidth import EstimatorKind
+from edgebox.runtime.access_control import AccessControl
 from edgebox.runtime.box import Box
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.machine_measurements import MachineMeasurements
-from edgebox.storage.database import Storage
+from edgebox.storage.access_store import AccessStore
+from edgebox.storage.database import IN_MEMORY, Storage
 from edgebox.web.feed import Feed
 from edgebox.web.state_document import StateCache
 from edgebox.web.web_context import WebContext
@@ -24,6 +27,8 @@ def site_of(storage: Storage) -> WebContext:
     machine = MachineMeasurements()
     config = Config()
     model_jobs = ModelJobs(config, box, storage)
+    access = AccessControl(AccessStore(IN_MEMORY), open_to=OpenTo.EVERYBODY)
     return WebContext(
-        box, config, storage, machine, Journal(), StateCache(box, machine), Feed(box), model_jobs
-    )
+        box, config, storage, machine, Journal(), StateCache(box, machine), Feed(box), model_jobs,
+        access,
+    )  # fmt: skip

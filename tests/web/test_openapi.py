@@ -94,7 +94,7 @@ def test_schemas_are_sound_and_whole(name: str) -> None:
 def test_two_schemas_of_one_name_are_refused() -> None:
     def route(path: str, schema: Schema) -> Route:
         return Route(
-            method="GET", path=path, answer=ROUTES[0].answer, summary=path,
+            method="GET", path=path, answer=ROUTES[0].answer, summary=path, scope=None,
             answers=(Answer("It.", schema),),
         )  # fmt: skip
 

@@ -5,6 +5,8 @@ import './ui/global.css'
 
 import { render } from 'preact'
 
+import { may, type Session } from './access/session'
+import { messageOf, request } from './api/api'
 import { App } from './app/App'
 import { FrameDispatcher } from './live/frameDispatcher'
 import { shouldReload } from './api/reconnect'
@@ -26,12 +28,16 @@ let connection: Connection = { phase: 'connecting' }
 let state: BoxState | null = null
 let loadedWith: string | null = null
 let unreadable: string | null = null
+let session: Session | null = null
 
 const socket = new BoxSocket(webSocketAddress(document.baseURI, 'v1/ui'), {
   onConnection(next) {
     if (next.phase === 'live' && connection.phase === 'live') return
+    const isLost = next.phase === 'lost' && connection.phase !== 'lost'
     connection = next
     draw()
+    // A token that was revoked closes the socket, too.
+    if (isLost) void askSession().then(() => session && !may(session, 'viewer') && location.reload())
   },
   onState(next) {
     loadedWith ??= next.box.version
@@ -63,6 +69,7 @@ function draw(): void {
       feed={feed}
       onRetry={() => socket.retryNow()}
       route={route}
+      session={session}
     />,
     root as HTMLElement,
   )
@@ -80,8 +87,25 @@ function reloadForUpgrade(loaded: string, seen: string): boolean {
   return true
 }
 
+/** Learn who uses this page; what was known stays if the box does not answer. */
+async function askSession(): Promise<void> {
+  try {
+    session = await request('GET /v1/session')
+    draw()
+  } catch (error) {
+    console.info(messageOf(error))
+  }
+}
+
+async function start(): Promise<void> {
+  await askSession()
+  if (session === null || may(session, 'viewer')) socket.start()
+  else draw()
+}
+
 applyTheme(savedTheme())
-socket.start()
+draw()
+void start()
 let shown = routeOf(location.hash)
 window.addEventListener('hashchange', () => {
   draw()

@@ -3,6 +3,7 @@
 import { renderToString } from 'preact-render-to-string'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 
+import type { Session } from '../src/access/session'
 import { App } from '../src/app/App'
 import type { FrameDispatcher } from '../src/live/frameDispatcher'
 import type { Connection } from '../src/api/socket'
@@ -11,9 +12,10 @@ import type { AppLatency, BoxState, Camera } from '../src/api/types'
 import { documentedState } from './documented'
 
 const dispatcher = {} as FrameDispatcher
+const SESSION: Session = { scope: 'admin', name: 'Ann', camera: null, logged_in: true, open_to: 'nobody' }
 
-function page(state: BoxState | null, connection: Connection = { phase: 'live' }): string {
-  const html = renderToString(<App connection={connection} state={state} dispatcher={dispatcher} feed={new TimelineFeed(() => {})} onRetry={() => {}} route={{ page: 'overview' }} />)
+function page(state: BoxState | null, connection: Connection = { phase: 'live' }, session: Session | null = SESSION): string {
+  const html = renderToString(<App connection={connection} state={state} dispatcher={dispatcher} feed={new TimelineFeed(() => {})} onRetry={() => {}} route={{ page: 'overview' }} session={session} />)
   return html.replaceAll('\u202f', ' ')
 }
 
@@ -187,4 +189,31 @@ test('a lost connection is told and the last state stays', () => {
 test('before the first state the page says what it waits for', () => {
   expect(page(null, { phase: 'connecting' })).toContain('Connecting to the box')
   expect(page(null, { phase: 'lost', since_ms: 0, retry_at_ms: null })).toContain('does not answer')
+})
+
+describe('who may do what', () => {
+  const links = (html: string) => [...html.matchAll(/<a href="(#[^"]*)"/g)].map(([, href]) => href)
+
+  test('an administrator finds every page, and the way out', () => {
+    const html = page(documentedState(), { phase: 'live' }, SESSION)
+    expect(links(html)).toEqual(expect.arrayContaining(['#/', '#/scheduler', '#/models', '#/add', '#/settings', '#/access']))
+    expect(html).toContain('data-testid="log-out"')
+  })
+
+  test('a viewer finds what a viewer may see', () => {
+    const html = page(documentedState(), { phase: 'live' }, { ...SESSION, scope: 'viewer' })
+    expect(links(html)).toContain('#/models')
+    for (const closed of ['#/add', '#/settings', '#/access']) expect(links(html)).not.toContain(closed)
+  })
+
+  test('who is not logged in finds the login and nothing else', () => {
+    const html = page(null, { phase: 'connecting' }, { ...SESSION, scope: null, name: null, logged_in: false })
+    expect(html).toContain('This box needs a login')
+    expect(links(html)).toEqual([])
+    expect(html).not.toContain('data-testid="log-out"')
+  })
+
+  test('a token that opens no page is named', () => {
+    expect(page(null, { phase: 'connecting' }, { ...SESSION, scope: 'metrics' })).toContain('is of the scope metrics')
+  })
 })

@@ -10,13 +10,16 @@ import logging
 from collections.abc import Awaitable, Callable
 
 import orjson
-from aiohttp import web
+from aiohttp import hdrs, web
 
+from edgebox.domain.access import Scope
 from edgebox.domain.errors import EdgeboxError
 from edgebox.runtime.frames import Answer
 from edgebox.web.bodies import read_body
 from edgebox.web.camera_pictures import FRAME_BYTES_SETTING, answered, largest_in_time, offered_to
-from edgebox.web.routes import json_response, refuse_foreign_pages, refuse_unready
+from edgebox.web.identification import identify, refuse_foreign_pages
+from edgebox.web.problems import CHALLENGE
+from edgebox.web.routes import json_response, refuse_unready
 from edgebox.web.v2.inference_request import InferenceRequest, Picture, read_request
 from edgebox.web.v2.model_metadata import VERSION, Model, model_named, models_of
 from edgebox.web.v2.tensor_codec import Tensor
@@ -29,6 +32,8 @@ EXTENSIONS = ("binary_tensor_data", "model_configuration", "parameters")
 _BODY_PICTURES = 4
 """Largest body, in multiples of the largest JPEG: raw pixels are large."""
 _BODY_SETTING = f"{_BODY_PICTURES} times {FRAME_BYTES_SETTING}"
+SCOPE = Scope.CAMERA
+"""Needed for everything but `/health`: what sends pictures may know the models, too."""
 _COMPRESSED_FROM_BYTES = 16_384
 """Smaller answers are not compressed, to save the event loop's time."""
 
@@ -67,7 +72,7 @@ class _Routes:
         self._box = context.box
 
     async def server(self, request: web.Request) -> web.Response:
-        refuse_foreign_pages(request)
+        self._identify(request)
         document = {"name": "edgebox", "version": self._box.version, "extensions": EXTENSIONS}
         return json_response(document)
 
@@ -119,8 +124,12 @@ class _Routes:
         )
         return _response(model, inference_request, outputs)
 
-    def _admit(self, request: web.Request) -> None:
+    def _identify(self, request: web.Request) -> None:
         refuse_foreign_pages(request)
+        identify(self._context.access, request, SCOPE)
+
+    def _admit(self, request: web.Request) -> None:
+        self._identify(request)
         refuse_unready(self._context)
 
     def _model(self, request: web.Request) -> Model:
@@ -214,7 +223,10 @@ async def _errors(request: web.Request, handler: Answerer) -> web.StreamResponse
     try:
         return await handler(request)
     except EdgeboxError as error:
-        return json_response({"error": str(error)}, error.http_status)
+        response = json_response({"error": str(error)}, error.http_status)
+        if error.http_status == 401:
+            response.headers[hdrs.WWW_AUTHENTICATE] = CHALLENGE
+        return response
     except web.HTTPException as error:
         if error.status < 400:
             raise

@@ -7,7 +7,8 @@ import styles from './Add.module.css'
 import { useEffect, useRef, useState } from 'preact/hooks'
 
 import { classes } from '../ui/classes'
-import { request } from '../api/api'
+import { useSession } from '../access/session'
+import { messageOf, request } from '../api/api'
 import type { Answers } from '../api/api-types'
 import { Command } from '../ui/Command'
 import { CheckIcon } from '../ui/icons'
@@ -30,6 +31,7 @@ export function Add({ state, dispatcher }: PageProps) {
   const source = SOURCES.find((one) => one.key === key) ?? SOURCES[0]
   const box = boxAddress(typed)
   const named = NAME.test(name)
+  const { pairing, refusal, ask } = usePairingCode(name)
   const arrivals = useRef<Arrivals | null>(null)
   arrivals.current ??= new Arrivals(state.cameras)
   const came = arrivals.current.update(state.cameras)
@@ -54,6 +56,7 @@ export function Add({ state, dispatcher }: PageProps) {
           <small id="add-address-hint" class={!box || isLoopback(box) ? styles.hint : 'muted'} data-testid="reach">{reachHint(box, reach)}</small>
           <datalist id="add-addresses">{reach?.addresses.map((address) => <option key={address} value={`http://${address}/`} />)}</datalist>
         </label>
+        <PairingCode named={named} code={pairing} refusal={refusal} onAsk={ask} />
       </section>
 
       <section class="card" aria-labelledby="add-machine-title">
@@ -63,7 +66,7 @@ export function Add({ state, dispatcher }: PageProps) {
           {source && box && named ? (
             <>
               <ol class={styles.lines} data-testid="lines">
-                {commandLines(source, box, name).map((line) => <li key={line}><Command text={line} class={styles.command} /></li>)}
+                {commandLines(source, box, name, pairing).map((line) => <li key={line}><Command text={line} class={styles.command} /></li>)}
               </ol>
               <p class="muted">{source.hint}</p>
             </>
@@ -76,7 +79,7 @@ export function Add({ state, dispatcher }: PageProps) {
       <div class={styles.column}>
         <section class="card" aria-labelledby="add-phone-title">
           <h2 id="add-phone-title">A phone or laptop, in its browser</h2>
-          {box && named ? <Phone box={box} name={name} /> : <p class={styles.hint}>Give it a name and the box an address, above.</p>}
+          {box && named ? <Phone box={box} name={name} code={pairing} /> : <p class={styles.hint}>Give it a name and the box an address, above.</p>}
         </section>
 
         <Arriving came={came} state={state} dispatcher={dispatcher} />
@@ -121,8 +124,36 @@ function reachHint(box: URL | null, reach: Reach | null): string {
   return 'Only this machine itself reaches the box there.'
 }
 
-function Phone({ box, name }: { box: URL; name: string }) {
-  const address = new URL(`camera?name=${encodeURIComponent(name)}`, box).href
+/** A code for the camera of this name, asked for by a person; none for another name. */
+function usePairingCode(name: string): { pairing: string; refusal: string; ask: () => void } {
+  const [known, setKnown] = useState({ name: '', code: '', refusal: '' })
+  const ask = () => {
+    request('POST /v1/pairings', { body: { camera: name } }).then(
+      ({ code }) => setKnown({ name, code, refusal: '' }),
+      (error) => setKnown({ name, code: '', refusal: messageOf(error) }),
+    )
+  }
+  const mine = known.name === name
+  return { pairing: mine ? known.code : '', refusal: mine ? known.refusal : '', ask }
+}
+
+function PairingCode({ named, code, refusal, onAsk }: { named: boolean; code: string; refusal: string; onAsk: () => void }) {
+  const open = useSession()?.open_to === 'everybody'
+  return (
+    <div class={styles.pairing}>
+      <span>Pairing code</span>
+      {code ? <output class={styles.code} data-testid="pairing-code">{code}</output> : <button type="button" disabled={!named} onClick={onAsk}>Get a pairing code</button>}
+      <small class={refusal ? styles.hint : 'muted'} role={refusal ? 'alert' : undefined}>
+        {refusal || (code ? 'Works once, within 10 minutes; it is in the line and the QR code below.'
+        : open ? 'This box lets in cameras without one. A camera with a code keeps its name to itself.'
+        : 'The camera gets its token with it; without one the box does not let it in.')}
+      </small>
+    </div>
+  )
+}
+
+function Phone({ box, name, code }: { box: URL; name: string; code: string }) {
+  const address = new URL(`camera?name=${encodeURIComponent(name)}${code && `#pair=${code}`}`, box).href
   const here = new URL(`camera?name=${encodeURIComponent(name)}`, document.baseURI).href
   return (
     <div class={styles.phone}>
@@ -135,7 +166,7 @@ function Phone({ box, name }: { box: URL; name: string }) {
         )}
         {!isLoopback(box) && box.protocol === 'http:' && (
           <p class={styles.hint} data-testid="needs-https">
-            Phones give a page their camera only over https. Put a proxy with TLS before the box and its https address above; the page behind the code says how, and what works without.
+            Phones give a page their camera only over https. Start the box with --tls self-signed, or put a proxy with TLS before it and its https address above; the page behind the code says what works without.
           </p>
         )}
         <p><a class={styles.button} href={here}>Use this device as a camera</a></p>

@@ -20,12 +20,12 @@ export const SOURCES: readonly Source[] = [
   { key: 'scene', name: 'None, to try it', source: 'scene:', extra: '', hint: 'A made-up street: needs no camera at all.' },
 ]
 
-/** The three lines to run beside the camera, in edgebox's source folder. */
-export function commandLines({ source, extra }: Source, box: URL, name: string): string[] {
+/** The three lines to run beside the camera, in edgebox's source folder; with a pairing code, where there is one. */
+export function commandLines({ source, extra }: Source, box: URL, name: string, code = ''): string[] {
   return [
     'python3 -m venv .venv',
     `.venv/bin/pip install ${extra ? `'.${extra}'` : '.'}`,
-    `.venv/bin/edgebox camera ${source} --server ${serverOf(box)} --name ${name}`,
+    `.venv/bin/edgebox camera ${source} --server ${serverOf(box)} --name ${name}${code && ` --pair ${code}`}`,
   ]
 }
 

@@ -458,6 +458,17 @@ export type InForce = {
   pipeline: string | null
 }
 
+export type IssuedToken = {
+  id: string
+  name: string
+  scope: 'camera' | 'metrics' | 'viewer' | 'operator' | 'admin'
+  camera: string | null
+  created_ms: number
+  last_used_ms: number | null
+  /** Its text, which is told this once */
+  token: string
+}
+
 export type Job = {
   id: number
   kind: 'profile' | 'import'
@@ -592,6 +603,12 @@ export type Package = {
   licence: string | null
 }
 
+export type Pairing = {
+  code: string
+  camera: string | null
+  expires_s: number
+}
+
 export type Percentiles = {
   p50: number
   p99: number
@@ -707,6 +724,18 @@ export type ResourcePrice = {
   cameras: number
 }
 
+export type Session = {
+  /** What the sender may do; null: a login is needed */
+  scope: 'camera' | 'metrics' | 'viewer' | 'operator' | 'admin' | null
+  /** The name of its token */
+  name: string | null
+  /** The only camera that it may be */
+  camera: string | null
+  /** It is a browser that has logged in */
+  logged_in: boolean
+  open_to: 'nobody' | 'loopback' | 'everybody'
+}
+
 export type SettingOrigins = {
   slo_ms: 'camera' | 'configuration' | 'default' | 'unknown'
   rate_hz: 'camera' | 'configuration' | 'default' | 'unknown'
@@ -767,6 +796,15 @@ export type System = {
   providers: ReadonlyArray<string>
   storage: Storage
   packages: ReadonlyArray<Package>
+}
+
+export type Token = {
+  id: string
+  name: string
+  scope: 'camera' | 'metrics' | 'viewer' | 'operator' | 'admin'
+  camera: string | null
+  created_ms: number
+  last_used_ms: number | null
 }
 
 export type Variant = {
@@ -847,4 +885,17 @@ export interface Answers {
   'GET /v1/plan': Plan
   'GET /v1/state': State
   'GET /v1/system': System
+  'GET /v1/session': Session
+  'POST /v1/login': Session
+  'POST /v1/logout': null
+  'GET /v1/tokens': {
+    tokens: ReadonlyArray<Token>
+  }
+  'POST /v1/tokens': IssuedToken
+  'DELETE /v1/tokens/{id}': null
+  'POST /v1/pairings': Pairing
+  'POST /v1/pair': {
+    camera: string
+    token?: string
+  }
 }

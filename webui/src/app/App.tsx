@@ -5,6 +5,9 @@ import notices from '../ui/notices.module.css'
 
 import { useCallback, useEffect, useRef } from 'preact/hooks'
 
+import { Login } from '../access/Login'
+import { LogOut } from '../access/LogOut'
+import { may, type Session, SessionContext } from '../access/session'
 import type { FrameDispatcher } from '../live/frameDispatcher'
 import { Overview } from '../overview/Overview'
 import { hashOf, type Route } from './route'
@@ -26,10 +29,21 @@ export interface AppProps {
   feed: TimelineFeed
   onRetry: () => void
   route: Route
+  /** Who uses the page; null: the box has not said so far. */
+  session: Session | null
 }
 
-export function App({ connection, state, unreadable = null, dispatcher, feed, onRetry, route }: AppProps) {
+export function App({ session, ...props }: AppProps) {
+  return (
+    <SessionContext.Provider value={session}>
+      <Frame session={session} {...props} />
+    </SessionContext.Provider>
+  )
+}
+
+function Frame({ connection, state, unreadable = null, dispatcher, feed, onRetry, route, session }: AppProps) {
   const { page, focus, focusIfNew } = usePageFocus(route)
+  const locked = session !== null && !may(session, 'viewer')
   return (
     <div ref={page} class={frame.page} data-stale={connection.phase === 'lost' || undefined}>
       <a
@@ -53,10 +67,15 @@ export function App({ connection, state, unreadable = null, dispatcher, feed, on
           </p>
         )}
         <Nav route={route} />
-        <ConnectionPill connection={connection} />
-        <ThemeButton />
+        <div class={frame.tools}>
+          {!locked && <ConnectionPill connection={connection} />}
+          <LogOut />
+          <ThemeButton />
+        </div>
       </header>
-      {state ? (
+      {locked ? (
+        <Login scope={session.scope} onLoggedIn={() => location.reload()} />
+      ) : state ? (
         <Page route={route} state={state} dispatcher={dispatcher} feed={feed} onShown={focusIfNew} />
       ) : (
         <main class={notices.opening}>
@@ -66,7 +85,7 @@ export function App({ connection, state, unreadable = null, dispatcher, feed, on
           </p>
         </main>
       )}
-      <ConnectionBar connection={connection} onRetry={onRetry} />
+      {!locked && <ConnectionBar connection={connection} onRetry={onRetry} />}
     </div>
   )
 }
@@ -110,6 +129,8 @@ function Page({ route, state, dispatcher, feed, onShown }: PageChoice) {
       return <Lazy load={schedulerPage} props={{ state, feed }} onShown={onShown} />
     case 'models':
       return <Lazy load={modelsPage} props={{ state }} onShown={onShown} />
+    case 'access':
+      return <Lazy load={accessPage} props={{}} onShown={onShown} />
     case 'settings':
       return <Lazy load={settingsPage} props={{ state }} onShown={onShown} />
     case 'camera':
@@ -119,6 +140,7 @@ function Page({ route, state, dispatcher, feed, onShown }: PageChoice) {
   }
 }
 
+const accessPage = async () => (await import('../access/Access')).Access
 const addPage = async () => (await import('../add/Add')).Add
 const cameraPage = async () => (await import('../camera/Camera')).Camera
 const schedulerPage = async () => (await import('../scheduler/Scheduler')).Scheduler

@@ -8,6 +8,7 @@ export const TITLES: Readonly<Record<Exclude<Route['page'], 'camera'>, string>> 
   models: 'Models',
   add: 'Add a camera',
   settings: 'Settings',
+  access: 'Access',
 }
 
 /** The window's title: the page's first, by which tabs and histories are told apart. */

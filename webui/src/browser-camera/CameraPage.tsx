@@ -16,6 +16,7 @@ import { Choices } from './Choices'
 import { obstacle, surroundings, type CameraError } from './device'
 import { Figures } from './Figures'
 import { Overlay } from './overlay'
+import { PairingCode, usePairing } from './Pairing'
 import { remember, remembered, type Chosen } from './settings'
 import { CaptureController, type CaptureState } from './captureController'
 
@@ -29,13 +30,14 @@ export function CameraPage() {
   const canvas = useRef<HTMLCanvasElement>(null)
   const controller = useController(video, canvas)
   const others = useOthers()
+  const pairing = usePairing()
 
   const state = controller?.state ?? 'stopped'
   const status = controller?.status() ?? null
   const error = inTheWay ?? controller?.error ?? null
-  const start = () => {
+  const start = async () => {
     remember(chosen)
-    void controller?.start(chosen)
+    if (await pairing.pair(chosen.name)) await controller?.start(chosen)
   }
   return (
     <div class={`${frame.page} ${styles.page}`}>
@@ -56,7 +58,8 @@ export function CameraPage() {
         <div class={styles.panel}>
           {controller?.note && <p class={`card ${styles.note}`} role="alert" data-testid="note">{controller.note}</p>}
           {error && <ErrorCard error={error} />}
-          {state === 'stopped' && !inTheWay && <Choices chosen={chosen} onChange={setChosen} onStart={start} others={others} />}
+          {state === 'stopped' && !inTheWay && <PairingCode pairing={pairing} />}
+          {state === 'stopped' && !inTheWay && <Choices chosen={chosen} onChange={setChosen} onStart={() => void start()} others={others} />}
           {(state === 'running' || state === 'stopping') && (
             <button type="button" class={`${styles.mainAction} ${styles.stop}`} disabled={state === 'stopping'} onClick={() => void controller?.stop()}>
               {state === 'stopping' ? 'Waiting for the last answers…' : `Stop ${chosen.name}`}

@@ -19,7 +19,7 @@ interface FamilyCardProps {
   users: ReadonlyMap<string, readonly string[]>
   jobs: readonly Job[]
   busy: Job | null
-  admin: boolean | null
+  admin: boolean
   connected: number
   onStarted: () => void
 }

@@ -16,7 +16,7 @@ interface ImportCardProps {
   list: ModelList
   jobs: readonly Job[]
   busy: Job | null
-  admin: boolean | null
+  admin: boolean
   onStarted: () => void
 }
 
@@ -49,7 +49,7 @@ export function ImportCard({ list, jobs, busy, admin, onStarted }: ImportCardPro
         A detector or classifier as an ONNX file, as it was exported. The box finds out how it is fed and what it says, compares what it will
         serve with the original, and has it from its next start on.
       </p>
-      {admin === false && <p><AdminHint /></p>}
+      {!admin && <p><AdminHint /></p>}
       {admin && (
         <form onSubmit={start}>
           <label>

@@ -15,7 +15,7 @@ interface MeasuringProps {
   family: string
   jobs: readonly Job[]
   busy: Job | null
-  admin: boolean | null
+  admin: boolean
   connected: number
   onStarted: () => void
 }
@@ -31,7 +31,7 @@ export function Measuring({ family, jobs, busy, admin, connected, onStarted }: M
   return (
     <div class={styles.measuring}>
       <button type="button" disabled={!admin || busy !== null || connected > 0} onClick={start}>Measure {family} again</button>
-      {admin === false && <AdminHint />}
+      {!admin && <AdminHint />}
       {admin && connected > 0 && busy === null && (
         <span class="muted">Possible while no camera is connected ({plural(connected, 'is', 'are')}): it would take their executor.</span>
       )}

@@ -5,6 +5,7 @@ import styles from './Models.module.css'
 
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 
+import { useMay } from '../access/session'
 import { ApiError, request } from '../api/api'
 import { ErrorBoundary } from '../ui/ErrorBoundary'
 import { FamilyCard } from './FamilyCard'
@@ -17,7 +18,7 @@ const POLL_BUSY_MS = 400
 const POLL_IDLE_MS = 4_000
 
 export function Models({ state }: { state: BoxState }) {
-  const admin = useAdmin()
+  const admin = useMay('admin')
   const { jobs, refresh } = useJobs()
   const busy = running(jobs)
   const ended = jobs.reduce((newest, { id, state }) => (state === 'running' ? newest : Math.max(newest, id)), 0)
@@ -41,20 +42,6 @@ export function Models({ state }: { state: BoxState }) {
       )}
     </main>
   )
-}
-
-/** Whether this box lets the page import and measure; null: not known yet. */
-function useAdmin(): boolean | null {
-  const [admin, setAdmin] = useState<boolean | null>(null)
-  useEffect(() => {
-    const asking = new AbortController()
-    request('GET /v1/config', { signal: asking.signal }).then(
-      ({ keys }) => setAdmin(keys.some(({ key, value }) => key === 'server.admin' && value === true)),
-      () => {},
-    )
-    return () => asking.abort()
-  }, [])
-  return admin
 }
 
 /** The models, asked for again when `version` changes; what was known stays until the answer. */

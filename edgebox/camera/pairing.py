@@ -1,0 +1,112 @@
+"""A camera's token: fetched with a pairing code, and kept for the next start."""
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+
+from edgebox.domain.errors import EdgeboxError, StorageError
+from edgebox.link.box_address import OTHER_CERTIFICATE, fingerprint_of, http_url, stream_url
+
+_TIMEOUT_S = 30.0
+
+
+class PairingRefusedError(EdgeboxError):
+    """The box gave no token for the code."""
+
+    code = "pairing"
+
+
+def connector(fingerprint: str | None) -> aiohttp.TCPConnector | None:
+    """Return what connects to a box with this certificate only; None: any that the system trusts.
+
+    Raises:
+        InvalidInputError: it is no fingerprint.
+    """
+    if fingerprint is None:
+        return None
+    return aiohttp.TCPConnector(ssl=aiohttp.Fingerprint(fingerprint_of(fingerprint)))
+
+
+def why(error: Exception) -> str:
+    """Return why a box could not be reached, in words."""
+    if isinstance(error, aiohttp.ServerFingerprintMismatch):
+        return OTHER_CERTIFICATE
+    return str(error) or "no answer"
+
+
+async def pair(server: str, code: str, name: str, *, fingerprint: str | None = None) -> str:
+    """Return the token that a box gives the camera of this name for a code, which ends then.
+
+    Raises:
+        InvalidInputError: `server` or `fingerprint` is malformed.
+        PairingRefusedError: the box cannot be reached, or refuses; the message says why.
+    """
+    url = http_url(stream_url(server), "pair")
+    timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=timeout, connector=connector(fingerprint)) as client,
+            client.post(url, json={"code": code, "camera": name}) as response,
+        ):
+            answer = _object(await response.read())
+    except (aiohttp.ClientError, OSError, TimeoutError) as error:
+        raise PairingRefusedError(f"{url}: cannot connect: {why(error)}") from None
+    token = answer.get("token")
+    if not isinstance(token, str):
+        raise PairingRefusedError(str(answer.get("detail", f"{url}: this is no edgebox")))
+    return token
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    with contextlib.suppress(orjson.JSONDecodeError):
+        found = orjson.loads(body)
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+class KeptTokens:
+    """The tokens of this user's cameras, by box and name, in a file that only the user can read."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        """Use a file; None: edgebox/tokens.json in the user's folder for configuration."""
+        folder = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+        self._file = file or Path(folder).expanduser() / "edgebox" / "tokens.json"
+
+    def get(self, server: str, name: str) -> str | None:
+        """Return a camera's token at a box; None: there is none."""
+        token = self._read().get(_key(server, name))
+        return token if isinstance(token, str) else None
+
+    def put(self, server: str, name: str, token: str) -> Path:
+        """Keep a camera's token; return the file.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        kept = {**self._read(), _key(server, name): token}
+        new = self._file.with_name(f"{self._file.name}.{os.getpid()}.part")
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with os.fdopen(
+                os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb"
+            ) as file:
+                file.write(orjson.dumps(kept, option=orjson.OPT_INDENT_2))
+            new.replace(self._file)
+        except OSError as error:
+            raise StorageError(f"{self._file}: the token cannot be kept ({error})") from error
+        return self._file
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            return _object(self._file.read_bytes())
+        except OSError:
+            return {}
+
+
+def _key(server: str, name: str) -> str:
+    return f"{stream_url(server)} {name}"

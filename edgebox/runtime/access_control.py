@@ -1,0 +1,365 @@
+"""Decides who sent a request, issues and revokes tokens, pairs cameras.
+
+Lives on the event loop; the file is read and written in threads. Tokens and cookies are random
+texts of 256 bits, of which only a SHA-256 hash is kept.
+"""
+
+import asyncio
+import hashlib
+import logging
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from edgebox.domain.access import (
+    ForbiddenError,
+    Identity,
+    OpenTo,
+    Scope,
+    Token,
+    UnauthorizedError,
+)
+from edgebox.domain.errors import EdgeboxError, InvalidInputError, StorageError, UnknownNameError
+from edgebox.domain.requests import CameraId
+from edgebox.runtime.attempt_limiter import AttemptLimiter
+from edgebox.runtime.pairings import Pairing, Pairings
+from edgebox.storage.access_store import AccessStore, DamagedError, StoredSession
+
+_log = logging.getLogger(__name__)
+
+TOKENS_MAX = 10_000
+SESSION_S = 30 * 86_400
+"""Seconds for which a browser stays logged in."""
+CAMERA_SESSION_S = 400 * 86_400
+"""The same for a browser that is a camera: as long as browsers keep a cookie."""
+_PREFIX = "edgebox_"
+"""Begins every token, so that people and scanners for secrets recognise one."""
+_RELOAD_PERIOD_S = 1.0
+_USED_PERIOD_S = 60.0
+
+
+class TokenLimitError(EdgeboxError):
+    """The box keeps no more tokens."""
+
+    http_status = 409
+    code = "too_many_tokens"
+    title = "There are too many tokens"
+
+
+class LastAdministratorError(EdgeboxError):
+    """Without this token nobody could manage the box over HTTP."""
+
+    http_status = 409
+    code = "last_administrator"
+    title = "It is the last administrator's token"
+
+
+def new_token(name: str, scope: Scope, camera: CameraId | None, now_ms: int) -> tuple[Token, str]:
+    """Return a token and its text, which nobody can find out later.
+
+    Raises:
+        InvalidInputError: tokens of the scope `camera` need a camera, others have none.
+    """
+    if (scope is Scope.CAMERA) != (camera is not None):
+        raise InvalidInputError(
+            "a token of the scope camera needs the name of its camera"
+            if camera is None
+            else f"a token of the scope {scope} is for no single camera"
+        )
+    text = _PREFIX + secrets.token_urlsafe(32)
+    return Token(secrets.token_hex(4), name, scope, camera, _hash(text), now_ms), text
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+
+
+def _wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class AccessControl:
+    """The tokens, browser sessions and pairing codes of one box."""
+
+    def __init__(
+        self,
+        store: AccessStore,
+        *,
+        open_to: OpenTo = OpenTo.NOBODY,
+        open_scope: Scope = Scope.OPERATOR,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+        now_ms: Callable[[], int] = _wall_clock_ms,
+    ) -> None:
+        """Use `load` next.
+
+        Args:
+            store: the file.
+            open_to: who needs no login.
+            open_scope: what these may do.
+            clock_ns: a monotonic clock.
+            now_ms: the wall clock, in Unix milliseconds.
+        """
+        self.is_open = open_to is not OpenTo.NOBODY
+        """Whether somebody needs no login."""
+        self.open_to = open_to
+        self._anonymous = Identity(open_scope)
+        self._store = store
+        self._now_ms = now_ms
+        self._version: object = None
+        self._tokens: dict[str, Token] = {}
+        """By the hash of their text."""
+        self._owners: dict[CameraId, Token] = {}
+        self._sessions: dict[str, StoredSession] = {}
+        self._used_ms: dict[str, int] = {}
+        """When tokens were used since that was stored last, by id."""
+        self._pairings = Pairings(clock_ns)
+        self.attempts = AttemptLimiter(clock_ns)
+        self.on_change: Callable[[], None] = lambda: None
+        """Called after tokens or sessions have changed."""
+
+    async def load(self) -> str:
+        """Read the file; return a warning for people if it was damaged, and set aside.
+
+        Raises:
+            StorageError: it cannot be read; the message says what to do.
+        """
+        try:
+            await self._reload()
+        except DamagedError as error:
+            aside = await asyncio.to_thread(self._store.set_aside, self._now_ms())
+            await self._reload()
+            return f"{error}. It was set aside as {aside}: cameras need new tokens"
+        return ""
+
+    async def run(self) -> None:
+        """Follow changes that commands make to the file, and store when tokens were used."""
+        stored_s = time.monotonic()
+        while True:
+            await asyncio.sleep(_RELOAD_PERIOD_S)
+            try:
+                await self.follow()
+                if time.monotonic() - stored_s >= _USED_PERIOD_S:
+                    stored_s = time.monotonic()
+                    await self._store_used()
+            except StorageError as error:
+                _log.warning("%s", error)
+
+    async def follow(self) -> None:
+        """Read the file again if another process has changed it; StorageError if that fails."""
+        if await asyncio.to_thread(self._store.version) != self._version:
+            await self._reload()
+
+    async def close(self) -> None:
+        """Store when tokens were used."""
+        try:
+            await self._store_used()
+        except StorageError as error:
+            _log.warning("%s", error)
+
+    async def _store_used(self) -> None:
+        if self._used_ms:
+            used, self._used_ms = self._used_ms, {}
+            await self._write(self._store.used, used)
+
+    # -- who it is -----------------------------------------------------------------------------
+
+    def by_token(self, text: str) -> Identity | None:
+        """Return the identity of who has a token; None: there is no such token."""
+        token = self._tokens.get(_hash(text))
+        return None if token is None else self._identity(token)
+
+    def by_session(self, cookie: str) -> Identity | None:
+        """Return the identity of who has a session's cookie; None: there is no such session."""
+        session = self._sessions.get(_hash(cookie))
+        if session is None or session.expires_ms <= self._now_ms():
+            return None
+        token = self._by_id(session.token)
+        return None if token is None else self._identity(token, session.sha256)
+
+    def without_login(self, *, from_loopback: bool) -> Identity | None:
+        """Return the identity of who has neither; None: a login is needed."""
+        is_open = self.open_to is OpenTo.EVERYBODY or (
+            self.open_to is OpenTo.LOOPBACK and from_loopback
+        )
+        return self._anonymous if is_open else None
+
+    def is_valid(self, identity: Identity) -> bool:
+        """Return whether an identity's token and session still exist."""
+        if identity.token is None:
+            return True
+        if identity.session is not None and identity.session not in self._sessions:
+            return False
+        return identity.token.sha256 in self._tokens
+
+    def check_publisher(self, identity: Identity, camera: CameraId) -> None:
+        """Check that somebody may be a camera: its own token may, others if it has none.
+
+        Raises:
+            ForbiddenError: says what to do.
+        """
+        if identity.camera is not None:
+            if identity.camera != camera:
+                raise ForbiddenError(
+                    f"this token is of the camera {identity.camera}, not of {camera}: give the "
+                    "camera that name, or pair it anew"
+                )
+        elif camera in self._owners:
+            raise ForbiddenError(
+                f"the name {camera} belongs to a camera with a token of its own: choose another "
+                "name, or pair this camera under that name on the box's page"
+            )
+
+    def _identity(self, token: Token, session: str | None = None) -> Identity:
+        self._used_ms[token.id] = self._now_ms()
+        return Identity(token.scope, token.camera, token, session)
+
+    def _by_id(self, token_id: str) -> Token | None:
+        return next((token for token in self._tokens.values() if token.id == token_id), None)
+
+    # -- tokens --------------------------------------------------------------------------------
+
+    @property
+    def tokens(self) -> list[Token]:
+        """All tokens, the oldest first."""
+        return [
+            replace(token, last_used_ms=self._used_ms.get(token.id, token.last_used_ms))
+            for token in self._tokens.values()
+        ]
+
+    async def ensure_administrator(self) -> str | None:
+        """Make the first administrator's token; return its text, or None: there is one.
+
+        Raises:
+            StorageError: it cannot be stored.
+        """
+        if any(token.scope is Scope.ADMIN for token in self._tokens.values()):
+            return None
+        _, text = await self.issue("administrator", Scope.ADMIN, None)
+        return text
+
+    async def issue(self, name: str, scope: Scope, camera: CameraId | None) -> tuple[Token, str]:
+        """Make a token; return it and its text. One of the same camera is replaced.
+
+        Raises:
+            InvalidInputError: scope and camera do not fit.
+            TokenLimitError: there are `TOKENS_MAX`.
+            StorageError: it cannot be stored.
+        """
+        if len(self._tokens) >= TOKENS_MAX:
+            raise TokenLimitError(f"there are {TOKENS_MAX} tokens, the most there may be")
+        token, text = new_token(name, scope, camera, self._now_ms())
+        await self._write(self._store.add, token)
+        return token, text
+
+    async def revoke(self, token_id: str) -> None:
+        """Delete a token, and with it its sessions and open connections.
+
+        Raises:
+            UnknownNameError: there is no such token.
+            LastAdministratorError: nobody else could manage the box.
+            StorageError: it cannot be stored.
+        """
+        token = self._by_id(token_id)
+        if token is None:
+            raise UnknownNameError(f"there is no token {token_id}")
+        administrators = [each for each in self._tokens.values() if each.scope is Scope.ADMIN]
+        if administrators == [token]:
+            raise LastAdministratorError(
+                "this is the last administrator's token: make another one first"
+            )
+        await self._write(self._store.remove, token_id)
+
+    # -- browsers ------------------------------------------------------------------------------
+
+    async def log_in(self, text: str, address: str) -> tuple[Identity, str]:
+        """Begin a browser's session with a token; return its identity and cookie.
+
+        Raises:
+            TooManyAttemptsError: this address sent too many wrong ones.
+            UnauthorizedError: there is no such token.
+            StorageError: the session cannot be stored.
+        """
+        self.attempts.check(address)
+        identity = self.by_token(text.strip())
+        if identity is None:
+            self.attempts.failed(address)
+            raise UnauthorizedError(
+                "there is no such token, or it was revoked. `edgebox tokens add` on the box makes "
+                "a new one"
+            )
+        assert identity.token is not None
+        return await self._begin_session(identity.token)
+
+    async def log_out(self, identity: Identity) -> None:
+        """End a browser's session; StorageError if that cannot be stored."""
+        if identity.session is not None:
+            await self._write(self._store.remove_session, identity.session)
+
+    async def _begin_session(self, token: Token) -> tuple[Identity, str]:
+        cookie = secrets.token_urlsafe(32)
+        life_s = CAMERA_SESSION_S if token.scope is Scope.CAMERA else SESSION_S
+        session = StoredSession(_hash(cookie), token.id, self._now_ms() + life_s * 1000)
+        await self._write(self._store.add_session, session, self._now_ms())
+        return Identity(token.scope, token.camera, token, session.sha256), cookie
+
+    # -- pairing -------------------------------------------------------------------------------
+
+    def begin_pairing(self, camera: CameraId | None) -> Pairing:
+        """Return a new code, for one camera or for any whose name has no token yet."""
+        return self._pairings.begin(camera)
+
+    async def pair(self, code: str, camera: CameraId, address: str) -> tuple[Token, str]:
+        """Give the camera that knows a code its token; return it and its text.
+
+        Raises:
+            TooManyAttemptsError: this address sent too many wrong ones.
+            PairingError: the code does not work for this camera.
+            ForbiddenError: the code is for any camera, and this name has a token.
+            TokenLimitError, StorageError: see `issue`; the code works again.
+        """
+        self.attempts.check(address)
+        try:
+            pairing = self._pairings.take(code, camera)
+        except EdgeboxError:
+            self.attempts.failed(address)
+            raise
+        try:
+            if pairing.camera is None:
+                self.check_publisher(self._anonymous, camera)
+            return await self.issue(camera, Scope.CAMERA, camera)
+        except EdgeboxError:
+            self._pairings.put_back(pairing)
+            raise
+
+    async def pair_browser(self, code: str, camera: CameraId, address: str) -> tuple[Identity, str]:
+        """Do the same for a browser that is a camera; return its identity and cookie."""
+        token, _ = await self.pair(code, camera, address)
+        return await self._begin_session(token)
+
+    # -- the file ------------------------------------------------------------------------------
+
+    async def _write(self, write: Callable[..., None], *args: object) -> None:
+        await asyncio.to_thread(write, *args)
+        await self._reload()
+
+    async def _reload(self) -> None:
+        version = await asyncio.to_thread(self._store.version)
+        stored = await asyncio.to_thread(self._store.load, self._now_ms())
+        self._version = version
+        self._tokens = {token.sha256: token for token in stored.tokens}
+        self._owners = {t.camera: t for t in stored.tokens if t.camera is not None}
+        self._sessions = {session.sha256: session for session in stored.sessions}
+        self.on_change()
+
+
+def token_document(token: Token) -> dict[str, object]:
+    """Return a token as JSON, without its hash."""
+    return {
+        "id": token.id,
+        "name": token.name,
+        "scope": token.scope.value,
+        "camera": token.camera,
+        "created_ms": token.created_ms,
+        "last_used_ms": token.last_used_ms,
+    }

@@ -1,0 +1,238 @@
+"""The SQLite file of tokens and browser sessions.
+
+It is a file of its own, so that damage to the large database locks nobody out. Every method blocks
+and opens the file anew, so commands and a running box can use it at the same time.
+"""
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from edgebox.domain.access import Scope, Token
+from edgebox.domain.errors import StorageError
+from edgebox.domain.requests import CameraId
+from edgebox.storage.connecting import IN_MEMORY, damage_of
+
+_VERSION = 1
+_SCHEMA = (
+    """CREATE TABLE tokens (
+        id TEXT PRIMARY KEY,
+        name TEXT NOT NULL,
+        scope TEXT NOT NULL,
+        camera TEXT UNIQUE,
+        sha256 TEXT NOT NULL UNIQUE,
+        created_ms INTEGER NOT NULL,
+        last_used_ms INTEGER
+    ) WITHOUT ROWID""",
+    """CREATE TABLE sessions (
+        sha256 TEXT PRIMARY KEY,
+        token TEXT NOT NULL REFERENCES tokens (id) ON DELETE CASCADE,
+        expires_ms INTEGER NOT NULL
+    ) WITHOUT ROWID""",
+)
+_BUSY_S = 3.0
+_MODE = 0o600
+
+
+class DamagedError(StorageError):
+    """The file's contents are not those of a file of tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSession:
+    """A browser that has logged in."""
+
+    sha256: str
+    """Of its cookie, hexadecimal."""
+    token: str
+    """Id of the token that it logged in with."""
+    expires_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Everything in the file at one moment."""
+
+    tokens: tuple[Token, ...]
+    sessions: tuple[StoredSession, ...]
+
+
+def access_file(database: str) -> str:
+    """Return the file of tokens that belongs to a database's file."""
+    if database == IN_MEMORY:
+        return IN_MEMORY
+    file = Path(database).expanduser()
+    return str(file.with_name(f"{file.stem}.access.sqlite3"))
+
+
+class AccessStore:
+    """Tokens and sessions in a file, or in memory for as long as this object lives."""
+
+    def __init__(self, path: str) -> None:
+        """Use a file, which is created when something is first written; or `IN_MEMORY`."""
+        self._path = path
+        self._kept: sqlite3.Connection | None = None
+        if path == IN_MEMORY:
+            self._kept = sqlite3.connect(IN_MEMORY, isolation_level=None, check_same_thread=False)
+            _prepare(self._kept)
+
+    def version(self) -> object:
+        """Return a value that differs after other processes have written."""
+        with contextlib.suppress(OSError):
+            found = Path(self._path).stat()
+            return found.st_mtime_ns, found.st_size, found.st_ino
+        return None
+
+    def load(self, now_ms: int) -> Stored:
+        """Return all tokens, the oldest first, and all sessions that have not expired.
+
+        Raises:
+            StorageError: the file cannot be read; the message says what to do.
+        """
+        if self._kept is None and not Path(self._path).exists():
+            return Stored((), ())
+        with self._connection(write=False) as connection:
+            if not _version_of(connection):
+                return Stored((), ())  # a file that was created and never written
+            tokens = connection.execute(
+                "SELECT id, name, scope, camera, sha256, created_ms, last_used_ms FROM tokens"
+                " ORDER BY created_ms, id"
+            ).fetchall()
+            sessions = connection.execute(
+                "SELECT sha256, token, expires_ms FROM sessions WHERE expires_ms > ?", (now_ms,)
+            ).fetchall()
+        return Stored(
+            tuple(
+                Token(id_, name, Scope(scope), camera and CameraId(camera), *rest)
+                for id_, name, scope, camera, *rest in tokens
+            ),
+            tuple(StoredSession(*row) for row in sessions),
+        )
+
+    def add(self, token: Token) -> None:
+        """Store a token; one of the same camera is replaced, and its sessions end.
+
+        Raises:
+            StorageError: it cannot be written; the message says what to do.
+        """
+        with self._connection() as connection:
+            if token.camera is not None:
+                connection.execute("DELETE FROM tokens WHERE camera = ?", (token.camera,))
+            connection.execute(
+                "INSERT INTO tokens (id, name, scope, camera, sha256, created_ms, last_used_ms)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (
+                    token.id, token.name, token.scope.value, token.camera, token.sha256,
+                    token.created_ms, token.last_used_ms,
+                ),
+            )  # fmt: skip
+
+    def remove(self, token_id: str) -> None:
+        """Delete a token and the sessions that began with it; StorageError if it cannot be."""
+        with self._connection() as connection:
+            connection.execute("DELETE FROM tokens WHERE id = ?", (token_id,))
+
+    def add_session(self, session: StoredSession, now_ms: int) -> None:
+        """Store a session, and forget those that have expired; StorageError if it cannot be."""
+        with self._connection() as connection:
+            connection.execute("DELETE FROM sessions WHERE expires_ms <= ?", (now_ms,))
+            connection.execute(
+                "INSERT INTO sessions (sha256, token, expires_ms) VALUES (?, ?, ?)",
+                (session.sha256, session.token, session.expires_ms),
+            )
+
+    def remove_session(self, sha256: str) -> None:
+        """Delete a session; StorageError if it cannot be."""
+        with self._connection() as connection:
+            connection.execute("DELETE FROM sessions WHERE sha256 = ?", (sha256,))
+
+    def used(self, last_used_ms: Mapping[str, int]) -> None:
+        """Store when tokens were used last, by id; StorageError if it cannot be."""
+        rows = [(ms, token) for token, ms in last_used_ms.items()]
+        with self._connection() as connection:
+            connection.executemany("UPDATE tokens SET last_used_ms = ? WHERE id = ?", rows)
+
+    def set_aside(self, now_ms: int) -> Path:
+        """Rename a damaged file, so that the next write makes a new one; return its new path.
+
+        Raises:
+            StorageError: it cannot be renamed.
+        """
+        aside = Path(f"{self._path}.damaged-{now_ms // 1000}")
+        try:
+            return Path(self._path).rename(aside)
+        except OSError as error:
+            raise StorageError(f"{self._path}: cannot be set aside ({error})") from error
+
+    @contextlib.contextmanager
+    def _connection(self, *, write: bool = True) -> Iterator[sqlite3.Connection]:
+        """Give a connection in a transaction, which is committed at the end.
+
+        Raises:
+            DamagedError: the contents are not those of a file of tokens.
+            StorageError: SQLite cannot do it; the message says what to do.
+        """
+        try:
+            connection = self._kept or (_writable if write else _readable)(Path(self._path))
+            try:
+                connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+                try:
+                    yield connection
+                except BaseException:
+                    connection.execute("ROLLBACK")
+                    raise
+                connection.execute("COMMIT")
+            finally:
+                if connection is not self._kept:
+                    connection.close()
+        except (sqlite3.Error, OSError, ValueError) as error:
+            damaged = isinstance(error, ValueError) or bool(damage_of(error))
+            raise (DamagedError if damaged else StorageError)(
+                f"{self._path}: the file of tokens cannot be used ({error}): make it writable, or "
+                "move it away, then edgebox makes a new one and a new administrator token"
+            ) from error
+
+
+def _readable(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=_BUSY_S
+    )
+
+
+def _writable(path: Path) -> sqlite3.Connection:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Created here, so that nobody else can read it from its first moment on.
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, _MODE))
+    connection = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_S)
+    try:
+        _prepare(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA foreign_keys = ON")
+    # Few writes: each is on the disk when it returns, and no log lies beside the file.
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA secure_delete = ON")
+    if _version_of(connection):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    if not _version_of(connection):
+        for statement in _SCHEMA:
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {_VERSION}")
+    connection.execute("COMMIT")
+
+
+def _version_of(connection: sqlite3.Connection) -> int:
+    """Return the version of a file's tables; 0: it has none yet; ValueError: unknown."""
+    ((version,),) = connection.execute("PRAGMA user_version").fetchall()
+    if version not in (0, _VERSION):
+        raise ValueError(f"its tables are of version {version}, this edgebox knows {_VERSION}")
+    return int(version)

@@ -1,0 +1,92 @@
+"""Logging in and out, tokens and pairing codes, in a real browser."""
+
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from edgebox.domain.access import Scope
+from edgebox.domain.requests import CameraId
+from tests.end_to_end.browsing import new_page, tile_of
+from tests.end_to_end.running import running, streaming, until
+from tests.end_to_end.test_access import CLOSED, new_token
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
+
+
+async def test_a_person_logs_in_makes_a_token_and_logs_out(
+    database: Path, browser: Browser
+) -> None:
+    async with running(database, **CLOSED) as app:
+        admin = await new_token(app, Scope.ADMIN)
+        page, complaints = await new_page(browser)
+        await page.goto(f"{app.url}/#/access")
+        await expect(page.get_by_text("This box needs a login")).to_be_visible()
+        await page.get_by_label("Token").fill("edgebox_wrong")
+        await page.get_by_role("button", name="Log in").click()
+        await expect(page.get_by_role("alert")).to_contain_text("there is no such token")
+        complaints.clear()  # the browser names every answer 401
+        await page.get_by_label("Token").fill(admin)
+        await page.get_by_role("button", name="Log in").click()
+
+        await page.get_by_label("Who gets it").fill("Bob")
+        await page.get_by_role("button", name="Make a token").click()
+        made = await page.get_by_test_id("made").locator("code").inner_text()
+        bob = page.locator("tr", has_text="Bob")
+        await expect(bob).to_contain_text("viewer")
+        assert app.access.by_token(made) is not None
+
+        viewer, _ = await new_page(browser)  # in another browser
+        await viewer.goto(app.url)
+        await viewer.get_by_label("Token").fill(made)
+        await viewer.get_by_role("button", name="Log in").click()
+        await expect(viewer.get_by_role("link", name="Scheduler")).to_be_visible()
+        await expect(viewer.get_by_role("link", name="Access")).to_have_count(0)
+
+        await bob.get_by_role("button", name="Revoke Bob…").click()
+        await bob.get_by_role("button", name="Revoke Bob", exact=True).click()
+        await expect(bob).to_have_count(0)
+        await expect(viewer.get_by_text("This box needs a login")).to_be_visible()
+
+        await page.get_by_test_id("log-out").click()
+        await expect(page.get_by_text("This box needs a login")).to_be_visible()
+        cookies = await page.context.cookies()
+        assert cookies == []
+        assert not complaints
+
+
+async def test_a_camera_is_added_with_a_code_on_the_page(database: Path, browser: Browser) -> None:
+    async with running(database, **CLOSED) as app:
+        page, complaints = await new_page(browser)
+        await page.goto(app.url)
+        await page.get_by_label("Token").fill(await new_token(app, Scope.OPERATOR))
+        await page.get_by_role("button", name="Log in").click()
+        await page.get_by_role("link", name="Add a camera", exact=True).click()
+        await page.get_by_label("Name of the new camera").fill("gate")
+        await page.get_by_role("button", name="Get a pairing code").click()
+        code = await page.get_by_test_id("pairing-code").inner_text()
+        lines = page.get_by_test_id("lines")
+        await expect(lines).to_contain_text(f"--name gate --pair {code}")
+        await page.get_by_label("Name of the new camera").fill("door")
+        await expect(lines).not_to_contain_text("--pair")  # a code is for its camera
+        _, text = await app.access.pair(code, CameraId("gate"), "test")
+        async with streaming(app, "gate", token=text):
+            await page.get_by_role("link", name="Cameras", exact=True).click()
+            await expect(tile_of(page, "gate")).to_be_visible()
+        assert not complaints
+
+
+async def test_a_phone_becomes_a_camera_with_a_code(database: Path, browser: Browser) -> None:
+    async with running(database, **CLOSED) as app:
+        code = app.access.begin_pairing(CameraId("phone")).shown
+        page, _ = await new_page(browser)
+        await page.goto(f"{app.url}/camera?name=phone#pair={code}")
+        await expect(page.get_by_label("Pairing code")).to_have_value(code)
+        await page.get_by_role("button", name="Start the camera").click()
+        await until(lambda: len(app.access.tokens) == 1, "its token")
+        await expect(page.get_by_label("Pairing code")).to_have_count(0)
+        assert "pair=" not in page.url
+        cookies = await page.context.cookies()
+        assert [(cookie.get("httpOnly"), cookie.get("sameSite")) for cookie in cookies] == [
+            (True, "Strict")
+        ]

@@ -1,0 +1,282 @@
+"""Who may do what: tokens, sessions, pairing codes, and how often one may be wrong."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgebox.domain.access import (
+    GRANTS,
+    ForbiddenError,
+    Identity,
+    OpenTo,
+    Scope,
+    TooManyAttemptsError,
+    UnauthorizedError,
+)
+from edgebox.domain.errors import InvalidInputError, UnknownNameError
+from edgebox.domain.requests import CameraId
+from edgebox.runtime.access_control import (
+    SESSION_S,
+    AccessControl,
+    LastAdministratorError,
+    token_document,
+)
+from edgebox.runtime.attempt_limiter import ATTEMPTS_MAX, AttemptLimiter
+from edgebox.runtime.pairings import LIFE_S, PairingError, Pairings
+from edgebox.storage.access_store import AccessStore
+from edgebox.storage.database import IN_MEMORY
+
+GATE, DOOR = CameraId("gate"), CameraId("door")
+HOME = "192.0.2.7"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.ns = 10**18
+
+    def __call__(self) -> int:
+        return self.ns
+
+    def ms(self) -> int:
+        return self.ns // 1_000_000
+
+    def forward(self, seconds: float) -> None:
+        self.ns += round(seconds * 1e9)
+
+
+def contains(file: str, text: str) -> bool:
+    return text.encode() in Path(file).read_bytes()
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(each.name.partition("-")[0] for each in folder.iterdir())
+
+
+async def access_of(
+    clock: Clock, file: str = IN_MEMORY, open_to: OpenTo = OpenTo.NOBODY
+) -> AccessControl:
+    access = AccessControl(AccessStore(file), open_to=open_to, clock_ns=clock, now_ms=clock.ms)
+    assert await access.load() == ""
+    return access
+
+
+def test_a_wider_scope_grants_what_a_narrower_one_does() -> None:
+    for scope, granted in GRANTS.items():
+        assert scope in granted
+        for narrower in granted:
+            assert GRANTS[narrower] <= granted
+    assert GRANTS[Scope.ADMIN] == set(Scope)
+    assert Scope.CAMERA not in GRANTS[Scope.VIEWER]
+
+
+async def test_a_token_is_known_by_its_text_only(tmp_path: Path) -> None:
+    clock, file = Clock(), str(tmp_path / "a.db")
+    access = await access_of(clock, file)
+    token, text = await access.issue("Ann", Scope.VIEWER, None)
+    found = access.by_token(text)
+    assert found == Identity(Scope.VIEWER, None, token)
+    for wrong in ("", text[:-1], text + "x", token.id, token.sha256, "\ud800"):
+        assert access.by_token(wrong) is None
+    assert not contains(file, text)
+    assert "sha256" not in token_document(token)
+    again = await access_of(clock, file)
+    assert again.by_token(text) == found
+
+
+async def test_when_a_token_was_used_is_kept(tmp_path: Path) -> None:
+    clock, file = Clock(), str(tmp_path / "a.db")
+    access = await access_of(clock, file)
+    _, text = await access.issue("Ann", Scope.VIEWER, None)
+    assert access.tokens[0].last_used_ms is None
+    clock.forward(5)
+    access.by_token(text)
+    assert access.tokens[0].last_used_ms == clock.ms()
+    await access.close()
+    assert (await access_of(clock, file)).tokens[0].last_used_ms == clock.ms()
+
+
+async def test_a_revoked_token_ends_its_sessions() -> None:
+    access = await access_of(Clock())
+    await access.issue("Ann", Scope.ADMIN, None)
+    token, text = await access.issue("Bob", Scope.VIEWER, None)
+    identity, cookie = await access.log_in(text, HOME)
+    assert access.by_session(cookie) == identity
+    assert access.is_valid(identity)
+    changes = []
+    access.on_change = lambda: changes.append(access.is_valid(identity))
+    await access.revoke(token.id)
+    assert changes == [False]
+    assert access.by_session(cookie) is None
+    assert access.by_token(text) is None
+    with pytest.raises(UnknownNameError):
+        await access.revoke(token.id)
+
+
+async def test_a_session_ends_with_logging_out_and_with_time() -> None:
+    clock = Clock()
+    access = await access_of(clock)
+    _, text = await access.issue("Bob", Scope.VIEWER, None)
+    first, cookie = await access.log_in(text, HOME)
+    _, other = await access.log_in(f" {text}\n", HOME)  # as people paste it
+    await access.log_out(first)
+    assert access.by_session(cookie) is None
+    assert not access.is_valid(first)
+    assert access.by_session(other) is not None
+    clock.forward(SESSION_S)
+    assert access.by_session(other) is None
+
+
+async def test_the_last_administrator_stays() -> None:
+    access = await access_of(Clock())
+    text = await access.ensure_administrator()
+    assert text is not None
+    assert await access.ensure_administrator() is None
+    identity = access.by_token(text)
+    assert identity is not None
+    assert identity.may(Scope.ADMIN)
+    with pytest.raises(LastAdministratorError):
+        await access.revoke(access.tokens[0].id)
+    other, _ = await access.issue("Ann", Scope.ADMIN, None)
+    await access.revoke(access.tokens[0].id)
+    assert [token.id for token in access.tokens] == [other.id]
+
+
+@pytest.mark.parametrize(("scope", "camera"), [(Scope.CAMERA, None), (Scope.VIEWER, GATE)])
+async def test_only_cameras_tokens_have_a_camera(scope: Scope, camera: CameraId | None) -> None:
+    access = await access_of(Clock())
+    with pytest.raises(InvalidInputError):
+        await access.issue("x", scope, camera)
+
+
+async def test_who_needs_no_login() -> None:
+    closed = await access_of(Clock())
+    assert closed.without_login(from_loopback=True) is None
+    loopback = await access_of(Clock(), open_to=OpenTo.LOOPBACK)
+    assert loopback.without_login(from_loopback=False) is None
+    assert loopback.without_login(from_loopback=True) == Identity(Scope.OPERATOR)
+    everybody = await access_of(Clock(), open_to=OpenTo.EVERYBODY)
+    assert everybody.without_login(from_loopback=False) == Identity(Scope.OPERATOR)
+
+
+async def test_a_name_belongs_to_its_token() -> None:
+    access = await access_of(Clock(), open_to=OpenTo.EVERYBODY)
+    anybody = access.without_login(from_loopback=False)
+    assert anybody is not None
+    access.check_publisher(anybody, GATE)
+    _, text = await access.issue("gate", Scope.CAMERA, GATE)
+    gate = access.by_token(text)
+    assert gate is not None
+    access.check_publisher(gate, GATE)
+    access.check_publisher(anybody, DOOR)
+    with pytest.raises(ForbiddenError, match="belongs to a camera"):
+        access.check_publisher(anybody, GATE)
+    with pytest.raises(ForbiddenError, match="is of the camera gate"):
+        access.check_publisher(gate, DOOR)
+
+
+async def test_a_pairing_code_works_once() -> None:
+    access = await access_of(Clock())
+    code = access.begin_pairing(GATE).shown
+    token, text = await access.pair(code.lower(), GATE, HOME)
+    assert (token.scope, token.camera, token.name) == (Scope.CAMERA, GATE, "gate")
+    assert access.by_token(text) is not None
+    with pytest.raises(PairingError):
+        await access.pair(code, GATE, HOME)
+
+
+async def test_pairing_again_replaces_the_token_if_the_code_names_the_camera() -> None:
+    access = await access_of(Clock())
+    _, old = await access.pair(access.begin_pairing(GATE).shown, GATE, HOME)
+    anyone = access.begin_pairing(None).shown
+    with pytest.raises(ForbiddenError):  # else a code for a new camera could take an old one's name
+        await access.pair(anyone, GATE, HOME)
+    assert access.by_token(old) is not None
+    await access.pair(anyone, DOOR, HOME)  # the code was not used up
+    await access.pair(access.begin_pairing(GATE).shown, GATE, HOME)
+    assert access.by_token(old) is None
+
+
+async def test_a_browser_is_paired_with_a_cookie() -> None:
+    access = await access_of(Clock())
+    identity, cookie = await access.pair_browser(access.begin_pairing(None).shown, GATE, HOME)
+    assert identity.camera == GATE
+    assert access.by_session(cookie) == identity
+
+
+def test_codes_expire_and_are_for_their_camera() -> None:
+    clock = Clock()
+    pairings = Pairings(clock)
+    code = pairings.begin(GATE).code
+    with pytest.raises(PairingError, match="is for the camera gate, not for door"):
+        pairings.take(code, DOOR)
+    clock.forward(LIFE_S)
+    with pytest.raises(PairingError, match="expired"):
+        pairings.take(code, GATE)
+
+
+def test_too_many_wrong_codes_end_all() -> None:
+    pairings = Pairings(Clock())
+    code = pairings.begin(None).code
+    for _ in range(100):
+        with pytest.raises(PairingError):
+            pairings.take("WRONGONE", GATE)
+    with pytest.raises(PairingError):
+        pairings.take(code, GATE)
+    pairings.take(pairings.begin(None).code, GATE)
+
+
+async def test_wrong_logins_are_limited_by_address() -> None:
+    clock = Clock()
+    access = await access_of(clock)
+    _, text = await access.issue("Ann", Scope.VIEWER, None)
+    for _ in range(ATTEMPTS_MAX):
+        with pytest.raises(UnauthorizedError):
+            await access.log_in("edgebox_guess", HOME)
+    with pytest.raises(TooManyAttemptsError, match="try again in 6 s"):
+        await access.log_in(text, HOME)
+    with pytest.raises(TooManyAttemptsError):
+        await access.pair(access.begin_pairing(None).shown, GATE, HOME)
+    await access.log_in(text, "192.0.2.8")
+    assert access.by_token(text) is not None  # who has a token is not kept out
+    clock.forward(6)
+    await access.log_in(text, HOME)
+
+
+@given(st.lists(st.tuples(st.floats(0, 30), st.booleans()), max_size=60))
+def test_no_address_is_wrong_more_often_than_it_may_be(events: list[tuple[float, bool]]) -> None:
+    clock, failures = Clock(), []
+    limiter = AttemptLimiter(clock)
+    for wait_s, attempt in events:
+        clock.forward(wait_s)
+        if not attempt:
+            continue
+        try:
+            limiter.check(HOME)
+        except TooManyAttemptsError:
+            continue
+        limiter.failed(HOME)
+        failures.append(clock())
+    for began in failures:
+        within = [at for at in failures if began <= at < began + 60_000_000_000]
+        assert len(within) <= 2 * ATTEMPTS_MAX
+
+
+async def test_commands_change_a_running_box(tmp_path: Path) -> None:
+    clock, file = Clock(), str(tmp_path / "a.db")
+    access = await access_of(clock, file)
+    command = await access_of(clock, file)
+    _, text = await command.issue("Ann", Scope.ADMIN, None)
+    assert access.by_token(text) is None
+    await access.follow()
+    assert access.by_token(text) is not None
+
+
+async def test_a_damaged_file_is_set_aside(tmp_path: Path) -> None:
+    file = tmp_path / "a.db"
+    file.write_bytes(b"nothing that SQLite knows" * 100)
+    access = AccessControl(AccessStore(str(file)))
+    assert "It was set aside as" in await access.load()
+    assert await access.ensure_administrator() is not None
+    assert names_in(tmp_path) == ["a.db", "a.db.damaged"]

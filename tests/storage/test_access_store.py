@@ -1,0 +1,117 @@
+"""The file of tokens: what is stored is there again, for several processes, for the user only."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from edgebox.domain.access import Scope, Token
+from edgebox.domain.errors import StorageError
+from edgebox.domain.requests import CameraId
+from edgebox.storage.access_store import (
+    AccessStore,
+    DamagedError,
+    Stored,
+    StoredSession,
+    access_file,
+)
+from edgebox.storage.database import IN_MEMORY
+
+ADMIN = Token("aaaaaaaa", "Ann", Scope.ADMIN, None, "1" * 64, 1000)
+GATE = Token("bbbbbbbb", "gate", Scope.CAMERA, CameraId("gate"), "2" * 64, 2000)
+SESSION = StoredSession("3" * 64, ADMIN.id, 5000)
+
+
+@pytest.fixture(params=["file", "memory"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> AccessStore:
+    return AccessStore(IN_MEMORY if request.param == "memory" else str(tmp_path / "deep" / "a.db"))
+
+
+def test_nothing_is_stored_at_first(store: AccessStore) -> None:
+    assert store.load(0) == Stored((), ())
+
+
+def test_what_is_added_is_there_until_it_is_removed(store: AccessStore) -> None:
+    store.add(GATE)
+    store.add(ADMIN)
+    store.add_session(SESSION, 0)
+    assert store.load(0) == Stored((ADMIN, GATE), (SESSION,))
+    store.used({ADMIN.id: 1500})
+    assert [token.last_used_ms for token in store.load(0).tokens] == [1500, None]
+    store.remove(ADMIN.id)  # its session ends with it
+    assert store.load(0) == Stored((GATE,), ())
+
+
+def test_a_camera_has_one_token(store: AccessStore) -> None:
+    store.add(GATE)
+    other = Token("cccccccc", "gate", Scope.CAMERA, GATE.camera, "4" * 64, 3000)
+    store.add(other)
+    assert store.load(0).tokens == (other,)
+
+
+def test_sessions_expire(store: AccessStore) -> None:
+    store.add(ADMIN)
+    store.add_session(SESSION, 0)
+    assert store.load(SESSION.expires_ms).sessions == ()
+    store.remove_session(SESSION.sha256)
+    assert store.load(0).sessions == ()
+
+
+def test_other_processes_see_changes(tmp_path: Path) -> None:
+    one, other = AccessStore(str(tmp_path / "a.db")), AccessStore(str(tmp_path / "a.db"))
+    versions = [other.version()]
+    one.add(ADMIN)
+    versions.append(other.version())
+    assert other.load(0).tokens == (ADMIN,)
+    one.remove(ADMIN.id)
+    versions.append(other.version())
+    assert len(set(versions)) == 3
+
+
+def test_only_the_user_can_read_it(tmp_path: Path) -> None:
+    file = tmp_path / "a.db"
+    AccessStore(str(file)).add(ADMIN)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert {each.name for each in tmp_path.iterdir()} == {"a.db"}
+
+
+def test_it_can_be_read_where_nothing_can_be_written(tmp_path: Path) -> None:
+    file = tmp_path / "a.db"
+    AccessStore(str(file)).add(ADMIN)
+    before = file.stat()
+    assert AccessStore(str(file)).load(0).tokens == (ADMIN,)
+    assert file.stat().st_mtime_ns == before.st_mtime_ns
+
+
+@pytest.mark.parametrize("contents", [b"no database at all, but long enough" * 100, b"SQLite"])
+def test_a_damaged_file_is_named_and_can_be_set_aside(tmp_path: Path, contents: bytes) -> None:
+    file = tmp_path / "a.db"
+    file.write_bytes(contents)
+    store = AccessStore(str(file))
+    with pytest.raises(DamagedError, match=r"a\.db: the file of tokens cannot be used"):
+        store.load(0)
+    aside = store.set_aside(7_000)
+    assert aside == tmp_path / "a.db.damaged-7"
+    assert aside.read_bytes() == contents
+    store.add(ADMIN)
+    assert store.load(0).tokens == (ADMIN,)
+
+
+def test_a_file_of_a_later_edgebox_is_refused(tmp_path: Path) -> None:
+    import sqlite3
+
+    with sqlite3.connect(tmp_path / "a.db") as connection:
+        connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(DamagedError, match="version 99"):
+        AccessStore(str(tmp_path / "a.db")).load(0)
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageError, match="the file of tokens cannot be used"):
+        AccessStore(str(tmp_path / "file" / "a.db")).add(ADMIN)
+
+
+def test_the_file_lies_beside_the_database() -> None:
+    assert access_file("/data/box.sqlite3") == "/data/box.access.sqlite3"
+    assert access_file(IN_MEMORY) == IN_MEMORY

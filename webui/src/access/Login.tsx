@@ -1,0 +1,44 @@
+// Where a person shows a token, once per browser.
+
+import styles from './Login.module.css'
+
+import { useState } from 'preact/hooks'
+
+import { messageOf, request } from '../api/api'
+
+export function Login({ scope, onLoggedIn }: { scope: string | null; onLoggedIn: () => void }) {
+  const [token, setToken] = useState('')
+  const [refusal, setRefusal] = useState('')
+  const [busy, setBusy] = useState(false)
+  const logIn = async (event: Event) => {
+    event.preventDefault()
+    setBusy(true)
+    try {
+      await request('POST /v1/login', { body: { token } })
+      onLoggedIn()
+    } catch (error) {
+      setRefusal(messageOf(error))
+      setBusy(false)
+    }
+  }
+  return (
+    <main class={styles.page} aria-label="Log in">
+      <form class={`card ${styles.form}`} onSubmit={(event) => void logIn(event)}>
+        <h2>This box needs a login</h2>
+        {scope && <p class={styles.refused}>The token that this browser has is of the scope {scope}; this page needs viewer, operator or admin.</p>}
+        <label>
+          <span>Token</span>
+          <input
+            type="password" name="token" required value={token} maxLength={200} autocomplete="current-password" spellcheck={false}
+            aria-describedby="token-hint" onInput={(event) => setToken(event.currentTarget.value.trim())}
+          />
+        </label>
+        {refusal && <p class={styles.refused} role="alert">{refusal}</p>}
+        <button type="submit" disabled={busy || token === ''}>Log in</button>
+        <p id="token-hint" class="muted">
+          The administrator’s token was printed when edgebox first started. On the box, <code>edgebox tokens add NAME --scope viewer</code> makes another one.
+        </p>
+      </form>
+    </main>
+  )
+}

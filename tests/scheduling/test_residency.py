@@ -194,6 +194,6 @@ def test_an_executor_that_comes_back_runs_only_what_is_in_its_memory(known_at_on
         actions = bench(ExecutorStarted(CPU, profiles, memory=memory), 5)
         assert {infer.variant for infer in infers(actions)} <= {name(128), name(256)}
         assert bench.scheduler.memories[CPU].variants == [name(128), name(256)]
-    else:  # the fault: it started what was not in memory
+    else:  # without a limit it runs what was planned
         actions = bench(ExecutorStarted(CPU, profiles), 5)
         assert [infer.variant for infer in infers(actions)] == [name(416)]

@@ -34,7 +34,7 @@ def main() -> None:
         f"-max_total_time={seconds}",
         f"-max_len={harness.length_max}",
         f"-artifact_prefix={found}/",
-        f"-dict={words}",
+        *([f"-dict={words}"] if harness.words else []),
         "-timeout=30",
         "-rss_limit_mb=2048",
         "-print_final_stats=1",

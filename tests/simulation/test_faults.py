@@ -60,7 +60,7 @@ def test_the_faults_do_break_things() -> None:
         result = run_seed(seed, EVENTS, list(FaultKind))
         assert result.failure is None
         ends.update(result.ends)
-        losses.update({name.split()[1]: number for name, number in result.losses.items()})
+        losses.update(name.split()[1] for name in result.losses)
     assert {"on_time", "late", *DropReason} - {"shutdown"} <= set(ends)
     assert {"hung", "failing"} <= set(losses)
 
@@ -99,10 +99,12 @@ def _forget_expiry(patch: pytest.MonkeyPatch) -> None:
 
 def _never_lose(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Supervision, "lost", lambda self, now_ns: [])
+    patch.setattr(Supervision, "due_ns", lambda self, stopping: None)
 
 
 def _never_open(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Supervision, "orders", lambda self, now_ns: [])
+    patch.setattr(Supervision, "due_ns", lambda self, stopping: None)
 
 
 @pytest.mark.parametrize(

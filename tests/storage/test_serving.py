@@ -9,7 +9,7 @@ import pytest
 from edgebox.domain.errors import StorageError
 from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.requests import CameraId
-from edgebox.storage import connecting, serving
+from edgebox.storage import serving
 from edgebox.storage.database import IN_MEMORY, Limits, Storage
 from tests.scheduling.scene import profile
 
@@ -174,7 +174,7 @@ async def test_a_read_only_database_is_copied_into_memory(
             return connect(f"file:{path}?mode=ro", **{**options, "uri": True})  # type: ignore[call-overload,no-any-return]
         return connect(path, **options)  # type: ignore[call-overload,no-any-return]
 
-    monkeypatch.setattr(connecting.sqlite3, "connect", read_only)
+    monkeypatch.setattr("edgebox.storage.connecting.sqlite3.connect", read_only)
     storage = await opened(file)
     assert "readonly" in storage.last_error
     assert await storage.load_profiles("print") == [profile(128)]

@@ -1,11 +1,13 @@
 """Follows every frame from its capture to its one end, and nothing may wait for ever."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.requests import BatchId, CameraId, Request, RequestId
 from edgebox.scheduling.events import (
+    Abandon,
     Action,
     BatchCompleted,
     Drop,
@@ -39,6 +41,8 @@ class FrameChecks:
         self._cameras: dict[CameraId, FaultyCamera] = {}
         self._limits: dict[ExecutorId, tuple[BatchId, int]] = {}
         self._longest_ns = _SLOWEST_NS
+        self.losses: Counter[str] = Counter()
+        """Executors that were lost, with the cause."""
         self.on_time: set[CameraId] = set()
         """Cameras whose frames were answered on time since this was emptied."""
         self.ran: set[ExecutorId] = set()
@@ -78,6 +82,8 @@ class FrameChecks:
                 self._end(action.request, str(action.reason))
             elif isinstance(action, Infer):
                 self._began(action)
+            elif isinstance(action, Abandon):
+                self.losses[f"{action.executor} {action.cause}"] += 1
         self._nothing_waits()
 
     def add_up(self) -> None:

@@ -198,8 +198,7 @@ def _result(seed: int, simulation: FaultSimulation) -> SeedResult:
     out = SeedResult(seed, simulation.events, exited=simulation.exited)
     for camera in simulation.cameras.values():
         out.ends.update(camera.ends)
-    for executor, of in simulation.world.scheduler.supervised.items():
-        out.losses.update({f"{executor} {cause}": lost for cause, lost in of.losses.items()})
+    out.losses.update(simulation.checks.losses)
     told = (
         f"{out.events} {simulation.now_ns} {sorted(out.ends.items())} {sorted(out.losses.items())}"
     )

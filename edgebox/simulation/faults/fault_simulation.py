@@ -78,7 +78,7 @@ class FaultSimulation:
     def __init__(self, seed: int, box: Box) -> None:
         """Prepare a run."""
         self.box = box
-        self.world = World(box.policy, journal=None)
+        self.world = World(box.policy, keeps_journal=False)
         self.faults = Faults(seed, box)
         self.checks = FrameChecks(self.world)
         self.events = 0

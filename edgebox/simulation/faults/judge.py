@@ -72,7 +72,7 @@ class World(Observed):
         before = dict(self.busy)
         self._judge_stale(event)
         actions = self.scheduler.handle(event, self.now_ns)
-        if self.journal is not None:
+        if self.keeps_journal:
             self.journal.append((self.now_ns, event, actions))
         check_invariants(self.scheduler)
         self._note(event)

@@ -59,8 +59,9 @@ class Observed:
     policy: str
     scheduler: Scheduler = field(init=False)
     now_ns: int = 0
-    journal: list[tuple[int, Event | None, list[Action]]] | None = field(default_factory=list)
-    """Every call and its answer; None: they are not kept."""
+    journal: list[tuple[int, Event | None, list[Action]]] = field(default_factory=list)
+    """Every call and its answer."""
+    keeps_journal: bool = True
     loaded: dict[ExecutorId, dict[VariantName, LatencyProfile]] = field(default_factory=dict)
     excluded: dict[ExecutorId, set[VariantName]] = field(default_factory=dict)
     """The variants that are not run on an executor any more, because they hung there."""

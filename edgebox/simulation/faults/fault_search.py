@@ -162,7 +162,8 @@ def shrink(failure: Failure, events: int) -> Failure:
     step = best.events // 2
     while step and best.phase != "faults":
         found = run_seed(best.seed, best.events - step, kinds).failure
-        if found is not None and found.where == failure.where:
+        alike = found is not None and found.where == failure.where
+        if found is not None and alike and found.events < best.events:
             best = found
             step = min(step, best.events // 2)
         else:

@@ -39,7 +39,7 @@ from edgebox.storage.retention import (
     Retention,
 )
 from edgebox.storage.rows import CameraRecord, Level, StorageSizes, StoredEvent
-from edgebox.storage.serving import Served, connect_to_serve
+from edgebox.storage.serving_database import Served, connect_to_serve
 from edgebox.storage.writer import Writer
 
 __all__ = ["IN_MEMORY", "Limits", "Storage"]
@@ -99,7 +99,7 @@ class Storage:
             path: the file, its folder made when missing; ":memory:" keeps everything in memory.
             limits: bounds on age and size; None: nothing is deleted, for commands that only read
                 the database of a box.
-            serving: open another one in its place if the file cannot be used (`serving`);
+            serving: open another one in its place if the file cannot be used (`serving_database`);
                 `last_error` says where nothing is stored then, `set_aside` what became of a
                 damaged file.
             buffer_rows_max: rows that may wait for the disk.

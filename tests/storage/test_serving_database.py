@@ -9,7 +9,7 @@ import pytest
 from edgebox.domain.errors import StorageError
 from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.requests import CameraId
-from edgebox.storage import serving
+from edgebox.storage import serving_database
 from edgebox.storage.database import IN_MEMORY, Limits, Storage
 from tests.scheduling.scene import profile
 
@@ -133,7 +133,7 @@ async def test_where_no_new_one_can_be_made_it_serves_from_memory(
     def refused(path: Path) -> Path:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(serving, "_set_aside", refused)
+    monkeypatch.setattr(serving_database, "_set_aside", refused)
     storage = await opened(file)
     assert "no new one can be made ([Errno 13] Permission denied)" in storage.last_error
     assert await records(storage)

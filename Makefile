@@ -9,7 +9,7 @@ export PYTHON WITHOUT
 # Tests start a box in hundreds of processes: half of such a start is compiling, unless that is kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check lint ruff types layers page-lint pure unit page page-tools page-tests image-check clean packages-demo packages-test
+.PHONY: fuzz faults demo test check lint ruff types layers page-lint pure unit page page-tools page-tests image-check clean packages-demo packages-test
 .DEFAULT_GOAL := demo
 
 packages-demo packages-test:
@@ -78,6 +78,18 @@ unit: $(VENV)/.edgebox-dev
 IMAGE_ARGS ?= --build-arg EXTRAS=mqtt
 image-check: $(VENV)/.edgebox-dev
 	$(BIN)/python -m tests.docker.verify $(IMAGE_ARGS)
+
+# Fuzzes every reader of others' bytes for so long each, or those that are named: make fuzz SECONDS=600 FUZZ=jpeg.
+SECONDS ?= 60
+FUZZ ?= camera_message frame_header v2_body configuration scenario jpeg model_file
+fuzz: $(VENV)/.edgebox-dev
+	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[fuzz]'
+	@for name in $(FUZZ); do $(BIN)/python -m tests.fuzz $$name $(SECONDS) || exit 1; done
+
+# Breaks executors, links, cameras, memory and the planner at random, under virtual time.
+EVENTS ?= 10000000
+faults: $(VENV)/.edgebox
+	$(BIN)/edgebox simulate faults --events $(EVENTS)
 
 clean:
 	rm -rf $(VENV) edgebox/web/page webui/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -157,7 +157,7 @@ class App:
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         config = self.config
         storage = await Storage.open(
-            config.storage.file, limits=config.storage.limits(), without_room=True
+            config.storage.file, limits=config.storage.limits(), serving=True
         )
         try:
             await self._listen(storage)
@@ -190,6 +190,8 @@ class App:
                 self._box.notices.publish(
                     "warning", f"the stored settings of {known.camera} are damaged: {error}"
                 )
+        if storage.set_aside:
+            self._box.notices.publish("error", storage.set_aside)
         self._report_storage_error()
         states = StateCache(self._box, self.machine)
         jobs = self._model_jobs = ModelJobs(config, self._box, storage)

@@ -155,9 +155,8 @@ class CpuFallback:
         # From now on the core decides about giving up.
         self._given_up = False
         served = tuple(p for p in profiles if driver.serves(p.variant))
-        driver.feed(ExecutorStarted(executor.id, served))
-        for limited in found.limits:
-            driver.feed(limited)
+        memory = next((of for of in found.limits if of.executor == executor.id), None)
+        driver.feed(ExecutorStarted(executor.id, served, memory=memory))
         box.notices.publish("warning", f"{executor.id} replaces {lost}: {executor.device}")
 
 

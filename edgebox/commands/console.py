@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import math
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TextIO
@@ -27,9 +28,21 @@ _WIDTH_ELSEWHERE = 120
 """Columns where the output is no terminal (a file, a journal): tables are not squeezed."""
 
 
+class _Errors(Console):
+    """Standard error, which a program outlives: a box whose log nobody reads any more serves on."""
+
+    def on_broken_pipe(self) -> None:
+        """Write to nowhere from now on; rich would end the process."""
+        with contextlib.suppress(OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stderr.fileno())
+            os.close(nowhere)
+
+
 def _console(stream: TextIO, stderr: bool) -> Console:
     width = None if stream.isatty() else _WIDTH_ELSEWHERE
-    return Console(stderr=stderr, highlight=False, width=width)
+    made = _Errors if stderr else Console
+    return made(stderr=stderr, highlight=False, width=width)
 
 
 err = _console(sys.stderr, True)

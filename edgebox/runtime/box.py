@@ -182,6 +182,11 @@ class Box:
             self.shown.clear()
 
     @property
+    def attached(self) -> bool:
+        """Return whether there is a driver yet."""
+        return self._driver is not None
+
+    @property
     def driver(self) -> Driver:
         """The driver; only once the box is ready."""
         if self._driver is None:

@@ -124,8 +124,10 @@ class Driver:
         from_thread = self._loop.from_thread
         self.decisions = DecisionRecorder(scheduler, journal or Journal(), clock_ns)
         self.measurements = Measurements(self._executors, self.decisions.timeline, clock_ns)
-        self._decoder = self._decode_in(decode_threads)
-        self._planning = PlanningThread(planner, from_thread, clock_ns, self._planned)
+        self.decoder = self._decode_in(decode_threads)
+        self.planning = PlanningThread(
+            planner, from_thread, clock_ns, self._planned, callbacks.notify
+        )
         self._samples = Samples(self._executors, canvases, from_thread, self._sampled)
         self.loads = Loads(loaders or {}, from_thread, self.feed, clock_ns)
         self._batches = BatchRunner(
@@ -225,6 +227,7 @@ class Driver:
     def end_minute(self) -> None:
         """Log what was held back in the minute that ends."""
         self._batches.end_minute()
+        self.planning.check()
 
     async def stop(self, patience_s: float) -> None:
         """Drop what waits, let what runs finish, and end the threads."""
@@ -235,8 +238,8 @@ class Driver:
         except TimeoutError:
             _log.warning("%d frames did not end within %s s", len(self._frames), patience_s)
         self._loop.stop()
-        self._decoder.stop()
-        self._planning.stop()
+        self.decoder.stop()
+        self.planning.stop()
         self.loads.stop()
 
     # -- one call of the core ---------------------------------------------------------------
@@ -258,7 +261,7 @@ class Driver:
             self._carry_out(action, now_ns)
         if self._to_cut:
             crops, self._to_cut = self._to_cut, []
-            self._decoder.cut(crops)
+            self.decoder.cut(crops)
         try:
             self.decisions.audit(now_ns)
         except InvariantViolation as violation:
@@ -295,7 +298,7 @@ class Driver:
             case Advise():
                 self._callbacks.on_advice(action)
             case ComputePlan(snapshot):
-                self._planning.compute(snapshot)
+                self.planning.compute(snapshot)
             case Load() | Unload():
                 self.loads.carry_out(action)
             case ReportDrift():
@@ -309,7 +312,7 @@ class Driver:
         if frame.features:  # the first part of the network has prepared them
             self.feed(CropsPrepared((frame.request.id,)))
         elif frame.parent is None:
-            self._decoder.decode(frame, variant)
+            self.decoder.decode(frame, variant)
         else:
             self._to_cut.append((frame, variant))
 

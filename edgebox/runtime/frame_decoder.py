@@ -52,6 +52,11 @@ class FrameDecoder:
             clock_ns,
         )
 
+    @property
+    def hanging_threads(self) -> tuple[int, int]:
+        """How many threads hang, replaced ones included, and how many work."""
+        return self._threads.hanging()
+
     def decode(self, frame: PendingFrame, variant: Variant) -> None:
         """Decode a frame to a variant's input."""
         if not self._canvases.needs_pixels:

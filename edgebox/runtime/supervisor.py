@@ -180,6 +180,4 @@ class Supervisor:
         self._callbacks.notify("info", f"{executor} is back: {reopened.executor.device}")
         for problem in reopened.problems:
             self._callbacks.notify("error", problem)
-        self._feed(ExecutorStarted(executor, reopened.profiles, took_ns))
-        if reopened.limited is not None:
-            self._feed(reopened.limited)
+        self._feed(ExecutorStarted(executor, reopened.profiles, took_ns, reopened.limited))

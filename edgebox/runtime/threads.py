@@ -161,6 +161,18 @@ class DaemonPool:
         for each in tell:
             each()
 
+    def hanging(self) -> tuple[int, int]:
+        """Return how many threads hang, abandoned ones included, and how many do not."""
+        limit = self._patience
+        with self._changed:
+            now_ns = self._clock_ns()
+            late = [
+                of
+                for of in self._running
+                if limit is not None and now_ns - of.began_ns >= limit.limit_ns
+            ]
+            return self._left_behind + len(late), self._threads - len(late)
+
     def stop(self) -> None:
         """Start no more work. Does not wait for running work."""
         with self._changed:

@@ -34,6 +34,18 @@ from edgebox.scheduling.request_stages import Cause
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryLimited:
+    """An executor can hold only part of its variants' weights; without this event, all of them."""
+
+    executor: ExecutorId
+    limit_bytes: int
+    weights: tuple[Weights, ...]
+    """All weights; the smallest of every family fit together."""
+    resident: tuple[WeightsId, ...]
+    """The weights in memory now: at least the smallest of every family."""
+
+
+@dataclass(frozen=True, slots=True)
 class ExecutorStarted:
     """An executor is idle and has these variants warm, each with its profile."""
 
@@ -41,6 +53,8 @@ class ExecutorStarted:
     profiles: tuple[LatencyProfile, ...]
     opened_ns: int = 0
     """The time that opening and warming took; 0: not known."""
+    memory: MemoryLimited | None = None
+    """What it has in memory, if that does not hold all of them: batches may start at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +77,6 @@ class OpenFailed:
     """An `Open` has ended without an executor."""
 
     executor: ExecutorId
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryLimited:
-    """An executor can hold only part of its variants' weights; without this event, all of them."""
-
-    executor: ExecutorId
-    limit_bytes: int
-    weights: tuple[Weights, ...]
-    """All weights; the smallest of every family fit together."""
-    resident: tuple[WeightsId, ...]
-    """The weights in memory now: at least the smallest of every family."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,8 @@ class Executors:
         self._in_service[event.executor] = None
         self._times.executor_started(event.executor, event.profiles, now_ns)
         self._sampling.executor_started(event.executor, now_ns)
+        if event.memory is not None:
+            out += self.residency.limit(event.memory)
         return [*out, *self._adaptation.resources_changed(now_ns)]
 
     def stopped(self, executor: ExecutorId, now_ns: int) -> list[Action]:

@@ -16,7 +16,7 @@ import aiosqlite
 from edgebox.domain.errors import StorageError
 from edgebox.storage.damage import text_of
 from edgebox.storage.levels import added_counts, added_latencies
-from edgebox.storage.schema import MIGRATIONS, SECONDS, migrate
+from edgebox.storage.schema import MIGRATIONS, SECONDS, NoSchemaError, migrate
 
 IN_MEMORY = ":memory:"
 
@@ -34,19 +34,30 @@ _INCREMENTAL = 2
 
 _ROOM_BYTES = 1 << 16
 """Less free space counts as a full disk: SQLite creates a file of 32 KiB and a log."""
-_KNOWN = (
+KNOWN = (
     "profiles",
     "interference",
+    "core_factors",
     "accuracy_reports",
     "cameras",
     "learned_work",
     "learned_drift",
+    "cascade_evidence",
 )
 """Tables that a box reads at its start; it only appends to history and events."""
 
 
 class NoRoomError(StorageError):
     """The disk is full, so the database cannot be opened; the file may be intact."""
+
+
+class DamagedError(StorageError):
+    """The file is damaged, or no database."""
+
+    def __init__(self, path: Path | str, reason: str) -> None:
+        """Name the damage."""
+        super().__init__(f"{_shown(path)}: {reason}: move it away, edgebox makes a new one")
+        self.reason = reason
 
 
 async def connect(path: Path | str) -> aiosqlite.Connection:
@@ -82,6 +93,10 @@ async def connect(path: Path | str) -> aiosqlite.Connection:
             await connection.close()
         if isinstance(error, sqlite3.OperationalError) and _is_full(Path(path), error):
             raise NoRoomError(f"{_shown(path)}: there is no room on its disk ({error})") from error
+        if isinstance(error, sqlite3.Error | UnicodeDecodeError) and damage_of(error):
+            raise DamagedError(path, damage_of(error)) from error
+        if isinstance(error, NoSchemaError):
+            raise DamagedError(path, str(error)) from error
         if isinstance(error, sqlite3.Error | StorageError | ValueError):
             raise StorageError(f"{_shown(path)}: {_mend(error)}") from error
         raise
@@ -118,7 +133,7 @@ async def connect_copy(path: Path | str) -> aiosqlite.Connection:
     with contextlib.suppress(sqlite3.Error):
         ((kept,),) = await connection.execute_fetchall("PRAGMA file.user_version")
         if kept == len(MIGRATIONS):
-            for table in _KNOWN:
+            for table in KNOWN:
                 await connection.execute(f"INSERT INTO main.{table} SELECT * FROM file.{table}")
     await connection.execute("DETACH file")
     return connection
@@ -211,8 +226,6 @@ def _mend(error: Exception) -> str:
     text = str(error)
     if isinstance(error, StorageError):
         return text
-    if damaged := damage_of(error):
-        return f"{damaged}: move it away, edgebox makes a new one"
     if isinstance(error, ValueError):
         return f"{text}: this is no name of a file: name another in storage.path"
     if "locked" in text:

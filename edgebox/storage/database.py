@@ -27,14 +27,7 @@ from edgebox.domain.model_family import (
 )
 from edgebox.domain.requests import CameraId
 from edgebox.storage.cascade_evidence import CascadeEvidenceRows
-from edgebox.storage.connecting import (
-    IN_MEMORY,
-    NoRoomError,
-    connect,
-    connect_copy,
-    connect_seconds,
-    file_at,
-)
+from edgebox.storage.connecting import IN_MEMORY, connect, connect_seconds, file_at
 from edgebox.storage.damage import name_of, object_of, sound
 from edgebox.storage.history import History
 from edgebox.storage.learned_times import LearnedRows
@@ -46,6 +39,7 @@ from edgebox.storage.retention import (
     Retention,
 )
 from edgebox.storage.rows import CameraRecord, Level, StorageSizes, StoredEvent
+from edgebox.storage.serving_database import Served, connect_to_serve
 from edgebox.storage.writer import Writer
 
 __all__ = ["IN_MEMORY", "Limits", "Storage"]
@@ -77,6 +71,8 @@ class Storage:
         self._now_ms = now_ms
         self._storage_error = ""
         """Why it is in memory although a file was configured."""
+        self.set_aside = ""
+        """What was done with a damaged file at the start; empty: it was not damaged."""
         self._tidying: asyncio.Task[None] | None = None
         self._events_recorded = 0
         self.history = History(writer, seconds, limits.second_minutes, now_ms)
@@ -92,7 +88,7 @@ class Storage:
         path: Path | str,
         *,
         limits: Limits | None = None,
-        without_room: bool = False,
+        serving: bool = False,
         buffer_rows_max: int = 20_000,
         retry_s: float = 5.0,
         now_ms: Callable[[], int] = _wall_clock_ms,
@@ -103,8 +99,9 @@ class Storage:
             path: the file, its folder made when missing; ":memory:" keeps everything in memory.
             limits: bounds on age and size; None: nothing is deleted, for commands that only read
                 the database of a box.
-            without_room: if the disk is full, continue in memory with a copy of the file; nothing
-                is stored then, and `last_error` says so.
+            serving: open another one in its place if the file cannot be used (`serving_database`);
+                `last_error` says where nothing is stored then, `set_aside` what became of a
+                damaged file.
             buffer_rows_max: rows that may wait for the disk.
             retry_s: pause after a failed write.
             now_ms: the wall clock, in Unix milliseconds.
@@ -112,21 +109,16 @@ class Storage:
         Raises:
             StorageError: the file cannot be used; the message says what to do.
         """
-        not_kept = ""
-        try:
-            connection = await connect(path)
-        except NoRoomError as error:
-            if not without_room:
-                raise
-            not_kept = f"{error}: make room and start edgebox again, until then nothing is kept"
-            connection = await connect_copy(path)
-        file = None if not_kept or str(path) == IN_MEMORY else file_at(path)
+        served = await connect_to_serve(path) if serving else Served(await connect(path))
+        connection = served.connection
+        file = None if served.not_kept or str(path) == IN_MEMORY else file_at(path)
         writer, seconds = (
             Writer(each, file=of, buffer_rows_max=buffer_rows_max, retry_s=retry_s)
             for each, of in ((connection, file), (await connect_seconds(), None))
         )
         storage = cls(writer, seconds, limits or Limits(), now_ms)
-        storage._storage_error = not_kept
+        storage._storage_error = served.not_kept
+        storage.set_aside = served.set_aside
         writer.start()
         seconds.start()
         if limits is not None:

@@ -220,6 +220,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 )
 
 
+class NoSchemaError(StorageError):
+    """The version of a database was never written by edgebox."""
+
+
 async def migrate(
     connection: aiosqlite.Connection, migrations: tuple[tuple[str, ...], ...] = MIGRATIONS
 ) -> None:
@@ -230,6 +234,7 @@ async def migrate(
         migrations: the statements of version 1, 2, ...
 
     Raises:
+        NoSchemaError: the file is damaged.
         StorageError: the file belongs to another program or to a newer edgebox.
         sqlite3.Error: the file is not a database or cannot be written.
     """
@@ -239,9 +244,7 @@ async def migrate(
     if application != APPLICATION_ID and (application or version or tables):
         raise StorageError("another program's database: name another file in storage.path")
     if version < 0 or (application == APPLICATION_ID and not version):
-        raise StorageError(
-            f"damaged: there is no schema {version}: move it away, edgebox makes a new one"
-        )
+        raise NoSchemaError(f"damaged: there is no schema {version}")
     if version > len(migrations):
         raise StorageError(
             f"written by a newer edgebox (schema {version}; this one knows up to "

@@ -18,6 +18,7 @@ from edgebox.app.composition import App
 from edgebox.domain.requests import CameraId, DropReason, Request
 from edgebox.link import receipts
 from edgebox.link.messages import Bye, ErrorMessage, FrameHeader, Welcome
+from edgebox.planning.planner import plan
 from edgebox.runtime.repeat_limiter import NOTICES_PER_MINUTE
 from edgebox.web import stream
 from tests.conftest import PATIENCE_S
@@ -486,3 +487,13 @@ async def test_a_planner_that_fails_leaves_the_plan_in_force(
         result = await camera.result(await camera.frame())
         assert result.advice == welcome.advice
         await until(lambda: "planning failed" in caplog.text, "the log line")
+        why = "ZeroDivisionError: no cameras to divide by"
+        notice = f"planning failed ({why}): the last plan stays in force"
+        await until(lambda: notice in texts(app, "warning"), "the notice")
+        status, readiness = await get_json(app, "/readyz")
+        assert (status, readiness["ready"]) == (200, True)
+        assert readiness["plan"] == {"ok": False, "age_s": None, "reason": why}
+        monkeypatch.setattr(app.box.driver.planning, "_planner", plan)
+        await until(lambda: "there is a new plan again" in texts(app, "info"), "the next plan")
+        assert texts(app, "warning").count(notice) == 1
+        assert (await get_json(app, "/readyz"))[1]["plan"]["ok"]

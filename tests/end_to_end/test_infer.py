@@ -183,7 +183,19 @@ async def test_a_client_that_leaves_early_harms_nobody(app: App) -> None:
 
 async def test_health_readiness_and_state(app: App) -> None:
     assert await get_json(app, "/healthz") == (200, {"status": "ok"})
-    assert await get_json(app, "/readyz") == (200, {"ready": True, "reason": ""})
+    status, readiness = await get_json(app, "/readyz")
+    assert status == 200
+    plan = readiness.pop("plan")
+    assert plan["ok"]
+    threads = readiness["decoding"].pop("threads")
+    assert threads >= 1
+    assert readiness == {
+        "ready": True,
+        "reason": "",
+        "executors": {"ok": True, "states": {"cpu/0": "up"}},
+        "decoding": {"ok": True, "hanging": 0},
+        "database": {"ok": True, "reason": ""},
+    }
     async with streaming(app, "gate"):
         status, state = await get_json(app, "/v1/state")
     assert status == 200

@@ -137,8 +137,7 @@ def test_one_that_is_opened_takes_the_place_before_the_core_orders_anything() ->
         "use",
         ("info", f"cpu/0 is back: {new.device}"),
         ("error", "face does not run on it any more"),
-        ExecutorStarted(CPU, PROFILES, TOOK_NS),
-        LIMITED,
+        ExecutorStarted(CPU, PROFILES, TOOK_NS, LIMITED),
     ]
 
 

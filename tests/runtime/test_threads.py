@@ -143,3 +143,14 @@ def test_work_beyond_its_limit_is_not_waited_for_and_its_result_not_lost() -> No
     go_on.set()
     assert late.wait(PATIENCE_S)
     assert seen == ["an executor"]
+
+
+def test_how_many_hang_is_told_before_anybody_submits_more() -> None:
+    threads = Threads(2, decode_pool)
+    assert threads.pool.hanging() == (0, 2)
+    threads.hang("gate")
+    assert threads.pool.hanging() == (1, 1)
+    assert threads.runs("yard")
+    assert threads.pool.hanging() == (1, 2)
+    threads.hung[0].comes_back()
+    assert threads.pool.hanging() == (0, 2)

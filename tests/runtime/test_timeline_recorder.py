@@ -31,9 +31,9 @@ from edgebox.scheduling.events import (
     SampleCompleted,
     VariantsAvailable,
 )
+from edgebox.simulation.faults.judge import World
 from tests.runtime.recorded import Life, eventful
 from tests.scheduling.random_events import Drawn, played, policies, steps
-from tests.scheduling.random_world import World
 from tests.scheduling.scene import (
     CPU,
     FAMILY,

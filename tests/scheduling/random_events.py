@@ -52,16 +52,16 @@ from edgebox.scheduling.events import (
     VariantsAvailable,
 )
 from edgebox.scheduling.policies import POLICIES
-from tests.scheduling.cascades import CURVE
-from tests.scheduling.random_world import (
+from edgebox.simulation.faults.judge import World
+from edgebox.simulation.faults.small_box import (
     CAMERAS,
     EXECUTORS,
     PIPELINES,
     READ,
     VARIANTS,
-    World,
     profiles,
 )
+from tests.scheduling.cascades import CURVE
 from tests.scheduling.scene import FAMILY, MEDIAN_MS, MS, camera, name, request
 
 
@@ -149,14 +149,12 @@ def sampled(world: World, b: int) -> tuple[ExecutorId, BatchId]:
 
 
 def plan(world: World, a: int, b: int) -> Event:
-    world.plans.clear()
     variant = name(list(MEDIAN_MS)[b % 5])
     assignments = [
         Assignment(CameraId(c), variant, 1 + b % 3, 85, True, f"{b % 4}") for c in CAMERAS[: a % 4]
     ]
     given = {each.camera: each for each in assignments}
-    world.groups = groups(a, b)
-    return PlanComputed(Plan(world.now_ns, given, groups=world.groups))
+    return PlanComputed(Plan(world.now_ns, given, groups=groups(a, b)))
 
 
 def groups(a: int, b: int) -> tuple[Group, ...]:
@@ -176,11 +174,6 @@ def limited(world: World, a: int, b: int) -> Event | None:
         return None
     executor = EXECUTORS[a % 2]
     return world.held.limited(executor, world.loaded.get(executor, ()), 1 + b % 4, a)
-
-
-def plan_failed(world: World, a: int, b: int) -> Event:
-    world.plans.clear()
-    return PlanFailed()
 
 
 def camera_of(a: int, b: int) -> Camera:
@@ -215,7 +208,7 @@ MAKERS: dict[str, Callable[[World, int, int], Event | None]] = {
     "closed": lambda w, a, b: CameraDisconnected(CameraId([*CAMERAS, "http"][b % 4])),
     "measured": lambda w, a, b: link(a, b),
     "planned": plan,
-    "plan_failed": plan_failed,
+    "plan_failed": lambda w, a, b: PlanFailed(),
     "shutdown": lambda w, a, b: ShutdownRequested() if b % 16 == 0 else None,
     "partial": lambda w, a, b: PartialAnswered(a * MS),
     "cascade": lambda w, a, b: CascadeMeasured(CameraId(CAMERAS[a % 3]), CURVE),

@@ -16,8 +16,9 @@ from edgebox.scheduling.checkpoint import Nodes, StateError, read_state, write_s
 from edgebox.scheduling.events import CameraConnected, ExecutorStarted, VariantsAvailable
 from edgebox.scheduling.invariants import check_invariants
 from edgebox.scheduling.scheduler import Scheduler
+from edgebox.simulation.faults.judge import World
+from edgebox.simulation.faults.small_box import EXECUTORS, PIPELINES, fresh, profiles
 from tests.scheduling.random_events import MAKERS, Drawn, policies, steps
-from tests.scheduling.random_world import EXECUTORS, PIPELINES, World, fresh, profiles
 from tests.scheduling.scene import FAMILY, camera
 
 

@@ -26,6 +26,7 @@ from edgebox.scheduling.events import (
 )
 from edgebox.scheduling.policies import POLICIES
 from edgebox.scheduling.request_stages import TRANSITIONS, WAITING, Cause, Stage, Transition
+from edgebox.simulation.faults.small_box import fresh
 from tests.scheduling.random_events import (
     SOMETIMES,
     STALE,
@@ -36,7 +37,6 @@ from tests.scheduling.random_events import (
     policies,
     steps,
 )
-from tests.scheduling.random_world import fresh
 from tests.scheduling.scene import MS
 
 

@@ -1,5 +1,7 @@
 """Memory that does not hold everything: what the Scheduler loads, unloads and runs meanwhile."""
 
+import pytest
+
 from edgebox.domain.model_family import VariantName, Weights, WeightsId
 from edgebox.domain.plans import Assignment, Plan
 from edgebox.domain.requests import BatchId, CameraId, RequestId
@@ -10,6 +12,8 @@ from edgebox.scheduling.events import (
     BatchCompleted,
     CameraConnected,
     ComputePlan,
+    ExecutorStarted,
+    ExecutorStopped,
     Infer,
     Load,
     LoadFailed,
@@ -22,7 +26,19 @@ from edgebox.scheduling.events import (
     WeightsLoaded,
 )
 from edgebox.scheduling.residency import RETRY_NS
-from tests.scheduling.scene import CPU, FAMILY, MS, STREET, Bench, camera, name, request
+from tests.scheduling.scene import (
+    CPU,
+    FAMILY,
+    MEDIAN_MS,
+    MS,
+    STREET,
+    Bench,
+    camera,
+    infers,
+    name,
+    profile,
+    request,
+)  # fmt: skip
 
 GATE = CameraId("gate-1")
 
@@ -159,3 +175,25 @@ def test_a_scheduler_with_limited_memory_can_be_written_down_and_goes_on_alike()
         expected = bench(event, at_ms)
         assert copy.handle(event, at_ms * MS) == expected
     assert copy.memories == bench.scheduler.memories
+
+
+@pytest.mark.parametrize("known_at_once", [True, False])
+def test_an_executor_that_comes_back_runs_only_what_is_in_its_memory(known_at_once: bool) -> None:
+    """Requests wait when it comes back, and the first batch starts with the same call."""
+    bench = limited(5, 128, 256, 320, 416, 608)
+    bench(plan_of(416), 1)
+    arrived = RequestArrived(request(1, 5000, advised=name(416)))
+    (prepare,) = (each for each in bench(arrived, 2) if isinstance(each, Prepare))
+    assert prepare.variant == name(416)
+    bench(RequestArrived(request(2, 5000, advised=name(416))), 2)
+    bench(ExecutorStopped(CPU), 3)
+    bench(RequestPrepared(RequestId(1), MS), 4)
+    profiles = tuple(profile(px) for px in MEDIAN_MS)
+    memory = MemoryLimited(CPU, 20, STOCK, (weights(128), weights(256)))
+    if known_at_once:
+        actions = bench(ExecutorStarted(CPU, profiles, memory=memory), 5)
+        assert {infer.variant for infer in infers(actions)} <= {name(128), name(256)}
+        assert bench.scheduler.memories[CPU].variants == [name(128), name(256)]
+    else:  # without a limit it runs what was planned
+        actions = bench(ExecutorStarted(CPU, profiles), 5)
+        assert [infer.variant for infer in infers(actions)] == [name(416)]

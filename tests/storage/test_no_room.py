@@ -49,7 +49,7 @@ async def test_a_box_goes_on_with_what_the_file_knows(
     await before.close()
     with monkeypatch.context() as full:
         fill_the_disk(full, said, free_bytes)
-        box = await Storage.open(file, without_room=True)
+        box = await Storage.open(file, serving=True)
     assert await box.load_profiles("print") == [PROFILE]
     (camera,) = await box.cameras()
     assert (camera.camera, camera.overrides) == ("gate", {"slo_ms": 200})
@@ -69,7 +69,7 @@ async def test_a_box_whose_file_was_never_made_starts_too(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill_the_disk(monkeypatch, "database or disk is full", 0)
-    box = await Storage.open(file, without_room=True)
+    box = await Storage.open(file, serving=True)
     assert await box.cameras() == []
     await box.close()
 
@@ -80,7 +80,7 @@ async def test_another_error_is_no_full_disk(
 ) -> None:
     fill_the_disk(monkeypatch, said, 1 << 30)
     with pytest.raises(StorageError, match=said):
-        await Storage.open(file, without_room=True)
+        await Storage.open(file, serving=True)
 
 
 async def test_who_looks_something_up_is_told(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

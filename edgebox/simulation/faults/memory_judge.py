@@ -14,7 +14,7 @@ from edgebox.scheduling.events import (
     Unload,
     WeightsLoaded,
 )
-from tests.scheduling.scene import FAMILY, STREET
+from edgebox.simulation.faults.small_box import FAMILY, STREET
 
 FILE_BYTES = 10
 STOCK = tuple(
@@ -65,6 +65,8 @@ class Held:
         match event:
             case ExecutorStarted() | ExecutorStopped():
                 self.memories.pop(event.executor, None)
+                if isinstance(event, ExecutorStarted):
+                    self.note(event.memory)
             case MemoryLimited():
                 files_max = event.limit_bytes // FILE_BYTES
                 self.memories[event.executor] = _Memory(files_max, set(event.resident))

@@ -1,15 +1,13 @@
-"""A Scheduler among drawn events: it keeps what it should hold, and judges every action."""
+"""A Scheduler among any events: it keeps what it should hold, and judges every action.
+
+The checks are assertions: they hold nothing where Python runs with -O.
+"""
 
 from collections import Counter
-from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
-from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
-from edgebox.domain.pipelines import Pipeline, PipelineName, PipelineStage, StageName
-from edgebox.domain.plans import Group
+from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import (
-    Camera,
-    CameraId,
     DropReason,
     Outcome,
     Request,
@@ -29,8 +27,6 @@ from edgebox.scheduling.events import (
     CropsPrepared,
     Drop,
     Event,
-    ExecutorStarted,
-    ExecutorStopped,
     ExitProcess,
     Finish,
     Infer,
@@ -38,7 +34,6 @@ from edgebox.scheduling.events import (
     Load,
     LossCause,
     Open,
-    OpenFailed,
     Prepare,
     Release,
     RequestArrived,
@@ -48,40 +43,12 @@ from edgebox.scheduling.events import (
     Sample,
     SampleCompleted,
     SampleFailed,
-    ShutdownRequested,
     Unload,
 )
 from edgebox.scheduling.invariants import check_invariants
-from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.request_stages import TRANSITIONS, Stage
-from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
-from tests.scheduling.held import Held
-from tests.scheduling.scene import FAMILY, MEDIAN_MS, STREET, name, profile
-
-EXECUTORS = (ExecutorId("cpu/0"), ExecutorId("cuda:0/0"))
-CAMERAS = ("gate-1", "gate-2", "gate-3")
-PARAMETERS = SchedulerParameters(camera_pending_max=3, box_pending_max=6, sample_share=0.2)
-FIND, READ, CHECK = StageName("find"), StageName("read"), StageName("check")
-
-
-def pipeline(*stages: tuple[StageName, int | None]) -> Pipeline:
-    """Return a chain of stages, each with the side in px of its largest variant."""
-    names = [stage for stage, _ in stages]
-    chain = [
-        PipelineStage(
-            stage, STREET, tuple(names[at - 1 : at]), variant=None if px is None else name(px)
-        )
-        for at, (stage, px) in enumerate(stages)
-    ]
-    return Pipeline(PipelineName("gates"), tuple(chain))
-
-
-PIPELINES = (
-    None,
-    pipeline((FIND, None), (READ, 128)),
-    pipeline((FIND, None), (READ, None), (CHECK, 256)),
-    pipeline((FIND, None), (CHECK, 128), (READ, 320)),
-)
+from edgebox.simulation.faults.observed import Observed
+from edgebox.simulation.faults.small_box import FAMILY, PARAMETERS, VARIANTS
 
 
 def reachable(stage: Stage) -> set[Stage]:
@@ -96,79 +63,17 @@ def reachable(stage: Stage) -> set[Stage]:
 STEPS = {stage: reachable(stage) for stage in Stage}
 
 
-VARIANTS = "+variants"
-"""Ends the name of a policy where waiting requests may run on smaller variants."""
-
-
-def fresh(policy: str) -> Scheduler:
-    parameters = replace(PARAMETERS, variant_per_batch=policy.endswith(VARIANTS))
-    return Scheduler(parameters, make_policy(policy.removesuffix(VARIANTS)))
-
-
-def profiles(executor: ExecutorId, loaded: int) -> tuple[LatencyProfile, ...]:
-    gain = 0.3 if executor == EXECUTORS[0] else 0.9
-    return tuple(
-        profile(px, executor, gain=gain) for at, px in enumerate(MEDIAN_MS) if loaded >> at & 1
-    )
-
-
 @dataclass
-class Joined:
-    """A frame whose crops are on their way, as the world has seen it."""
+class World(Observed):
+    """Judges every order by what was seen before."""
 
-    request: Request
-    collected: bool = False
-    pending: dict[RequestId, StageName] = field(default_factory=dict)
-    missing: set[StageName] = field(default_factory=set)
-
-
-@dataclass
-class World:
-    """Turns drawn numbers into events, some sensible and some not, and watches the answers."""
-
-    policy: str
-    scheduler: Scheduler = field(init=False)
-    now_ns: int = 0
-    journal: list[tuple[int, Event | None, list[Action]]] = field(default_factory=list)
-    loaded: dict[ExecutorId, dict[VariantName, LatencyProfile]] = field(default_factory=dict)
-    held: Held = field(default_factory=Held)
-    busy: dict[ExecutorId, Infer] = field(default_factory=dict)
-    alive: dict[RequestId, Request] = field(default_factory=dict)
-    variant: dict[RequestId, VariantName] = field(default_factory=dict)
-    preparing: list[RequestId] = field(default_factory=list)
-    ready: set[RequestId] = field(default_factory=set)
-    open: set[CameraId] = field(default_factory=set)
-    groups: tuple[Group, ...] = ()
-    plans: list[ComputePlan] = field(default_factory=list)
-    tried: set[RequestId] = field(default_factory=set)
-    """What seemed to have no chance, and was prepared all the same."""
-    ended: set[RequestId] = field(default_factory=set)
-    retained: set[RequestId] = field(default_factory=set)
-    sampling: Sample | None = None
-    opening: set[ExecutorId] = field(default_factory=set)
-    stopping: bool = False
-    cancelled: set[RequestId] = field(default_factory=set)
-    """Requests whose camera left while they ran."""
-    joined: dict[RequestId, Joined] = field(default_factory=dict)
-    unneeded: set[RequestId] = field(default_factory=set)
-    """Crops that ran when their frame ended."""
-    cameras: dict[CameraId, Camera] = field(default_factory=dict)
-    queued_until_ns: dict[RequestId, int] = field(default_factory=dict)
-    """The last deadline that the policy knows of each waiting request; only with EDF."""
-    stale: Counter[str] = field(default_factory=Counter)
-    stages: dict[RequestId, Stage] = field(default_factory=dict)
-
-    pipelines: dict[RequestId, Pipeline | None] = field(default_factory=dict)
-    """The pipeline that each frame came with."""
-
-    def __post_init__(self) -> None:
-        self.scheduler = fresh(self.policy)
-
-    def tell(self, event: Event | None) -> None:
+    def tell(self, event: Event | None) -> list[Action]:
+        """Hand an event to the Scheduler, None for a wake-up; judge and return its orders."""
         before = dict(self.busy)
         self._judge_stale(event)
         actions = self.scheduler.handle(event, self.now_ns)
-        self.journal.append((self.now_ns, event, actions))
+        if self.keeps_journal:
+            self.journal.append((self.now_ns, event, actions))
         check_invariants(self.scheduler)
         self._note(event)
         self._follow_variants()
@@ -183,6 +88,7 @@ class World:
         self._follow_frames(event)
         due_ns = self.scheduler.next_wakeup_ns()
         assert due_ns is None or due_ns > self.now_ns
+        return actions
 
     def _follow_stages(self) -> None:
         """Hold every request's stage against the table and against what the world has seen."""
@@ -237,15 +143,6 @@ class World:
             assert sides.index(live.variant) <= sides.index(live.variants[0])
             self.variant[number] = live.variant
 
-    def frames_waiting(self, camera: CameraId | None = None) -> int:
-        """Return how many frames wait, of one camera or of all."""
-        waiting = [self.alive[number] for number in (*self.preparing, *self.ready)]
-        return sum(of.frame is None and camera in (None, of.camera) for of in waiting)
-
-    def next_id(self) -> RequestId:
-        """Return a number that no request has or had."""
-        return RequestId(len(self.alive) + len(self.ended) + len(self.joined))
-
     def _judge_stale(self, event: Event | None) -> None:
         """Say before the Scheduler does whether an event comes too late to change anything."""
         match event:
@@ -282,82 +179,6 @@ class World:
             self.now_ns = due_ns
             self.tell(None)
         self.now_ns = until_ns
-
-    def _note(self, event: Event | None) -> None:  # noqa: PLR0912 - one case a kind of event
-        self.held.note(event)
-        match event:
-            case CropsPrepared():
-                self.ready |= set(self.preparing).intersection(event.requests)
-                self.preparing = [r for r in self.preparing if r not in event.requests]
-            case RequestArrived():
-                if event.request.id not in self.alive:
-                    self.alive[event.request.id] = event.request
-                    of = self.cameras.get(event.request.camera)
-                    self.pipelines[event.request.id] = None if of is None else of.pipeline
-            case RequestPrepared() if event.request in self.preparing:
-                self.preparing.remove(event.request)
-                self.ready.add(event.request)
-            case ExecutorStarted() | ExecutorStopped() | OpenFailed():
-                self._note_executor(event)
-            case SampleCompleted() | SampleFailed() if self.sampling is not None:
-                if (self.sampling.executor, self.sampling.batch) == (event.executor, event.batch):
-                    self.sampling = None
-            case BatchCompleted() | BatchFailed():
-                running = self.busy.get(event.executor)
-                ran = running is not None and running.batch == event.batch
-                if ran:
-                    del self.busy[event.executor]
-                if isinstance(event, BatchCompleted):
-                    self._note_crops(event, running.requests if ran and running else ())
-            case CameraConnected():
-                self._cancel(event.camera.id if event.camera.id in self.open else None)
-                self.open.add(event.camera.id)
-                self.cameras[event.camera.id] = event.camera
-            case CameraChanged() if event.camera.id in self.open:
-                self.cameras[event.camera.id] = event.camera
-            case CameraDisconnected():
-                self._cancel(event.camera)
-                self.open.discard(event.camera)
-                self.cameras.pop(event.camera, None)
-            case ShutdownRequested():
-                self.stopping = True
-            case _:
-                pass
-
-    def _note_crops(self, event: BatchCompleted, members: Collection[RequestId]) -> None:
-        gone = self.cancelled.intersection(members)
-        departed = {self.alive[member].frame or member for member in gone}
-        for crop in event.spawned:
-            self.alive[crop.id] = crop
-            if crop.frame in departed:
-                self.cancelled.add(crop.id)
-            assert crop.frame is not None
-            assert crop.stage is not None
-            root = RequestId(crop.frame)
-            joins = root not in self.cancelled and self.pipelines.get(root) is not None
-            if root in members and joins:
-                self.joined.setdefault(root, Joined(self.alive[root]))
-            if members and root in self.joined:
-                self.joined[root].pending[crop.id] = crop.stage
-
-    def _cancel(self, camera: CameraId | None) -> None:
-        running = {member for infer in self.busy.values() for member in infer.requests}
-        running -= self.unneeded
-        self.cancelled |= {r for r in running if self.alive[r].camera == camera}
-
-    def _note_executor(self, event: ExecutorStarted | ExecutorStopped | OpenFailed) -> None:
-        self.opening.discard(event.executor)
-        if isinstance(event, OpenFailed):
-            return
-        self._halt(event.executor)
-        self.loaded.pop(event.executor, None)
-        if isinstance(event, ExecutorStarted):
-            self.loaded[event.executor] = {p.variant: p for p in event.profiles}
-
-    def _halt(self, executor: ExecutorId) -> None:
-        self.busy.pop(executor, None)
-        if self.sampling is not None and self.sampling.executor == executor:
-            self.sampling = None
 
     def _judge(  # noqa: PLR0912 - one case a kind of action
         self, action: Action, event: Event | None, before: dict[ExecutorId, Infer]
@@ -515,6 +336,8 @@ class World:
             assert self.ended.issuperset(running.requests)
         if abandon.cause is LossCause.HUNG and abandon.variant is not None:
             assert abandon.waited_ns >= PARAMETERS.batch_limit_min_ns
+            if abandon.excluded:
+                self.excluded.setdefault(executor, set()).add(abandon.variant)
         self._halt(executor)
         del self.loaded[executor]
         self.held.memories.pop(executor, None)
@@ -586,11 +409,3 @@ class World:
         """Return what admission goes by: who was let in by it is not lost by more."""
         alone = self.scheduler.times.expectations.single_request(variant, app)
         return 0 if alone is None else int(alone.low_ns)
-
-    def _end(self, request: RequestId) -> None:
-        del self.alive[request]
-        assert request not in self.ended
-        self.ended.add(request)
-        self.ready.discard(request)
-        if request in self.preparing:
-            self.preparing.remove(request)

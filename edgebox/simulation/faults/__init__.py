@@ -1,0 +1,1 @@
+"""Faults under virtual time: executors, links, cameras and memory that break at random."""

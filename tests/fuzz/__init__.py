@@ -1,0 +1,1 @@
+"""Fuzzing of everything that reads bytes of others: `make fuzz SECONDS=60`."""

@@ -1,0 +1,172 @@
+"""Random faults under virtual time: what is checked, that failures are found, and that they repeat.
+
+`edgebox simulate faults --events 10000000` is the long run.
+"""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Collection
+
+import orjson
+import pytest
+
+from edgebox.domain.errors import InvariantViolation
+from edgebox.domain.model_family import ExecutorId
+from edgebox.domain.requests import DropReason
+from edgebox.scheduling.endings import Endings
+from edgebox.scheduling.supervision import Supervision
+from edgebox.simulation.faults import fault_search, fault_simulation
+from edgebox.simulation.faults.fault_kinds import FaultKind, Faults, draw_box
+from edgebox.simulation.faults.fault_search import NO_LIMIT, run_seed, seeds, shrink
+from edgebox.simulation.faults.fault_simulation import FaultSimulation
+
+EVENTS = 800
+
+
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_every_frame_ends_once_whatever_breaks(seed: int) -> None:
+    result = run_seed(seed, EVENTS)
+    assert result.failure is None
+    assert result.events >= EVENTS or result.exited
+    assert result.ends.total() > 0
+
+
+@pytest.mark.parametrize(("seed", "events"), [(1011, 300), (1023, 450), (1044, 700)])
+def test_an_executor_that_comes_back_runs_only_what_is_in_its_memory(
+    seed: int, events: int
+) -> None:
+    """Found: what it has in memory was said after batches could start there."""
+    assert run_seed(seed, events).failure is None
+
+
+@pytest.mark.parametrize("kind", FaultKind)
+def test_a_box_recovers_from_each_kind_of_fault(kind: FaultKind) -> None:
+    assert run_seed(100, 300, [kind]).failure is None
+
+
+def test_without_a_fault_nothing_is_lost() -> None:
+    result = run_seed(3, EVENTS, [])
+    assert result.failure is None
+    assert not result.losses
+    assert not set(result.ends) & {DropReason.FAILED, DropReason.INVALID}
+
+
+def test_the_faults_do_break_things() -> None:
+    """The checks above would be worth little if nothing ever happened."""
+    ends, losses = Counter[str](), Counter[str]()
+    for seed in range(20, 24):
+        result = run_seed(seed, EVENTS, list(FaultKind))
+        assert result.failure is None
+        ends.update(result.ends)
+        losses.update(name.split()[1] for name in result.losses)
+    assert {"on_time", "late", *DropReason} - {"shutdown"} <= set(ends)
+    assert {"hung", "failing"} <= set(losses)
+
+
+def test_a_seed_repeats_in_another_process_with_other_hashes() -> None:
+    """What is iterated in the order of a set of strings would differ here."""
+    told = []
+    for hashes in ("1", "2"):
+        line = [sys.executable, "-m", "edgebox", "simulate", "faults"]
+        line += ["--seed", "5", "--events", "300", "--json"]
+        environment = {**os.environ, "PYTHONHASHSEED": hashes}
+        told.append(orjson.loads(subprocess.check_output(line, env=environment)))
+    assert told[0]["digest"] == told[1]["digest"]
+    assert told[0]["frames"] == told[1]["frames"]
+    assert told[0]["failures"] == []
+
+
+def test_fewer_events_are_the_beginning_of_the_same_run() -> None:
+    boxes = [FaultSimulation(7, draw_box(7, None)) for _ in range(2)]
+    boxes[0].run(300)
+    boxes[1].run(600)
+    seen = [boxes[0].now_ns, dict(boxes[0].world.busy), set(boxes[0].world.alive)]
+    again = FaultSimulation(7, draw_box(7, None))
+    again.run(100)
+    again.run(300)
+    assert seen == [again.now_ns, dict(again.world.busy), set(again.world.alive)]
+    assert boxes[1].events == 600
+
+
+Break = Callable[[pytest.MonkeyPatch], None]
+
+
+def _forget_expiry(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Endings, "expired", lambda self, now_ns, woken: [])
+
+
+def _never_lose(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Supervision, "lost", lambda self, now_ns: [])
+    patch.setattr(Supervision, "due_ns", lambda self, stopping: None)
+
+
+def _never_open(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Supervision, "orders", lambda self, now_ns: [])
+    patch.setattr(Supervision, "due_ns", lambda self, stopping: None)
+
+
+@pytest.mark.parametrize(
+    ("defect", "kinds", "phase", "said"),
+    [
+        (_never_lose, [FaultKind.HANG], "faults", "beyond its limit"),
+        (_never_open, [FaultKind.FAILING], "recovery", "though nothing is broken any more"),
+        (_forget_expiry, [FaultKind.SLOW], "faults", ""),
+    ],
+)
+def test_defects_are_found_and_shrink(
+    defect: Break,
+    kinds: Collection[FaultKind],
+    phase: str,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    defect(monkeypatch)
+    given = [*kinds, FaultKind.CHURN, FaultKind.CLOCK]
+    failures = [found for seed in range(1, 12) if (found := run_seed(seed, EVENTS, given).failure)]
+    failure = failures[0]
+    assert said in failure.error
+    assert failure.phase == phase
+    small = shrink(failure, EVENTS)
+    assert set(small.kinds) <= set(failure.kinds)
+    assert small.where == failure.where
+    again = run_seed(small.seed, small.events, small.kinds).failure
+    assert again == small
+    if phase == "faults":
+        assert run_seed(small.seed, small.events - 1, small.kinds).failure != small
+
+
+def test_a_frame_that_is_lost_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulation = FaultSimulation(3, draw_box(3, []))
+    simulation.run(400)
+    camera = next(iter(simulation.cameras.values()))
+    camera.captured += 1
+    with pytest.raises(InvariantViolation, match=r"captured \d+ frames, of which \d+ are known"):
+        simulation.checks.add_up()
+
+
+def test_an_executor_that_is_never_asked_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulation = FaultSimulation(3, draw_box(3, []))
+    simulation.run(200)
+    monkeypatch.setattr(fault_simulation.FaultSimulation, "_capture", lambda *_: None)
+    with pytest.raises(InvariantViolation, match="is up, and gets no work"):
+        fault_search.recover(simulation)
+
+
+def test_kinds_have_randomness_of_their_own() -> None:
+    """Else a run without one kind would be another run, and shrinking would find nothing."""
+    with_all = Faults(4, draw_box(4, list(FaultKind)))
+    alone = Faults(4, draw_box(4, [FaultKind.HANG]))
+    for _ in range(3):
+        with_all.begin(FaultKind.SLOW, ["cpu/0"], 0)
+    begun = [of.begin(FaultKind.HANG, ["cpu/0", "cuda:0/0"], 7) for of in (with_all, alone)]
+    assert begun[0] == begun[1]
+    lasts = [of.until_ns(FaultKind.HANG, ExecutorId(begun[0])) for of in (with_all, alone)]
+    assert lasts[0] == lasts[1]
+
+
+def test_the_events_are_divided_among_seeds() -> None:
+    assert list(seeds(7, 50_000)) == [(7, 20_000), (8, 20_000), (9, 10_000)]
+    assert list(seeds(7, 3)) == [(7, 3)]
+    assert NO_LIMIT > 10**12

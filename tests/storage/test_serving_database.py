@@ -1,0 +1,205 @@
+"""A box starts whatever state its database is in, and says what is kept where."""
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from edgebox.domain.errors import StorageError
+from edgebox.domain.model_family import ExecutorId
+from edgebox.domain.requests import CameraId
+from edgebox.storage import serving_database
+from edgebox.storage.database import IN_MEMORY, Limits, Storage
+from tests.scheduling.scene import profile
+
+CPU = ExecutorId("cpu/0")
+
+
+@pytest.fixture
+async def file(tmp_path: Path) -> Path:
+    """A database that knows a profile and a camera."""
+    path = tmp_path / "box.sqlite3"
+    storage = await Storage.open(path)
+    storage.save_profiles("print", [profile(128)])
+    storage.record_camera(CameraId("gate"), {"slo_ms": 100})
+    await storage.close()
+    return path
+
+
+def content_of(file: Path) -> bytes:
+    return file.read_bytes()
+
+
+def replace_by(file: Path, content: bytes) -> None:
+    file.write_bytes(content)
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(file.name for file in folder.iterdir())
+
+
+async def opened(path: Path | str) -> Storage:
+    return await Storage.open(path, limits=Limits(), serving=True)
+
+
+async def records(storage: Storage) -> bool:
+    """Say whether what is recorded now is there after a flush."""
+    storage.record_event("info", "here")
+    assert await storage.flush()
+    return [event.text for event in await storage.events(1)] == ["here"]
+
+
+def overwrite_a_table(path: Path) -> None:
+    with sqlite3.connect(path) as raw:
+        (page,) = raw.execute(
+            "SELECT rootpage FROM sqlite_schema WHERE name = 'cameras'"
+        ).fetchone()
+    raw.close()
+    content = bytearray(path.read_bytes())
+    content[(page - 1) * 4096 : page * 4096] = b"\xff" * 4096
+    path.write_bytes(content)
+
+
+def cut_in_half(path: Path) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+
+
+def drop_a_table(path: Path) -> None:
+    with sqlite3.connect(path) as raw:
+        raw.execute("DROP TABLE profiles")
+    raw.close()
+
+
+def text_that_is_no_utf8(path: Path) -> None:
+    """SQLite quotes the schema in its error, whatever is in it."""
+    with sqlite3.connect(path) as raw:
+        raw.execute("PRAGMA writable_schema = ON")
+        raw.execute("UPDATE sqlite_schema SET name = cast(x'ff8041' AS TEXT), sql = 'CREATE ?'")
+    raw.close()
+
+
+def no_version(path: Path) -> None:
+    with sqlite3.connect(path) as raw:
+        raw.execute("PRAGMA user_version = 0")
+    raw.close()
+
+
+@pytest.mark.parametrize(
+    "damage", [overwrite_a_table, cut_in_half, drop_a_table, text_that_is_no_utf8, no_version]
+)
+async def test_a_damaged_database_is_set_aside_and_a_new_one_is_kept(
+    file: Path, damage: Callable[[Path], None]
+) -> None:
+    damage(file)
+    broken_bytes = len(content_of(file))
+    storage = await opened(file)
+    assert storage.last_error == ""
+    assert f"the database {file} is damaged (" in storage.set_aside
+    aside = next(file.parent / each for each in names_in(file.parent) if "corrupt" in each)
+    assert aside.name in storage.set_aside
+    assert len(content_of(aside)) == broken_bytes
+    assert await records(storage)
+    await storage.close()
+    again = await opened(file)
+    assert again.set_aside == ""
+    assert [event.text for event in await again.events(1)] == ["here"]
+    await again.close()
+
+
+async def test_the_log_goes_with_its_database(file: Path) -> None:
+    drop_a_table(file)
+    for part in ("-wal", "-shm"):
+        file.with_name(file.name + part).write_bytes(b"")
+    storage = await opened(file)
+    aside = [name for name in names_in(file.parent) if "corrupt" in name]
+    assert len({name.split("-wal")[0].split("-shm")[0] for name in aside}) == 1
+    await storage.close()
+
+
+async def test_two_that_are_set_aside_within_a_second_are_both_kept(file: Path) -> None:
+    for _ in range(2):
+        drop_a_table(file)
+        await (await opened(file)).close()
+    assert sum("corrupt" in name for name in names_in(file.parent)) == 2
+
+
+async def test_where_no_new_one_can_be_made_it_serves_from_memory(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drop_a_table(file)
+
+    def refused(path: Path) -> Path:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(serving_database, "_set_aside", refused)
+    storage = await opened(file)
+    assert "no new one can be made ([Errno 13] Permission denied)" in storage.last_error
+    assert await records(storage)
+    await storage.close()
+
+
+@pytest.mark.parametrize("content", [b"Dear reader, " * 1000, b"\x00" * 8192])
+async def test_what_is_no_database_is_left_as_it_is(file: Path, content: bytes) -> None:
+    replace_by(file, content)
+    storage = await opened(file)
+    assert "it is left as it is; move it away" in storage.last_error
+    assert await records(storage)
+    await storage.close()
+    assert content_of(file) == content
+
+
+async def test_a_locked_database_is_copied_into_memory(file: Path) -> None:
+    other = sqlite3.connect(file, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    storage = await opened(file)
+    assert "database is locked: does another edgebox use it?" in storage.last_error
+    assert await storage.load_profiles("print") == [profile(128)]
+    assert [each.camera for each in await storage.cameras()] == ["gate"]
+    assert await records(storage)
+    await storage.close()
+    other.execute("ROLLBACK")
+    other.close()
+
+
+async def test_a_read_only_database_is_copied_into_memory(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The superuser, who may run this, can write everything: SQLite itself refuses here."""
+    connect = sqlite3.connect
+
+    def read_only(path: Path | str, **options: object) -> sqlite3.Connection:
+        if path == file:
+            return connect(f"file:{path}?mode=ro", **{**options, "uri": True})  # type: ignore[call-overload,no-any-return]
+        return connect(path, **options)  # type: ignore[call-overload,no-any-return]
+
+    monkeypatch.setattr("edgebox.storage.connecting.sqlite3.connect", read_only)
+    storage = await opened(file)
+    assert "readonly" in storage.last_error
+    assert await storage.load_profiles("print") == [profile(128)]
+    assert await records(storage)
+    await storage.close()
+
+
+async def test_another_programs_database_is_a_wrong_setting(tmp_path: Path) -> None:
+    path = tmp_path / "box.sqlite3"
+    with sqlite3.connect(path) as raw:
+        raw.execute("CREATE TABLE photos (name)")
+    raw.close()
+    with pytest.raises(StorageError, match="another program's database"):
+        await opened(path)
+    assert names_in(tmp_path) == [path.name]
+
+
+async def test_commands_that_only_look_something_up_set_nothing_aside(file: Path) -> None:
+    no_version(file)
+    with pytest.raises(StorageError, match="move it away, edgebox makes a new one"):
+        await Storage.open(file)
+    assert names_in(file.parent) == [file.name]
+
+
+async def test_memory_needs_nothing(tmp_path: Path) -> None:
+    storage = await opened(IN_MEMORY)
+    assert (storage.last_error, storage.set_aside) == ("", "")
+    await storage.close()

@@ -172,7 +172,8 @@ class ModelJobs:
             )
         with contextlib.ExitStack() as stack:
             folder = stack.enter_context(unfinished(models))
-            await _received(upload, folder / f"{upload.name}.onnx")
+            with self.jobs.receiving(upload.name):
+                await _received(upload, folder / f"{upload.name}.onnx")
             held = stack.pop_all()
 
         async def work(job: Job) -> Finished:

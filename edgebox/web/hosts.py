@@ -27,17 +27,11 @@ class HostError(EdgeboxError):
 def known_hosts_only(server: ServerParameters) -> Callable[..., Awaitable[web.StreamResponse]]:
     """Return the middleware that refuses requests for hosts that are not this box."""
     known = KnownHosts.of(server.host, server.allowed_hosts, own_names(server.host))
-    proxies = [ip_network(proxy, strict=False) for proxy in server.trusted_proxies]
-
-    def is_trusted(peer: str | None) -> bool:
-        address = None if peer is None else address_of(peer)
-        if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-            address = address.ipv4_mapped
-        return address is not None and any(address in network for network in proxies)
+    is_trusted = trusted_proxies(server)
 
     @web.middleware
     async def answer(request: web.Request, handler: Answerer) -> web.StreamResponse:
-        said = _requested_host(request, forwarded=bool(proxies) and is_trusted(request.remote))
+        said = _requested_host(request, forwarded=is_trusted(request.remote))
         if said is not None:
             host = host_of(said)
             if host is None or not known.has(host):
@@ -47,6 +41,19 @@ def known_hosts_only(server: ServerParameters) -> Callable[..., Awaitable[web.St
         return await handler(request)
 
     return answer
+
+
+def trusted_proxies(server: ServerParameters) -> Callable[[str | None], bool]:
+    """Return a function that says whether a peer is one of `server.trusted_proxies`."""
+    proxies = [ip_network(proxy, strict=False) for proxy in server.trusted_proxies]
+
+    def is_trusted(peer: str | None) -> bool:
+        address = None if peer is None or not proxies else address_of(peer)
+        if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+            address = address.ipv4_mapped
+        return address is not None and any(address in network for network in proxies)
+
+    return is_trusted
 
 
 def authority_of(request: web.Request) -> str | None:

@@ -5,6 +5,7 @@ the status suffices. `code` is the same word for programs that compare words.
 """
 
 import logging
+import traceback
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -85,7 +86,11 @@ def problem_documents(kinds: Iterable[ProblemKind]) -> Callable[..., Awaitable[w
             if error.status < 400:
                 raise
             return _of_status(request, error)
-        except ConnectionError:
+        except ConnectionError as error:
+            # The library keeps the error with the request. What its frames refer to, such as a
+            # body, would be freed by a full collection only.
+            traceback.clear_frames(error.__traceback__)
+            error.__traceback__ = None
             return web.Response(status=499)  # the client is gone: nobody reads this
         except Exception:
             occurrence = f"urn:uuid:{uuid.uuid4()}"
@@ -106,6 +111,11 @@ def problem_document(error: EdgeboxError) -> dict[str, object]:
         "detail": str(error),
         "code": kind.code,
     }
+
+
+def problem_document_bytes(error: EdgeboxError) -> tuple[str, bytes]:
+    """Return the reason phrase of an error's status, and its problem document."""
+    return HTTPStatus(error.http_status).phrase, orjson.dumps(problem_document(error))
 
 
 def bad_request(detail: str) -> web.Response:

@@ -16,6 +16,7 @@ from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.web.hosts import HostError, authority_of
 from edgebox.web.problems import ProblemKind
 from edgebox.web.query_parameters import Parameter, check_names
+from edgebox.web.request_limits import SlowBodyError, TooBusyError
 from edgebox.web.schemas import JsonSchema, Schema
 from edgebox.web.web_context import WebContext
 
@@ -102,7 +103,7 @@ class Route:
 
     def kinds(self) -> tuple[ProblemKind, ...]:
         """Return every kind of problem it declares."""
-        errors: list[type[EdgeboxError] | ProblemKind] = [*self.problems, HostError]
+        errors: list[type[EdgeboxError] | ProblemKind] = [*self.problems, HostError, TooBusyError]
         if self.kind != "page":
             errors.append(InvalidInputError)
         if not self.any_origin:
@@ -111,8 +112,10 @@ class Route:
             errors.append(AdminOffError)
         if self.needs_ready:
             errors.append(NotReadyError)
-        if self.body is not None and not self.body.any_type:
-            errors.append(ContentTypeError)
+        if self.body is not None:
+            errors.append(SlowBodyError)
+            if not self.body.any_type:
+                errors.append(ContentTypeError)
         return tuple(dict.fromkeys(map(ProblemKind.of, errors)))
 
 

@@ -2,6 +2,7 @@
 
 from aiohttp import web
 
+from edgebox.web.request_limits import TooManyViewersError
 from edgebox.web.routes import Route
 from edgebox.web.stream import CameraSession
 from edgebox.web.ui import Viewer
@@ -19,11 +20,12 @@ async def _stream(context: WebContext, request: web.Request) -> web.StreamRespon
 
 async def _ui(context: WebContext, request: web.Request) -> web.StreamResponse:
     viewer = Viewer(context.box, context.states)
-    context.connections.add(viewer)
-    try:
-        return await viewer.run(request)
-    finally:
-        context.connections.discard(viewer)
+    with context.requests.viewer(request.remote):
+        context.connections.add(viewer)
+        try:
+            return await viewer.run(request)
+        finally:
+            context.connections.discard(viewer)
 
 
 ROUTES = (
@@ -42,6 +44,7 @@ ROUTES = (
         answer=_ui,
         summary="The page's WebSocket: state documents and live frames "
         "(docs/reference/http-api.md)",
+        problems=(TooManyViewersError,),
         kind="websocket",
     ),
 )

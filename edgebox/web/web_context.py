@@ -13,6 +13,7 @@ from edgebox.runtime.journal import Journal
 from edgebox.runtime.machine_measurements import MachineMeasurements
 from edgebox.storage.database import Storage
 from edgebox.web.feed import Feed
+from edgebox.web.request_limits import RequestLimits
 from edgebox.web.state_document import StateCache
 
 
@@ -112,3 +113,9 @@ class WebContext:
     model_jobs: ModelJobs
     connections: set[Connection] = field(default_factory=set)
     """Open WebSockets and event streams; each route adds and removes its own."""
+    requests: RequestLimits = field(init=False)
+    """Limits of all requests."""
+
+    def __post_init__(self) -> None:
+        """Begin without requests."""
+        self.requests = RequestLimits(self.config.limits, self.config.server, self.box.refusals)

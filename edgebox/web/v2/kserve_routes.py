@@ -16,6 +16,7 @@ from edgebox.domain.errors import EdgeboxError
 from edgebox.runtime.frames import Answer
 from edgebox.web.bodies import read_body
 from edgebox.web.camera_pictures import FRAME_BYTES_SETTING, answered, largest_in_time, offered_to
+from edgebox.web.request_limits import BODY_PICTURES
 from edgebox.web.routes import json_response, refuse_foreign_pages, refuse_unready
 from edgebox.web.v2.inference_request import InferenceRequest, Picture, read_request
 from edgebox.web.v2.model_metadata import VERSION, Model, model_named, models_of
@@ -26,9 +27,7 @@ _log = logging.getLogger(__name__)
 
 HEADER_LENGTH = "Inference-Header-Content-Length"
 EXTENSIONS = ("binary_tensor_data", "model_configuration", "parameters")
-_BODY_PICTURES = 4
-"""Largest body, in multiples of the largest JPEG: raw pixels are large."""
-_BODY_SETTING = f"{_BODY_PICTURES} times {FRAME_BYTES_SETTING}"
+_BODY_SETTING = f"{BODY_PICTURES} times {FRAME_BYTES_SETTING}"
 _COMPRESSED_FROM_BYTES = 16_384
 """Smaller answers are not compressed, to save the event loop's time."""
 
@@ -109,7 +108,7 @@ class _Routes:
     async def infer(self, request: web.Request) -> web.Response:
         model = self._model(request)
         frame_bytes_max = self._context.config.limits.frame_bytes_max
-        body = await read_body(request, _BODY_PICTURES * frame_bytes_max, setting=_BODY_SETTING)
+        body = await read_body(request, BODY_PICTURES * frame_bytes_max, setting=_BODY_SETTING)
         length = request.headers.get(HEADER_LENGTH)
         inference_request = read_request(body, length, frame_bytes_max, model.outputs)
         answers = await self._answers(model, inference_request)
@@ -223,6 +222,8 @@ async def _errors(request: web.Request, handler: Answerer) -> web.StreamResponse
         if isinstance(error, web.HTTPMethodNotAllowed):
             response.headers["Allow"] = error.headers["Allow"]
         return response
+    except ConnectionError:
+        raise  # the client is gone
     except Exception:
         _log.exception("%s %s failed", request.method, request.path)
         return json_response({"error": "the box failed on this request; its log says why"}, 500)

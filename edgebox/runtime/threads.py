@@ -161,6 +161,12 @@ class DaemonPool:
         for each in tell:
             each()
 
+    def change(self, change: Callable[[], None]) -> None:
+        """Change the queue, after which threads look for work again."""
+        with self._changed:
+            change()
+            self._changed.notify_all()
+
     def stop(self) -> None:
         """Start no more work. Does not wait for running work."""
         with self._changed:

@@ -81,16 +81,14 @@ def problem_documents(kinds: Iterable[ProblemKind]) -> Callable[..., Awaitable[w
         try:
             return await handler(request)
         except EdgeboxError as error:
+            free_frames(error)
             return _problem(known.get(error.code), error.http_status, error.code, str(error))
         except web.HTTPException as error:
             if error.status < 400:
                 raise
             return _of_status(request, error)
         except ConnectionError as error:
-            # The library keeps the error with the request. What its frames refer to, such as a
-            # body, would be freed by a full collection only.
-            traceback.clear_frames(error.__traceback__)
-            error.__traceback__ = None
+            free_frames(error)
             return web.Response(status=499)  # the client is gone: nobody reads this
         except Exception:
             occurrence = f"urn:uuid:{uuid.uuid4()}"
@@ -99,6 +97,15 @@ def problem_documents(kinds: Iterable[ProblemKind]) -> Callable[..., Awaitable[w
             return _problem(INTERNAL, 500, INTERNAL.code, detail, instance=occurrence)
 
     return answer
+
+
+def free_frames(error: BaseException) -> None:
+    """Free what the functions that an error ended refer to, such as a request's body.
+
+    Whoever keeps the error, as the HTTP library does with the request, would otherwise keep them
+    until a full collection of garbage, of which there are none while cameras are connected.
+    """
+    traceback.clear_frames(error.__traceback__)
 
 
 def problem_document(error: EdgeboxError) -> dict[str, object]:

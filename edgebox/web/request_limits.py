@@ -75,14 +75,17 @@ class BodyHolding:
             TooBusyError: that would be too much.
         """
         if not self._bodies.fits(self._address, more_bytes):
-            error = TooBusyError(
+            raise self._refused(
                 "the box holds as many bytes of requests' bodies as it may "
                 "(limits.bodies_max_mb). Try again"
             )
-            self._on_refused(error)
-            raise error
         self._bodies.take(self._address, more_bytes)
         self._held += more_bytes
+
+    def _refused(self, why: str) -> TooBusyError:
+        error = TooBusyError(why)
+        self._on_refused(error)
+        return error
 
     def release(self) -> None:
         """Hold nothing any more."""

@@ -14,6 +14,8 @@ import orjson
 
 from edgebox.app.composition import App
 from edgebox.camera.daemon import Camera
+from edgebox.domain.requests import CameraId
+from edgebox.link.messages import Hello
 from edgebox.media.sources import PictureSource
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.program import SOURCE_TREE, configured, environment, finish, said
@@ -216,3 +218,62 @@ async def test_a_box_with_few_descriptors_serves_its_cameras_whoever_connects(
         camera.stop()
         await run
         assert_unharmed(camera.summary())
+
+
+async def test_who_has_not_said_hello_holds_no_more_than_a_message(database: Path) -> None:
+    async with running(database) as app:
+        async with unharmed_bystander(app):
+            head = (
+                f"GET /v1/stream HTTP/1.1\r\nHost: 127.0.0.1:{app.port}\r\nUpgrade: websocket\r\n"
+                "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+                "Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n"
+            ).encode()
+            tracemalloc.start()
+            # One message of 16 MB, masked with zeros.
+            message = b"\x82\xff" + (16 * MB).to_bytes(8, "big") + bytes(4)
+            before = tracemalloc.get_traced_memory()[0]
+            pairs = [await asyncio.open_connection("127.0.0.1", app.port) for _ in range(5)]
+            for reader, writer in pairs:
+                writer.write(head)
+                await reader.readuntil(b"\r\n\r\n")
+                writer.write(message)
+                for _ in range(15):
+                    writer.write(bytes(MB))
+                    await writer.drain()
+            assert tracemalloc.get_traced_memory()[0] - before < 15 * MB
+            tracemalloc.stop()
+            for _, writer in pairs:
+                writer.close()
+        assert list(app.box.cameras) == ["bystander"]
+
+
+async def test_endless_names_of_cameras_do_not_make_documents_endless(database: Path) -> None:
+    async with running(database, limits__cameras_max=4) as app, unharmed_bystander(app):
+        for address in ("127.0.0.2", "127.0.0.3", "127.0.0.4"):
+            connector = aiohttp.TCPConnector(local_addr=(address, 0))
+            async with aiohttp.ClientSession(connector=connector) as client:
+                for number in range(8):
+                    name = f"{address.replace('.', '-')}-{number}"
+                    socket = await client.ws_connect(f"{app.url}/v1/stream")
+                    await socket.send_str(Hello(name, *SIZE_PX).encode().decode())
+                    assert orjson.loads((await socket.receive()).data)["type"] == "welcome"
+                    await socket.close()
+                    await gone_or_forgotten(app, name)
+        _, state = await get_json(app, "/v1/state")
+        # Two names for each camera that may be connected, and the one that is.
+        assert len(state["cameras"]) == 9
+        async with (
+            aiohttp.ClientSession() as client,
+            client.get(f"{app.url}/metrics") as answer,
+        ):
+            metrics = await answer.text()
+        assert "127-0-0-2" not in metrics
+        assert "127-0-0-4-7" in metrics
+
+
+async def gone_or_forgotten(app: App, name: str) -> None:
+    def has_left() -> bool:
+        record = app.box.cameras.get(CameraId(name))
+        return record is None or not record.connected
+
+    await until(has_left, f"{name} to leave")

@@ -16,6 +16,7 @@ from edgebox.domain.errors import EdgeboxError
 from edgebox.runtime.frames import Answer
 from edgebox.web.bodies import read_body
 from edgebox.web.camera_pictures import FRAME_BYTES_SETTING, answered, largest_in_time, offered_to
+from edgebox.web.problems import free_frames
 from edgebox.web.request_limits import BODY_PICTURES
 from edgebox.web.routes import json_response, refuse_foreign_pages, refuse_unready
 from edgebox.web.v2.inference_request import InferenceRequest, Picture, read_request
@@ -213,6 +214,7 @@ async def _errors(request: web.Request, handler: Answerer) -> web.StreamResponse
     try:
         return await handler(request)
     except EdgeboxError as error:
+        free_frames(error)
         return json_response({"error": str(error)}, error.http_status)
     except web.HTTPException as error:
         if error.status < 400:

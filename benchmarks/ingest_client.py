@@ -41,6 +41,8 @@ class Order:
     window: int
     """Frames a camera may have at the box, unanswered."""
     slo_ms: float = _SLO_MS
+    prefix: str = "camera-"
+    """Of the cameras' names."""
     watch: bool = False
     """Whether a page is open, too."""
 
@@ -84,7 +86,7 @@ class Camera:
         async with session.ws_connect(url, max_msg_size=0, decode_text=False) as socket:
             rate_hz = min(100.0, order.frames_hz / order.cameras or 100.0)
             hello = Hello(
-                camera=f"camera-{self._number}",
+                camera=f"{order.prefix}{self._number}",
                 width_px=order.width_px,
                 height_px=order.height_px,
                 slo_ms=order.slo_ms,

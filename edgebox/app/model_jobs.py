@@ -46,6 +46,11 @@ from edgebox.web.web_context import (
 )
 
 _WORKER_MODULE = "edgebox.inference.importing.import_worker"
+_KEPT_VARIABLES = (
+    "PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "LD_LIBRARY_PATH",
+    "OMP_NUM_THREADS", "MALLOC_ARENA_MAX",
+)  # fmt: skip
+"""What an import is given of this process's environment. The rest may hold secrets."""
 _POLL_S = 0.02
 """Period at which a measurement checks for cameras and for idle executors."""
 _IMPORT_S = 900.0
@@ -172,7 +177,8 @@ class ModelJobs:
             )
         with contextlib.ExitStack() as stack:
             folder = stack.enter_context(unfinished(models))
-            await _received(upload, folder / f"{upload.name}.onnx")
+            with self.jobs.receiving(upload.name):
+                await _received(upload, folder / f"{upload.name}.onnx")
             held = stack.pop_all()
 
         async def work(job: Job) -> Finished:
@@ -348,7 +354,8 @@ async def _ended(process: Process) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """Return this process's environment, in which edgebox is found from any folder."""
+    """Return an environment without secrets, in which edgebox is found from any folder."""
     root = str(Path(edgebox.__file__).resolve().parent.parent)
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    return {**kept, "PYTHONPATH": os.pathsep.join(paths)}

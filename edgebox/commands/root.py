@@ -5,6 +5,7 @@ Imports what a command needs when it runs, so that a camera never loads the serv
 
 import asyncio
 import contextlib
+import os
 import signal
 from collections.abc import Callable
 from importlib import import_module
@@ -41,6 +42,10 @@ _CONFIG = click.option(
     help="A TOML file; config.example.toml has every key.  [env: EDGEBOX_CONFIG]",
 )
 _DIFFERENCES_SHOWN = 10
+_KEEPERS = ("serve", "demo", "models", "profile")
+"""Commands that write a box's files: its database, journals, models."""
+_PRIVATE = 0o077
+"""Nobody but the user may read or write what is made: files have mode 0600, folders 0700."""
 _STOP_S = 8.0
 """Time limit for stopping a box; Docker kills it after 10 s."""
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -71,8 +76,11 @@ class _LazyGroup(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="edgebox")
-def main() -> None:
+@click.pass_context
+def main(context: click.Context) -> None:
     """An edge inference server: every frame is answered within its deadline."""
+    if context.invoked_subcommand in _KEEPERS:
+        os.umask(_PRIVATE)
 
 
 main.add_command(detect)

@@ -101,6 +101,42 @@ class LimitParameters:
     silent_s: float = _key(
         30.0, "Seconds without any message after which a camera is disconnected", low=1, high=3600
     )
+    connections_max: int = _key(
+        960,
+        "Connections at once besides those of `cameras_max` cameras; one address may have half of "
+        "them. Fewer where the system allows fewer open files",
+        low=16,
+        high=100_000,
+    )
+    requests_max: int = _key(
+        512,
+        "HTTP requests that are answered at once; one address may have half of them",
+        low=2,
+        high=100_000,
+    )
+    bodies_max_mb: int = _key(
+        256,
+        "Megabytes of requests' bodies held at once, or two of the largest body if that is more; "
+        "one address may have half of them",
+        low=1,
+        high=1_000_000,
+    )
+    viewers_max: int = _key(
+        128, "Pages open at once; one address may have half of them", low=2, high=10_000
+    )
+    header_timeout_s: float = _key(
+        10.0, "Seconds within which a request's headers must arrive", low=0.1, high=3600
+    )
+    body_timeout_s: float = _key(
+        30.0,
+        "Seconds within which a request's body must arrive and its answer must be received; large "
+        "ones have a second more for every 16 kB",
+        low=0.1,
+        high=3600,
+    )
+    keep_alive_s: float = _key(
+        30.0, "Seconds for which an idle HTTP connection is kept", low=0.1, high=3600
+    )
 
 
 @dataclass(frozen=True, slots=True)

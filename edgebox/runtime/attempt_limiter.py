@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 
 from edgebox.domain.access import TooManyAttemptsError
-from edgebox.runtime.peers import subscriber_of
+from edgebox.runtime.peers import network_of
 
 ATTEMPTS_MAX = 10
 """Wrong attempts from one address before it must wait."""
@@ -28,7 +28,7 @@ class AttemptLimiter:
         Raises:
             TooManyAttemptsError: says when to try again.
         """
-        used = self._used_by(subscriber_of(address))
+        used = self._used_by(network_of(address))
         if used > ATTEMPTS_MAX - 1:
             wait_s = math.ceil((used - ATTEMPTS_MAX + 1) * _PERIOD_NS / ATTEMPTS_MAX / 1e9)
             raise TooManyAttemptsError(
@@ -37,7 +37,7 @@ class AttemptLimiter:
 
     def failed(self, address: str) -> None:
         """Count a wrong attempt."""
-        subscriber = subscriber_of(address)
+        subscriber = network_of(address)
         used = min(self._used_by(subscriber) + 1, float(ATTEMPTS_MAX))
         self._used.pop(subscriber, None)
         self._used[subscriber] = used, self._clock_ns()

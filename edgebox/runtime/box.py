@@ -41,7 +41,7 @@ from edgebox.runtime.frames import (
 from edgebox.runtime.model_choice import ModelChoice
 from edgebox.runtime.notices import Notices
 from edgebox.runtime.observers import Observers
-from edgebox.runtime.peers import Peers
+from edgebox.runtime.peers import NAMES_PER_CAMERA, Peers
 from edgebox.runtime.refusals import (
     REFUSALS,
     BoxFullError,
@@ -367,6 +367,18 @@ class Box:
         self.notices.publish_from(
             address, "info", f"{record.camera.id} left: {why}", record.camera.id
         )
+        self._bound_departed()
+
+    def _bound_departed(self) -> None:
+        """Forget those that left first, so that endless names make no endless documents."""
+        left = [
+            (record.left_ns, camera)
+            for camera, record in self.cameras.items()
+            if record.left_ns is not None and not self.metrics.of(camera).counts.pending
+        ]
+        left.sort()
+        for _, camera in left[: max(0, len(left) - NAMES_PER_CAMERA * self._cameras_max)]:
+            self._let_go(camera)
 
     def forget_old_cameras(self) -> None:
         """Forget cameras that left ten minutes ago."""

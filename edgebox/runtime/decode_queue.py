@@ -4,6 +4,10 @@ One picture can take a second to decode. So senders share the threads by time, n
 pictures, and one thread is always reserved for senders whose pictures are known to be quick. A new
 sender counts as slow; otherwise a sender that changes its name could occupy all threads. The
 process ends without waiting for the threads.
+
+While enough pictures are decoded for the executors, no more are, so that a picture which will not
+run is dropped before it costs anything. Of a sender with more pictures than it can get through, the
+newest is decoded: it has most time left.
 """
 
 import os
@@ -25,11 +29,29 @@ _GUESS_NS = 5_000_000
 """Time charged for a sender's first picture: that of 1280 x 720 px."""
 _SENDERS_KEPT = 1_024
 """Idle senders that are kept."""
+_NEWEST_FIRST = 3
+"""A sender of which so many pictures wait sends more than it can get through. Cameras that obey
+have two on their way."""
 
 
 def decode_threads(configured: int) -> int:
     """Return how many threads to decode with; `configured` is 0 if that is left to the box."""
     return max(THREADS_MIN, configured or min(4, (os.cpu_count() or 1) // 2))
+
+
+@dataclass(eq=False, slots=True)
+class Deferrable:
+    """Work that waits while the queue is held, and that may no longer be wanted."""
+
+    run: Work
+    is_over: Callable[[], bool]
+    """Whether it is no longer wanted; called in any thread."""
+    behind: bool = False
+    """Whether other work of its sender was there before it."""
+
+    def __call__(self) -> None:
+        """Run."""
+        self.run()
 
 
 @dataclass(slots=True)
@@ -39,8 +61,48 @@ class _Sender:
     lately_ns: float | None = None
     """Expected decoding time: that of the last picture, or half of the previous value if that is
     more; None: unknown."""
-    waiting: deque[Work] = field(default_factory=deque)
+    urgent: deque[Work] = field(default_factory=deque)
+    """Work that waits for a thread only; it comes first."""
+    deferrable: deque[Deferrable] = field(default_factory=deque)
     running: int = 0
+
+    @property
+    def waiting(self) -> bool:
+        """Whether work waits."""
+        return bool(self.urgent or self.deferrable)
+
+    def put(self, work: Work) -> None:
+        """Queue work."""
+        if not isinstance(work, Deferrable):
+            self.urgent.append(work)
+            return
+        self.forget_over()
+        work.behind = self.waiting or self.running > 0
+        self.deferrable.append(work)
+
+    def forget_over(self) -> None:
+        """Forget the oldest and newest work that is no longer wanted."""
+        while self.deferrable and self.deferrable[0].is_over():
+            self.deferrable.popleft()
+        while self.deferrable and self.deferrable[-1].is_over():
+            self.deferrable.pop()
+
+    def may_take(self, held: bool) -> bool:
+        """Return whether there is work to take."""
+        if self.urgent:
+            return True
+        if held or not self.deferrable:
+            return False
+        self.forget_over()
+        return bool(self.deferrable)
+
+    def take(self) -> Work:
+        """Return the next work, which there is."""
+        if self.urgent:
+            return self.urgent.popleft()
+        if len(self.deferrable) >= _NEWEST_FIRST:
+            return self.deferrable.pop()
+        return self.deferrable.popleft()
 
     def at_risk(self, more: int = 0) -> int:
         """Return how many threads it may hold for long, with `more` further pictures.
@@ -66,6 +128,11 @@ class FairQueue:
         self._now_ns = 0.0
         """Virtual time of the sender served last; new senders begin with it."""
         self._senders: dict[Hashable, _Sender] = {}
+        self._held = False
+
+    def hold(self, held: bool) -> None:
+        """Let deferrable work wait, or no longer."""
+        self._held = held
 
     def put(self, sender: Hashable, work: Work) -> None:
         """Queue a picture."""
@@ -74,7 +141,7 @@ class FairQueue:
         found = self._senders.setdefault(sender, _Sender())
         if not found.waiting and not found.running:
             found.used_ns = max(found.used_ns, self._now_ns)
-        found.waiting.append(work)
+        found.put(work)
 
     def take(self) -> "Taken | None":
         """Return the next picture; None: none waits, or all must wait for a thread.
@@ -85,7 +152,7 @@ class FairQueue:
         ready = [
             sender
             for sender in self._senders.values()
-            if sender.waiting
+            if sender.may_take(self._held)
             and at_risk - sender.at_risk() + sender.at_risk(1) <= self._at_risk_max
         ]
         if not ready:
@@ -93,7 +160,7 @@ class FairQueue:
         sender = min(ready, key=lambda each: each.used_ns)
         self._now_ns = sender.used_ns
         guess_ns = _GUESS_NS if sender.lately_ns is None else sender.lately_ns
-        taken = Taken(sender, sender.waiting.popleft(), guess_ns)
+        taken = Taken(sender, sender.take(), guess_ns)
         sender.running += 1
         sender.used_ns += taken.charged_ns
         return taken
@@ -108,7 +175,8 @@ class FairQueue:
     def clear(self) -> None:
         """Discard everything that waits."""
         for sender in self._senders.values():
-            sender.waiting.clear()
+            sender.urgent.clear()
+            sender.deferrable.clear()
 
     def _forget_idle(self) -> None:
         if len(self._senders) >= _SENDERS_KEPT:
@@ -133,6 +201,9 @@ def decode_pool(
     threads: int,
     hang_limit: HangLimit | None = None,
     clock_ns: Callable[[], int] = time.monotonic_ns,
+    *,
+    queue: FairQueue | None = None,
 ) -> DaemonPool:
     """Return the threads that decode, fair among senders."""
-    return DaemonPool(threads, "jpeg", FairQueue(threads), hang_limit=hang_limit, clock_ns=clock_ns)
+    queue = queue or FairQueue(threads)
+    return DaemonPool(threads, "jpeg", queue, hang_limit=hang_limit, clock_ns=clock_ns)

@@ -24,6 +24,7 @@ from edgebox.runtime.callbacks import Callbacks
 from edgebox.runtime.cascade_decisions import CascadeDecisions
 from edgebox.runtime.crops import CropCutter, Labels
 from edgebox.runtime.decision_recorder import DecisionRecorder
+from edgebox.runtime.decoded_ahead import DecodedAhead
 from edgebox.runtime.frame_decoder import FrameDecoder
 from edgebox.runtime.frames import FrameResult, PendingFrame, Refusal
 from edgebox.runtime.journal import Journal
@@ -125,6 +126,7 @@ class Driver:
         self.decisions = DecisionRecorder(scheduler, journal or Journal(), clock_ns)
         self.measurements = Measurements(self._executors, self.decisions.timeline, clock_ns)
         self.decoder = self._decode_in(decode_threads)
+        self._ahead = DecodedAhead()
         self.planning = PlanningThread(
             planner, from_thread, clock_ns, self._planned, callbacks.notify
         )
@@ -221,6 +223,9 @@ class Driver:
                 self._handle(self._inbox.popleft())
         finally:
             self._draining = False
+        executors = len(self._executors)
+        busy = self._ahead.is_enough(executors) and len(self.scheduler.running) >= executors
+        self.decoder.hold(busy)
         if self.failure is None:
             self._loop.wake_at(self.scheduler.next_wakeup_ns())
 
@@ -328,12 +333,14 @@ class Driver:
         if frame.invalid_because:
             self.feed(RequestRejected(frame.request.id))
         else:
+            self._ahead.decoded(frame.request.id)
             self.feed(RequestPrepared(frame.request.id, took_ns))
 
     def _infer(self, order: Infer) -> None:
         frames = [self._frames[request] for request in order.requests]
         for frame in frames:
             frame.batched = True
+        self._ahead.taken(order.requests)
         inputs = batch_inputs(frames, self._variants[order.variant], self._canvases)
         self._batches.run(order, inputs)
 
@@ -347,6 +354,8 @@ class Driver:
             (frame.request.app for frame in frames),
             core_factor=self.scheduler.times.latencies.core_factor(order),
         )
+        if all(frame.parent is None for frame in frames):
+            self._ahead.ran(len(order.requests), result.took_ns)
         now_ns = self.clock_ns()
         for frame in frames:
             if frame.stages_after and frame.parent is None:
@@ -376,6 +385,7 @@ class Driver:
         if plan is None:
             self.feed(PlanFailed())
             return
+        self._ahead.deadline(self.scheduler.tightest_slo_ns)
         self.feed(PlanComputed(plan))
         self._callbacks.on_plan(plan, took_ns)
 
@@ -433,6 +443,7 @@ class Driver:
     def _end(self, request_id: RequestId) -> PendingFrame:
         frame = self._frames.pop(request_id)
         frame.ended = True
+        self._ahead.taken((request_id,))
         frame.picture = None
         frame.features = ()
         if not self._frames:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from edgebox.domain.model_family import Variant
 from edgebox.domain.requests import RequestId
 from edgebox.runtime.callbacks import Callbacks
-from edgebox.runtime.decode_queue import DECODE_LIMIT_NS, decode_pool
+from edgebox.runtime.decode_queue import DECODE_LIMIT_NS, Deferrable, FairQueue, decode_pool
 from edgebox.runtime.frames import PendingFrame
 from edgebox.runtime.preparation import CanvasPool, prepare
 from edgebox.runtime.threads import HangLimit
@@ -32,7 +32,7 @@ class FrameDecoder:
             threads: how many decode at the same time.
             from_thread: calls a function on the loop; may be used in any thread.
             on_decoded: called on the loop with each frame that has not ended meanwhile, and the
-                nanoseconds since `decode`.
+                nanoseconds that it took.
             on_cut: called on the loop with the crops of one `cut` that have not ended meanwhile.
             callbacks: informed of threads that hang.
             clock_ns: the box's clock.
@@ -42,6 +42,10 @@ class FrameDecoder:
         self._on_decoded = on_decoded
         self._on_cut = on_cut
         self._clock_ns = clock_ns
+        self._queue = FairQueue(threads)
+        self._held = False
+        self._released_ns = 0
+        """When decoding was last held no more."""
         self._threads = decode_pool(
             threads,
             HangLimit(
@@ -50,12 +54,22 @@ class FrameDecoder:
                 callbacks.on_decoding_hang,
             ),
             clock_ns,
+            queue=self._queue,
         )
 
     @property
     def hanging_threads(self) -> tuple[int, int]:
         """How many threads hang, replaced ones included, and how many work."""
         return self._threads.hanging()
+
+    def hold(self, held: bool) -> None:
+        """Begin to decode no further frames, or do so again. Crops are cut all the same."""
+        if held == self._held:
+            return
+        self._held = held
+        if not held:
+            self._released_ns = self._clock_ns()
+        self._threads.change(lambda: self._queue.hold(held))
 
     def decode(self, frame: PendingFrame, variant: Variant) -> None:
         """Decode a frame to a variant's input."""
@@ -66,14 +80,18 @@ class FrameDecoder:
         ordered_ns = self._clock_ns()
 
         def work() -> None:
-            # A frame that was dropped while it waited for a thread is not decoded any more.
+            began_ns = self._clock_ns()
             if not frame.ended:
                 prepare(frame, variant, self._canvases)
-            # The wait for a thread counts: it is part of what a frame costs beside inference.
-            took_ns = self._clock_ns() - ordered_ns
+            # The wait for a thread counts: it is part of what a frame costs beside inference. The
+            # wait for executors, or for other frames of its camera, says how much is sent.
+            waited = self._held or self._released_ns >= ordered_ns or decoding.behind
+            took_ns = self._clock_ns() - (began_ns if waited else ordered_ns)
             self._from_thread(lambda: self._decoded(frame, took_ns))
 
-        self._threads.submit(work, frame.request.camera)
+        # A frame that was dropped while it waited for a thread is not decoded any more.
+        decoding = Deferrable(work, lambda: frame.ended)
+        self._threads.submit(decoding, frame.request.camera)
 
     def cut(self, crops: Sequence[tuple[PendingFrame, Variant]]) -> None:
         """Scale crops to their variants' inputs, those of one frame together."""

@@ -9,7 +9,7 @@ import itertools
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -74,6 +74,8 @@ class Jobs:
         self._jobs: deque[Job] = deque(maxlen=JOBS_KEPT)
         self._ids = itertools.count(1)
         self._task: asyncio.Task[None] | None = None
+        self._receiving: str | None = None
+        """The family whose file is being received; None: none."""
 
     @property
     def all(self) -> list[Job]:
@@ -81,17 +83,33 @@ class Jobs:
         return list(reversed(self._jobs))
 
     def check_free(self) -> None:
-        """Raise an error if a job is running.
+        """Raise an error if a job is running, or the file for one is received.
 
         Raises:
             BusyError: naming the job.
         """
+        if self._receiving is not None:
+            raise BusyError(f"the file of {self._receiving} is being received; wait until it is")
         running = next((job for job in self._jobs if job.state == "running"), None)
         if running is not None:
             what = "measured" if running.kind == "profile" else "imported"
             raise BusyError(
                 f"{running.family} is being {what} (job {running.id}); wait until that job ends"
             )
+
+    @contextlib.contextmanager
+    def receiving(self, family: str) -> Iterator[None]:
+        """Let no other job begin while the file of a family is received.
+
+        Raises:
+            BusyError: another job is running, or another file is received.
+        """
+        self.check_free()
+        self._receiving = family
+        try:
+            yield
+        finally:
+            self._receiving = None
 
     def start(self, kind: JobKind, family: str, work: Work) -> Job:
         """Begin a job in the background.

@@ -38,7 +38,7 @@ class Peers:
             BoxFullError: too many names came from this address within an hour.
         """
         now_ns = self._clock_ns()
-        peer = subscriber_of(address)
+        peer = network_of(address)
         names = self._seen_ns.setdefault(peer, {})
         _forget(names, now_ns - _HOUR_NS)
         if names.pop(camera, None) is None and len(names) >= self._names_max:
@@ -50,7 +50,7 @@ class Peers:
 
     def passes(self, address: str) -> bool:
         """Count a notice about an address; return whether to publish it."""
-        return self._notices.passes(subscriber_of(address))
+        return self._notices.passes(network_of(address))
 
     def end_minute(self) -> dict[str, int]:
         """Return how many notices of each address were held back in this minute."""
@@ -67,7 +67,7 @@ def _forget(names: dict[CameraId, int], horizon_ns: int) -> None:
         del names[oldest]
 
 
-def subscriber_of(address: str) -> str:
+def network_of(address: str) -> str:
     """Return the address, or its network if one subscriber has many addresses."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])

@@ -73,24 +73,33 @@ REFUSALS = (CameraInUseError, BoxFullError, NoCapacityError, UnavailableError)
 
 
 class Refusals:
-    """Counts refused connections since the start, by code."""
+    """Counts what was refused since the start, by code: hellos, requests and connections."""
 
     def __init__(
-        self, note: Callable[[str, CameraId, str], None], clock_ns: Callable[[], int]
+        self, note: Callable[[str, CameraId | None, str], None], clock_ns: Callable[[], int]
     ) -> None:
-        """Start with zero; `note` publishes each refused camera once, not each attempt."""
+        """Start with zero; `note` publishes each refused camera once a minute, not each attempt."""
         self.counts: Counter[str] = Counter()
         self._note = note
         self._clock_ns = clock_ns
-        self._noted_ns: dict[tuple[CameraId, str], int] = {}
+        self._noted_ns: dict[tuple[CameraId | None, str], int] = {}
 
     def add(self, camera: CameraId, address: str, error: EdgeboxError) -> None:
         """Count the refusal of a camera at an address."""
-        self.counts[error.code] += 1
-        now_ns, key = self._clock_ns(), (camera, error.code)
-        noted_ns = self._noted_ns.pop(key, None)
-        if noted_ns is None or noted_ns <= now_ns - _QUIET_NS:
+        if self._is_new(camera, error.code):
             self._note(f"{camera} was refused: {error}", camera, address)
+
+    def add_request(self, address: str, error: EdgeboxError) -> None:
+        """Count the refusal of a request or connection; one notice of each code tells of many."""
+        if self._is_new(None, error.code):
+            self._note(f"a request from {address} was refused: {error}", None, address)
+
+    def _is_new(self, camera: CameraId | None, code: str) -> bool:
+        """Count a refusal; return whether none like it was counted in the last minute."""
+        self.counts[code] += 1
+        now_ns, key = self._clock_ns(), (camera, code)
+        noted_ns = self._noted_ns.pop(key, None)
         self._noted_ns[key] = now_ns
         while next(iter(self._noted_ns.values())) <= now_ns - _QUIET_NS:
             del self._noted_ns[next(iter(self._noted_ns))]
+        return noted_ns is None or noted_ns <= now_ns - _QUIET_NS

@@ -173,6 +173,12 @@ class DaemonPool:
             ]
             return self._left_behind + len(late), self._threads - len(late)
 
+    def change(self, change: Callable[[], None]) -> None:
+        """Change the queue, after which threads look for work again."""
+        with self._changed:
+            change()
+            self._changed.notify_all()
+
     def stop(self) -> None:
         """Start no more work. Does not wait for running work."""
         with self._changed:

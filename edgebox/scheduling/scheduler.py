@@ -191,6 +191,11 @@ class Scheduler:
         return self._adaptation.cascade_share(camera)
 
     @property
+    def tightest_slo_ns(self) -> int | None:
+        """The shortest deadline of a connected camera; None: there is none."""
+        return self._adaptation.tightest_slo_ns
+
+    @property
     def advice(self) -> dict[CameraId, Advice]:
         """The last advice sent to each connected camera."""
         return self._adaptation.advice

@@ -198,6 +198,11 @@ def _with_folder(path: Path) -> Path:
     try:
         path = path.expanduser()
         path.parent.mkdir(parents=True, exist_ok=True)
+        for file in path.parent.glob(
+            f"{path.name}*"
+        ):  # its log, too; earlier versions let all read
+            with contextlib.suppress(OSError):  # another user's
+                file.chmod(file.stat().st_mode & ~0o077)
     except (OSError, RuntimeError, ValueError) as error:
         full = isinstance(error, OSError) and error.errno == errno.ENOSPC
         raise (NoRoomError if full else StorageError)(

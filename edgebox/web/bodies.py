@@ -7,6 +7,7 @@ from aiohttp import hdrs, web
 
 from edgebox.domain.errors import InvalidInputError, TooLargeError
 from edgebox.domain.field_reader import parse_object
+from edgebox.web.request_limits import present_holding
 
 _ENCODINGS = ("gzip", "deflate")
 _EITHER_FORMAT = 32 + zlib.MAX_WBITS
@@ -25,11 +26,15 @@ async def read_body(request: web.Request, bytes_max: int, *, setting: str = "") 
     Raises:
         TooLargeError: more than `bytes_max`, packed or unpacked.
         InvalidInputError: it is not what its Content-Encoding says.
+        SlowBodyError: it arrives too slowly.
+        TooBusyError: the box holds too many bytes of bodies.
     """
     if (request.content_length or 0) > bytes_max:
         raise _too_large(bytes_max, setting)
+    holding = present_holding()
     parts = bytearray()
-    async for part in request.content.iter_any():
+    async for part in holding.parts(request):
+        holding.add(len(part))
         parts += part
         if len(parts) > bytes_max:
             raise _too_large(bytes_max, setting)
@@ -40,7 +45,9 @@ async def read_body(request: web.Request, bytes_max: int, *, setting: str = "") 
         raise InvalidInputError(
             f"Content-Encoding must be {' or '.join(_ENCODINGS)}, not {encoding[:40]!r}"
         )
-    return await asyncio.to_thread(unpacked, parts, bytes_max, setting=setting)
+    body = await asyncio.to_thread(unpacked, parts, bytes_max, setting=setting)
+    holding.add(len(body))
+    return body
 
 
 async def read_object(request: web.Request, bytes_max: int = 65_536) -> dict[str, object]:

@@ -18,6 +18,9 @@ from edgebox.web.rationed_socket import RationedSocket
 _HARD_LIMIT_FACTOR = 2
 """A message this many times above the limit is not read to its end."""
 _PINGS_KEPT = 8
+_HELLO_BYTES_MAX = 1 << 20
+"""Bytes that are kept before the first message is complete: a connection that is no camera's yet
+must not make the box hold as much as a frame has. What follows is dropped."""
 _PING_BYTES = 8
 """Random bytes of a ping, so that no camera can answer a ping that it has not read."""
 
@@ -54,6 +57,8 @@ class CameraSocket(RationedSocket):
         self._clock_ns = clock_ns
         self._on_echo = on_echo
         self._pings_sent_ns: dict[bytes, int] = {}
+        self._bytes_before_hello: int | None = 0
+        """None: the first message has come."""
         self.too_large = ErrorMessage(
             "too_large",
             f"frames may have at most {frame_bytes_max} bytes (limits.frame_bytes_max)",
@@ -70,10 +75,19 @@ class CameraSocket(RationedSocket):
                 case WSMsgType.PONG:
                     self._echoed(bytes(message.data))
                 case WSMsgType.TEXT | WSMsgType.BINARY:
+                    self._bytes_before_hello = None
                     self.receipt = self._receipts.take(len(message.data))
                     return message
                 case _:
                     return message
+
+    def _read(self, data: bytes) -> bool:
+        """Record a read; return whether to pass on its messages."""
+        if self._bytes_before_hello is not None:
+            self._bytes_before_hello += len(data)
+            if self._bytes_before_hello > _HELLO_BYTES_MAX:
+                return False
+        return super()._read(data)
 
     def next_ping(self) -> bytes:
         """Return the payload of a ping that is sent now."""

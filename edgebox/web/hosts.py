@@ -29,10 +29,11 @@ class HostError(EdgeboxError):
 def known_hosts_only(server: ServerParameters) -> Callable[..., Awaitable[web.StreamResponse]]:
     """Return the middleware that refuses requests for hosts that are not this box."""
     known = KnownHosts.of(server.host, server.allowed_hosts, own_names(server.host))
+    is_trusted = trusted_proxies(server)
 
     @web.middleware
     async def answer(request: web.Request, handler: Answerer) -> web.StreamResponse:
-        said = _requested_host(request, forwarded=_is_by_proxy(request, server))
+        said = _requested_host(request, forwarded=is_trusted(request.remote))
         if said is not None:
             host = host_of(said)
             if host is None or not known.has(host):
@@ -45,19 +46,23 @@ def known_hosts_only(server: ServerParameters) -> Callable[..., Awaitable[web.St
     return answer
 
 
+def trusted_proxies(server: ServerParameters) -> Callable[[str | None], bool]:
+    """Return a function that says whether a peer is one of `server.trusted_proxies`."""
+    proxies = [ip_network(proxy, strict=False) for proxy in server.trusted_proxies]
+
+    def is_trusted(peer: str | None) -> bool:
+        address = peer_address(peer) if proxies else None
+        return address is not None and any(address in network for network in proxies)
+
+    return is_trusted
+
+
 def is_secure(request: web.Request, server: ServerParameters) -> bool:
     """Return whether a request came over TLS, to the box or to a trusted proxy."""
-    if _is_by_proxy(request, server) and (said := request.headers.getall(_FORWARDED_PROTO, [])):
+    said = request.headers.getall(_FORWARDED_PROTO, [])
+    if said and trusted_proxies(server)(request.remote):
         return said[-1].rsplit(",", 1)[-1].strip().lower() == "https"
     return request.secure
-
-
-def _is_by_proxy(request: web.Request, server: ServerParameters) -> bool:
-    if not server.trusted_proxies:
-        return False
-    address = peer_address(request.remote)
-    networks = (ip_network(proxy, strict=False) for proxy in server.trusted_proxies)
-    return address is not None and any(address in network for network in networks)
 
 
 def authority_of(request: web.Request) -> str | None:

@@ -14,6 +14,7 @@ from edgebox.inference.importing.layouts import EMBEDDING_LAYOUTS, LAYOUTS
 from edgebox.runtime.job_runner import BusyError, Job
 from edgebox.web.problems import PROBLEM_SCHEMA, problem_document
 from edgebox.web.query_parameters import Choice, InPath, Text
+from edgebox.web.request_limits import present_holding
 from edgebox.web.routes import Answer, Body, Route, json_response
 from edgebox.web.schemas import (
     COUNT,
@@ -93,6 +94,7 @@ async def _chunks(request: web.Request, most: int) -> AsyncIterator[bytes]:
     Raises:
         TooLargeError: raised as soon as the limit is exceeded.
         InvalidInputError: the body is empty.
+        SlowBodyError: it arrives too slowly.
     """
     if (request.content_length or 0) > most:
         raise TooLargeError(
@@ -100,7 +102,7 @@ async def _chunks(request: web.Request, most: int) -> AsyncIterator[bytes]:
             "(limits.model_bytes_max)"
         )
     received = 0
-    async for part in request.content.iter_any():
+    async for part in present_holding().parts(request):
         received += len(part)
         if received > most:
             raise TooLargeError(

@@ -1,4 +1,4 @@
-"""The listening socket, and the answer to requests that are not HTTP.
+"""The listening socket, its connections, and the answer to requests that are not HTTP.
 
 A request that cannot be parsed never reaches a route, so the middleware cannot answer it with a
 problem document. The HTTP library would log a stack trace each time, with which anybody could fill
@@ -13,18 +13,141 @@ from typing import Any
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from edgebox.web.problems import bad_request
+from edgebox.config.config_file import LimitParameters
+from edgebox.domain.errors import EdgeboxError
+from edgebox.web.connections import Connections
+from edgebox.web.problems import bad_request, problem_document_bytes
+from edgebox.web.request_limits import BYTES_PER_S_MIN
 
 _log = logging.getLogger(__name__)
 _MESSAGE_MAX = 200
 """Longest error message of the parser, which quotes the input."""
+_LINGERING_S = 2.0
+"""How long the rest of a refused body is read, for clients that read no answer before its end."""
 
 _NONE: Any = None
 """Disables the log of requests: the library accepts None, but its annotation does not."""
 
 
+class SlowHeadersError(EdgeboxError):
+    """A request's headers did not arrive in time."""
+
+    http_status = 408
+    code = "slow_headers"
+    title = "The headers did not arrive in time"
+
+
 class Protocol(web.RequestHandler):
-    """One connection, which answers malformed requests with a problem document."""
+    """One connection.
+
+    It is refused if there are too many, closed if headers arrive or answers leave too slowly, and
+    answers malformed requests with a problem document.
+    """
+
+    def __init__(
+        self, server: web.Server, connections: Connections, limits: LimitParameters, **how: Any
+    ) -> None:
+        """Take the arguments of aiohttp's handler."""
+        super().__init__(
+            server,
+            access_log=_NONE,
+            auto_decompress=False,  # `bodies.py` does it outside the event loop
+            keepalive_timeout=limits.keep_alive_s,
+            lingering_time=_LINGERING_S,
+            **how,
+        )
+        self._connections = connections
+        self._limits = limits
+        self._refused = False
+        self._received = False
+        """Whether anything of the present request was received."""
+        self._answering = False
+        self._headers_timer: asyncio.TimerHandle | None = None
+        self.peer: str | None = None
+        """The address of the other side."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin, unless there are too many connections."""
+        peername = transport.get_extra_info("peername")
+        self.peer = peername[0] if isinstance(peername, tuple) else None
+        if (error := self._connections.opened(self)) is not None:
+            assert isinstance(transport, asyncio.Transport)
+            self._refused = True
+            transport.write(_raw(error))
+            transport.close()
+            return
+        super().connection_made(transport)
+        self._connections.idle(self)
+        self._start_headers_timer()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """End."""
+        if not self._refused:
+            self._stop_headers_timer()
+            self._connections.closed(self)
+            super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse; headers must be complete in time from their first byte on."""
+        if self._refused:
+            return
+        if not self._answering:
+            self._received = True
+            if self._headers_timer is None:
+                self._start_headers_timer()
+        super().data_received(data)
+
+    def headers_complete(self) -> None:
+        """Note that a request has begun to be answered."""
+        self._answering = True
+        self._connections.busy(self)
+        self._stop_headers_timer()
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Send an answer; abort the connection if its client receives too slowly."""
+        try:
+            async with asyncio.timeout(self._sending_s(resp)):
+                return await super().finish_response(request, resp, start_time)
+        except TimeoutError:
+            if self.transport is not None:
+                self.transport.abort()
+            return resp, True
+        finally:
+            self._answering = self._received = False
+            self._connections.idle(self)
+
+    def give_way(self) -> None:
+        """Close, for another connection."""
+        self.force_close()
+
+    def _sending_s(self, resp: web.StreamResponse) -> float | None:
+        """Return how long sending may take; None: as long as it takes, as for files."""
+        if not isinstance(resp, web.Response):
+            return None
+        size_bytes = len(resp.body) if isinstance(resp.body, bytes | bytearray) else 0
+        return self._limits.body_timeout_s + size_bytes / BYTES_PER_S_MIN
+
+    def _start_headers_timer(self) -> None:
+        self._headers_timer = asyncio.get_running_loop().call_later(
+            self._limits.header_timeout_s, self._headers_are_late
+        )
+
+    def _stop_headers_timer(self) -> None:
+        if self._headers_timer is not None:
+            self._headers_timer.cancel()
+            self._headers_timer = None
+
+    def _headers_are_late(self) -> None:
+        self._headers_timer = None
+        if self._answering or self.transport is None or self.transport.is_closing():
+            return
+        if self._received:
+            limit_s = self._limits.header_timeout_s
+            late = f"the headers did not arrive within {limit_s:g} s (limits.header_timeout_s)"
+            self.transport.write(_raw(SlowHeadersError(late)))
+        self.force_close()
 
     def handle_error(
         self,
@@ -43,11 +166,33 @@ class Protocol(web.RequestHandler):
         return answer
 
 
+def _raw(error: EdgeboxError) -> bytes:
+    """Return an answer to a connection that has no complete request."""
+    reason, body = problem_document_bytes(error)
+    head = (
+        f"HTTP/1.1 {error.http_status} {reason}\r\nContent-Type: application/problem+json\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode("ascii") + body
+
+
+@web.middleware
+async def headers_complete(request: web.Request, handler: Any) -> web.StreamResponse:
+    """Tell the connection that its request has begun to be answered."""
+    if isinstance(request.protocol, Protocol):
+        request.protocol.headers_complete()
+    response: web.StreamResponse = await handler(request)
+    return response
+
+
 async def listen(
     runner: web.AppRunner,
     host: str,
     port: int,
+    *,
     backlog: int,
+    connections: Connections,
+    limits: LimitParameters,
     tls: ssl.SSLContext | None = None,
 ) -> asyncio.Server:
     """Listen for an application.
@@ -59,8 +204,7 @@ async def listen(
     assert server is not None
     loop = asyncio.get_running_loop()
     return await loop.create_server(
-        # Bodies are decompressed outside the event loop (`bodies.py`).
-        lambda: Protocol(server, loop=loop, access_log=_NONE, auto_decompress=False),
+        lambda: Protocol(server, connections, limits, loop=loop),
         host,
         port,
         backlog=backlog,

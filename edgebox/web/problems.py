@@ -5,6 +5,7 @@ the status suffices. `code` is the same word for programs that compare words.
 """
 
 import logging
+import traceback
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -82,6 +83,7 @@ def problem_documents(kinds: Iterable[ProblemKind]) -> Callable[..., Awaitable[w
         try:
             return await handler(request)
         except EdgeboxError as error:
+            free_frames(error)
             headers = {"WWW-Authenticate": CHALLENGE} if error.http_status == 401 else None
             return _problem(
                 known.get(error.code), error.http_status, error.code, str(error), headers=headers
@@ -90,7 +92,8 @@ def problem_documents(kinds: Iterable[ProblemKind]) -> Callable[..., Awaitable[w
             if error.status < 400:
                 raise
             return _of_status(request, error)
-        except ConnectionError:
+        except ConnectionError as error:
+            free_frames(error)
             return web.Response(status=499)  # the client is gone: nobody reads this
         except Exception:
             occurrence = f"urn:uuid:{uuid.uuid4()}"
@@ -99,6 +102,15 @@ def problem_documents(kinds: Iterable[ProblemKind]) -> Callable[..., Awaitable[w
             return _problem(INTERNAL, 500, INTERNAL.code, detail, instance=occurrence)
 
     return answer
+
+
+def free_frames(error: BaseException) -> None:
+    """Free what the functions that an error ended refer to, such as a request's body.
+
+    Whoever keeps the error, as the HTTP library does with the request, would otherwise keep them
+    until a full collection of garbage, of which there are none while cameras are connected.
+    """
+    traceback.clear_frames(error.__traceback__)
 
 
 def problem_document(error: EdgeboxError) -> dict[str, object]:
@@ -111,6 +123,11 @@ def problem_document(error: EdgeboxError) -> dict[str, object]:
         "detail": str(error),
         "code": kind.code,
     }
+
+
+def problem_document_bytes(error: EdgeboxError) -> tuple[str, bytes]:
+    """Return the reason phrase of an error's status, and its problem document."""
+    return HTTPStatus(error.http_status).phrase, orjson.dumps(problem_document(error))
 
 
 def bad_request(detail: str) -> web.Response:

@@ -17,6 +17,7 @@ from edgebox.web.hosts import HostError
 from edgebox.web.identification import ForeignOriginError, identify, refuse_foreign_pages
 from edgebox.web.problems import ProblemKind
 from edgebox.web.query_parameters import Parameter, check_names
+from edgebox.web.request_limits import SlowBodyError, TooBusyError
 from edgebox.web.schemas import JsonSchema, Schema
 from edgebox.web.web_context import WebContext
 
@@ -89,7 +90,7 @@ class Route:
 
     def kinds(self) -> tuple[ProblemKind, ...]:
         """Return every kind of problem it declares."""
-        errors: list[type[EdgeboxError] | ProblemKind] = [*self.problems, HostError]
+        errors: list[type[EdgeboxError] | ProblemKind] = [*self.problems, HostError, TooBusyError]
         if self.kind != "page":
             errors.append(InvalidInputError)
         if not self.any_origin:
@@ -98,8 +99,10 @@ class Route:
             errors += [UnauthorizedError, ForbiddenError]
         if self.needs_ready:
             errors.append(NotReadyError)
-        if self.body is not None and not self.body.any_type:
-            errors.append(ContentTypeError)
+        if self.body is not None:
+            errors.append(SlowBodyError)
+            if not self.body.any_type:
+                errors.append(ContentTypeError)
         return tuple(dict.fromkeys(map(ProblemKind.of, errors)))
 
 

@@ -29,8 +29,9 @@ from edgebox.web import (
     timeline_routes,
 )
 from edgebox.web.api_discovery import kinds_of, routes_about
+from edgebox.web.connections import Connections, descriptors_for_connections
 from edgebox.web.hosts import known_hosts_only
-from edgebox.web.listening import listen
+from edgebox.web.listening import headers_complete, listen
 from edgebox.web.problems import problem_documents
 from edgebox.web.routes import Route, guarded
 from edgebox.web.v2.kserve_routes import open_inference
@@ -100,7 +101,15 @@ class Server:
         )
         await self._runner.setup()
         try:
-            self._listening = await listen(self._runner, host, port, backlog=1024, tls=tls)
+            self._listening = await listen(
+                self._runner,
+                host,
+                port,
+                backlog=1024,
+                connections=self._connections(),
+                limits=self._context.config.limits,
+                tls=tls,
+            )
         except OSError as error:
             await self._runner.cleanup()
             self._runner = None
@@ -109,6 +118,23 @@ class Server:
                 "use the port: stop it, or choose another one with --port"
             ) from error
         self.port = self._listening.sockets[0].getsockname()[1]
+
+    def _connections(self) -> Connections:
+        context = self._context
+        connections = Connections(
+            context.config.limits,
+            context.requests.address_of,
+            context.box.refusals.add_request,
+            descriptors_for_connections(),
+        )
+        if connections.fewer:
+            context.box.notices.publish(
+                "warning",
+                f"at most {connections.most} connections are accepted, fewer than limits."
+                "cameras_max and limits.connections_max allow: this process may open too few "
+                "files. Raise its limit (ulimit -n, LimitNOFILE)",
+            )
+        return connections
 
     async def stop(self) -> None:
         """Say goodbye to every camera, close every connection and stop listening."""
@@ -124,7 +150,14 @@ class Server:
 
 def application(context: WebContext) -> web.Application:
     """Return the application with all routes."""
-    guards = [problem_documents(kinds_of(ROUTES)), known_hosts_only(context.config.server)]
+    uncounted = {route.path for route in ROUTES if route.kind == "websocket"}
+    uncounted |= {route.path for route in health.ROUTES}
+    guards = [
+        headers_complete,
+        problem_documents(kinds_of(ROUTES)),
+        context.requests.middleware(uncounted),
+        known_hosts_only(context.config.server),
+    ]
     app = web.Application(middlewares=guards, client_max_size=2**62)
     for route in ROUTES:
         answer = guarded(route, context)

@@ -7,6 +7,7 @@ from aiohttp import web
 from edgebox.domain.access import Scope
 from edgebox.web.identification import sender_of
 from edgebox.web.live_frame import LiveFrameHeader
+from edgebox.web.request_limits import TooManyViewersError
 from edgebox.web.routes import Route
 from edgebox.web.state_types import State
 from edgebox.web.stream import CameraSession
@@ -29,7 +30,10 @@ async def _stream(context: WebContext, request: web.Request) -> web.StreamRespon
 
 async def _ui(context: WebContext, request: web.Request) -> web.StreamResponse:
     viewer = Viewer(context.box, context.states)
-    with context.connected(viewer, sender_of(request)):
+    with (
+        context.requests.viewer(request.remote),
+        context.connected(viewer, sender_of(request)),
+    ):
         return await viewer.run(request)
 
 
@@ -51,6 +55,7 @@ ROUTES = (
         scope=Scope.VIEWER,
         summary="The page's WebSocket: state documents and live frames "
         "(docs/reference/http-api.md)",
+        problems=(TooManyViewersError,),
         kind="websocket",
         messages=(schema_of(State), schema_of(LiveFrameHeader)),
     ),

@@ -17,6 +17,7 @@ from edgebox.runtime.journal import Journal
 from edgebox.runtime.machine_measurements import MachineMeasurements
 from edgebox.storage.database import Storage
 from edgebox.web.feed import Feed
+from edgebox.web.request_limits import RequestLimits
 from edgebox.web.state_document import StateCache
 
 
@@ -118,6 +119,12 @@ class WebContext:
     _connections: dict[Connection, Identity] = field(default_factory=dict)
     """Open WebSockets and event streams, and whose they are."""
     _closing: set[asyncio.Task[None]] = field(default_factory=set)
+    requests: RequestLimits = field(init=False)
+    """Limits of all requests."""
+
+    def __post_init__(self) -> None:
+        """Begin without requests."""
+        self.requests = RequestLimits(self.config.limits, self.config.server, self.box.refusals)
 
     @contextlib.contextmanager
     def connected(self, connection: Connection, identity: Identity) -> Iterator[None]:

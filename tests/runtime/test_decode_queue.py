@@ -9,7 +9,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebox.runtime.decode_queue import SLOW_NS, FairQueue, decode_pool
+from edgebox.runtime.decode_queue import SLOW_NS, Deferrable, FairQueue, decode_pool
 from tests.conftest import PATIENCE_S
 
 MS = 1_000_000
@@ -143,6 +143,57 @@ def test_having_sent_nothing_earns_nothing() -> None:
     box.until(10_200)
     served = {sender: len(waits) - before[sender] for sender, waits in box.waited_ms.items()}
     assert abs(served["late"] - served["busy"]) <= 1
+
+
+def deferred(over: bool = False) -> Deferrable:
+    return Deferrable(nothing, lambda: over)
+
+
+def taken(queue: FairQueue) -> list[object]:
+    """Return all work that may be taken, in order; each ends before the next."""
+    found: list[object] = []
+    while (each := queue.take()) is not None:
+        found.append(each.work)
+        queue.done(each, MS)
+    return found
+
+
+def test_what_can_wait_waits_while_the_queue_is_held_and_the_rest_does_not() -> None:
+    queue, picture = FairQueue(2), deferred()
+    queue.put("gate", picture)
+    queue.hold(True)
+    queue.put("gate", nothing)
+    assert taken(queue) == [nothing]
+    queue.hold(False)
+    assert taken(queue) == [picture]
+
+
+def test_what_is_no_longer_wanted_is_never_taken() -> None:
+    queue, wanted = FairQueue(2), deferred()
+    for picture in (deferred(over=True), wanted, deferred(over=True)):
+        queue.put("gate", picture)
+    assert taken(queue) == [wanted]
+
+
+def test_of_a_sender_with_too_many_pictures_the_newest_comes_first() -> None:
+    queue = FairQueue(2)
+    first, second, third, fourth = pictures = [deferred() for _ in range(4)]
+    for picture in pictures:
+        queue.put("gate", picture)
+    assert taken(queue) == [fourth, third, first, second]
+    assert [picture.behind for picture in pictures] == [False, True, True, True]
+
+
+def test_threads_look_again_when_the_queue_is_held_no_more() -> None:
+    queue, done = FairQueue(2), threading.Event()
+    queue.hold(True)
+    pool = decode_pool(2, queue=queue)
+    pool.submit(Deferrable(done.set, lambda: False), "gate")
+    pool.submit(nothing, "gate")
+    assert not done.is_set()
+    pool.change(lambda: queue.hold(False))
+    assert done.wait(PATIENCE_S)
+    pool.stop()
 
 
 @given(

@@ -8,7 +8,7 @@ S = 1_000_000_000
 
 def test_each_attempt_counts_and_a_camera_that_keeps_asking_is_told_once() -> None:
     now_ns = 0
-    notices: list[tuple[str, CameraId]] = []
+    notices: list[tuple[str, CameraId | None]] = []
     refusals = Refusals(
         lambda text, camera, address: notices.append((text, camera)), lambda: now_ns
     )
@@ -27,3 +27,16 @@ def test_each_attempt_counts_and_a_camera_that_keeps_asking_is_told_once() -> No
     refusals.add(gate, "10.0.0.7", NoCapacityError("too many"))
     assert len(notices) == 4
     assert refusals.counts == {"no_capacity": 22, "box_full": 1}
+
+
+def test_refused_requests_are_counted_and_one_notice_tells_of_each_kind() -> None:
+    now_ns = 0
+    notices: list[tuple[str, CameraId | None]] = []
+    refusals = Refusals(
+        lambda text, camera, address: notices.append((text, camera)), lambda: now_ns
+    )
+    for number in range(100):
+        now_ns = number * S
+        refusals.add_request(f"10.0.0.{number}", BoxFullError("full"))
+    assert notices == [("a request from 10.0.0.0 was refused: full", None)]
+    assert refusals.counts == {"box_full": 100}

@@ -1,34 +1,79 @@
 """Who does not speak HTTP gets one clear answer, and nobody else notices."""
 
 import asyncio
+import contextlib
 import json
 import logging
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import aiohttp
 import pytest
 from aiohttp import web
 
-from edgebox.web.listening import listen
+from edgebox.config.config_file import LimitParameters
+from edgebox.domain.errors import EdgeboxError
+from edgebox.web import listening as listening_module
+from edgebox.web.connections import Connections
+from edgebox.web.listening import headers_complete, listen
 from tests.conftest import PATIENCE_S
+from tests.end_to_end.running import until
 
 TLS_HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(100)
+
+
+LARGE_BYTES = 64 << 20
+"""More than the buffers of two sockets hold."""
+
+
+async def _answer_at_length(_: web.Request) -> web.Response:
+    return web.Response(body=bytes(LARGE_BYTES))
 
 
 async def _greet(_: web.Request) -> web.Response:
     return web.Response(text="hello")
 
 
-@pytest.fixture
-async def port() -> AsyncIterator[int]:
-    app = web.Application()
+class Listening:
+    """A server with the limits of a test."""
+
+    def __init__(self, limits: LimitParameters) -> None:
+        self.limits = limits
+        self.port = 0
+        self.refused: list[EdgeboxError] = []
+        self.connections = Connections(
+            limits, lambda peer: peer, lambda address, error: self.refused.append(error)
+        )
+        self.held = asyncio.Event()
+        """Ends the answer to /wait."""
+
+    async def wait(self, request: web.Request) -> web.Response:
+        await self.held.wait()
+        return web.Response(text="waited")
+
+
+@contextlib.asynccontextmanager
+async def listening(**limits: float) -> AsyncIterator[Listening]:
+    server = Listening(replace(LimitParameters(), **limits))  # type: ignore[arg-type]
+    app = web.Application(middlewares=[headers_complete])
     app.router.add_get("/", _greet)
+    app.router.add_get("/large", _answer_at_length)
+    app.router.add_get("/wait", server.wait)
     runner = web.AppRunner(app)
     await runner.setup()
-    listening = await listen(runner, "127.0.0.1", 0, backlog=16)
-    yield listening.sockets[0].getsockname()[1]
-    listening.close()
+    socket = await listen(
+        runner, "127.0.0.1", 0, backlog=64, connections=server.connections, limits=server.limits
+    )
+    server.port = socket.sockets[0].getsockname()[1]
+    yield server
+    socket.close()
     await runner.cleanup()
+
+
+@pytest.fixture
+async def port() -> AsyncIterator[int]:
+    async with listening() as server:
+        yield server.port
 
 
 async def said_to(port: int, request: bytes) -> tuple[bytes, dict[str, object]]:
@@ -82,3 +127,105 @@ async def test_who_hangs_up_early_is_not_worth_a_word(
     async with aiohttp.ClientSession() as client, client.get(f"http://127.0.0.1:{port}/") as answer:
         assert answer.status == 200
     assert caplog.records == []
+
+
+GET = b"GET / HTTP/1.1\r\nHost: box\r\n\r\n"
+
+
+async def opened(server: Listening) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    return await asyncio.open_connection("127.0.0.1", server.port)
+
+
+async def rest_of(reader: asyncio.StreamReader) -> bytes:
+    """Return what is said until the box hangs up."""
+    async with asyncio.timeout(PATIENCE_S):
+        with contextlib.suppress(ConnectionError):
+            return await reader.read()
+    return b""
+
+
+async def test_headers_that_never_end_are_answered_and_hung_up_on() -> None:
+    async with listening(header_timeout_s=0.3) as server:
+        reader, writer = await opened(server)
+        writer.write(GET[:-2] + b"X-Slow: ")
+        head, _, body = (await rest_of(reader)).partition(b"\r\n\r\n")
+        assert head.split()[1] == b"408"
+        assert json.loads(body)["code"] == "slow_headers"
+        writer.close()
+
+
+async def test_a_later_request_has_the_same_time_and_a_silent_connection_gets_no_answer() -> None:
+    async with listening(header_timeout_s=0.3, keep_alive_s=3600) as server:
+        reader, writer = await opened(server)
+        silent, silent_writer = await opened(server)
+        writer.write(GET)
+        assert (await reader.readuntil(b"hello")).split()[1] == b"200"
+        writer.write(GET[:10])
+        assert (await rest_of(reader)).split()[1] == b"408"
+        assert await rest_of(silent) == b""
+        writer.close()
+        silent_writer.close()
+
+
+async def test_an_idle_connection_is_closed_and_a_busy_one_is_not() -> None:
+    async with listening(keep_alive_s=0.3, header_timeout_s=0.3) as server:
+        busy, busy_writer = await opened(server)
+        busy_writer.write(GET.replace(b"/ ", b"/wait "))
+        idle, idle_writer = await opened(server)
+        idle_writer.write(GET)
+        said = await rest_of(idle)
+        assert said.split()[1] == b"200"
+        assert said.endswith(b"hello")
+        server.held.set()
+        await busy.readuntil(b"waited")
+        busy_writer.close()
+        idle_writer.close()
+
+
+async def test_who_does_not_read_its_answer_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listening_module, "BYTES_PER_S_MIN", LARGE_BYTES * 10)
+    async with listening(body_timeout_s=0.3) as server:
+        reader, writer = await opened(server)
+        writer.write(GET.replace(b"/ ", b"/large "))
+        await reader.readuntil(b"\r\n\r\n")
+        await until(lambda: not server.connections.count, "the box to hang up")
+        assert len(await rest_of(reader)) < LARGE_BYTES
+        writer.close()
+
+
+async def test_connections_beyond_an_addresss_share_are_refused_and_idle_ones_give_way() -> None:
+    async with listening(cameras_max=1, connections_max=16) as server:
+        waiting = [await opened(server) for _ in range(9)]  # 1 + 16 / 2
+        for _, writer in waiting:
+            writer.write(GET.replace(b"/ ", b"/wait "))
+        refused, refused_writer = await opened(server)
+        said = await rest_of(refused)
+        assert said.split()[1] == b"503"
+        assert b"too_many_connections" in said
+        assert b"an address may have 9" in said
+        assert [error.code for error in server.refused] == ["too_many_connections"]
+        server.held.set()
+        for reader, _ in waiting:
+            await reader.readuntil(b"waited")
+        # All wait for their next request now: the oldest gives way.
+        reader, writer = await opened(server)
+        writer.write(GET)
+        await reader.readuntil(b"hello")
+        assert await rest_of(waiting[0][0]) == b""
+        waiting[1][1].write(GET)
+        await waiting[1][0].readuntil(b"hello")
+        assert len(server.refused) == 1
+        # So do those that never send a request.
+        silent = [await opened(server) for _ in range(20)]
+        last, last_writer = await opened(server)
+        last_writer.write(GET)
+        await last.readuntil(b"hello")
+        assert len(server.refused) == 1
+        for _, each in [
+            *waiting,
+            *silent,
+            (reader, writer),
+            (refused, refused_writer),
+            (last, last_writer),
+        ]:
+            each.close()

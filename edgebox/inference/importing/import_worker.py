@@ -4,12 +4,14 @@ Started as `python -m edgebox.inference.importing.import_worker`.
 
 It reads its order as one line of JSON, and writes progress and the outcome as lines of JSON. In
 a process of its own, a graph that exhausts memory or never ends harms only the import: the box
-can end the process, and the kernel kills it first when memory is short. Limits: only the box
+can end the process, and the kernel kills it first when memory is short. Its
+environment has no secrets, and its memory, CPU time and files are bounded. Limits: only the box
 reads its output.
 """
 
 import json
 import os
+import resource
 import signal
 import sys
 from contextlib import suppress
@@ -19,6 +21,11 @@ from typing import Any
 from edgebox.domain.errors import ModelError
 
 _NICENESS = 10
+_CPU_S_MAX = 3_600
+"""CPU time: more than the box waits for on four cores."""
+_MEMORY_BYTES_MIN = 4 << 30
+"""Address space is at least this much, else as much as the machine has memory."""
+_FILE_BYTES_MAX = 8 << 30
 _FIRST_TO_GO = "1000"
 
 
@@ -28,12 +35,29 @@ def main() -> None:
     # Ending by an exception, so that an unfinished folder goes.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     os.nice(_NICENESS)
+    _limit_resources()
     with suppress(OSError):  # only Linux has it
         Path("/proc/self/oom_score_adj").write_text(_FIRST_TO_GO, encoding="ascii")
     try:
         _send(done=_imported(order))
     except ModelError as error:
         _send(refused=str(error))
+    except MemoryError:
+        _send(refused="importing it needs more memory than this machine has")
+
+
+def _limit_resources() -> None:
+    """Bound what a graph can use, and leave no image of the memory behind."""
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for kind, most in (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_CPU, _CPU_S_MAX),
+        (resource.RLIMIT_FSIZE, _FILE_BYTES_MAX),
+        (resource.RLIMIT_AS, max(_MEMORY_BYTES_MIN, memory_bytes)),
+    ):
+        hard = resource.getrlimit(kind)[1]
+        limit = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(kind, (limit, limit))
 
 
 def _imported(order: dict[str, Any]) -> dict[str, Any]:

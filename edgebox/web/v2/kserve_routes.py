@@ -18,7 +18,8 @@ from edgebox.runtime.frames import Answer
 from edgebox.web.bodies import read_body
 from edgebox.web.camera_pictures import FRAME_BYTES_SETTING, answered, largest_in_time, offered_to
 from edgebox.web.identification import identify, refuse_foreign_pages
-from edgebox.web.problems import CHALLENGE
+from edgebox.web.problems import CHALLENGE, free_frames
+from edgebox.web.request_limits import BODY_PICTURES
 from edgebox.web.routes import json_response, refuse_unready
 from edgebox.web.v2.inference_request import InferenceRequest, Picture, read_request
 from edgebox.web.v2.model_metadata import VERSION, Model, model_named, models_of
@@ -29,9 +30,7 @@ _log = logging.getLogger(__name__)
 
 HEADER_LENGTH = "Inference-Header-Content-Length"
 EXTENSIONS = ("binary_tensor_data", "model_configuration", "parameters")
-_BODY_PICTURES = 4
-"""Largest body, in multiples of the largest JPEG: raw pixels are large."""
-_BODY_SETTING = f"{_BODY_PICTURES} times {FRAME_BYTES_SETTING}"
+_BODY_SETTING = f"{BODY_PICTURES} times {FRAME_BYTES_SETTING}"
 SCOPE = Scope.CAMERA
 """Needed for everything but `/health`: what sends pictures may know the models, too."""
 _COMPRESSED_FROM_BYTES = 16_384
@@ -114,7 +113,7 @@ class _Routes:
     async def infer(self, request: web.Request) -> web.Response:
         model = self._model(request)
         frame_bytes_max = self._context.config.limits.frame_bytes_max
-        body = await read_body(request, _BODY_PICTURES * frame_bytes_max, setting=_BODY_SETTING)
+        body = await read_body(request, BODY_PICTURES * frame_bytes_max, setting=_BODY_SETTING)
         length = request.headers.get(HEADER_LENGTH)
         inference_request = read_request(body, length, frame_bytes_max, model.outputs)
         answers = await self._answers(model, inference_request)
@@ -223,6 +222,7 @@ async def _errors(request: web.Request, handler: Answerer) -> web.StreamResponse
     try:
         return await handler(request)
     except EdgeboxError as error:
+        free_frames(error)
         response = json_response({"error": str(error)}, error.http_status)
         if error.http_status == 401:
             response.headers[hdrs.WWW_AUTHENTICATE] = CHALLENGE
@@ -235,6 +235,8 @@ async def _errors(request: web.Request, handler: Answerer) -> web.StreamResponse
         if isinstance(error, web.HTTPMethodNotAllowed):
             response.headers["Allow"] = error.headers["Allow"]
         return response
+    except ConnectionError:
+        raise  # the client is gone
     except Exception:
         _log.exception("%s %s failed", request.method, request.path)
         return json_response({"error": "the box failed on this request; its log says why"}, 500)

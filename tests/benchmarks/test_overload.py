@@ -1,0 +1,34 @@
+"""Cameras that ignore advice, under virtual time: what is answered, and who comes back when."""
+
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.overload import SETTINGS, Setting, measure
+
+SHARED = "decoding shares the executor's cores"
+ALONE = ("one camera at 1,000 Hz", "one camera with pictures that take 300 ms")
+
+
+def short(name: str) -> Setting:
+    return replace(SETTINGS[name], before_s=5, during_s=6, after_s=5)
+
+
+@pytest.mark.parametrize("name", [name for name in SETTINGS if name not in ALONE])
+def test_as_much_is_answered_as_at_capacity_and_the_first_cameras_recover(name: str) -> None:
+    figures = measure(short(name))
+    assert figures.before_share == 1.0
+    assert figures.goodput_of_capacity >= 0.9
+    assert figures.recovery_s is not None
+    assert figures.recovery_s <= 2.0
+
+
+def test_without_the_bound_on_decoded_frames_much_of_it_is_lost() -> None:
+    bounded, unbounded = (measure(replace(short(SHARED), held=held)) for held in (True, False))
+    assert unbounded.goodput_of_capacity < 0.7 * bounded.goodput_of_capacity
+    assert unbounded.decoded > 2 * bounded.decoded
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_one_camera_takes_nothing_from_the_others(name: str) -> None:
+    assert measure(short(name)).share >= 0.99

@@ -42,6 +42,7 @@ from edgebox.media.jpeg import decode, probe
 from edgebox.media.sources import PICTURE_SUFFIXES, FrameSource, open_source, read_picture
 from edgebox.media.video import VideoFileSource
 from edgebox.storage.database import Storage
+from edgebox.storage.wall_clock import wall_clock_ms
 
 FRAMES_DEFAULT = 300
 """Default number of frames of a video or a live camera; a folder is used completely."""
@@ -245,7 +246,7 @@ def assess(
     measured = evaluator.measured(lambda share: progress("evaluating", share))
     took_ns = {p.variant: {p.executor: p.quantile_ns(p.batch_sizes[0], 0.5)} for p in profiles}
     found = accuracy_reports(
-        evaluator, family.variants, measured, took_ns, _now_ms(), keep_all=keep_all
+        evaluator, family.variants, measured, took_ns, wall_clock_ms(), keep_all=keep_all
     )
     if not interrupted:
         asyncio.run(_remember(config, family, found))
@@ -294,10 +295,6 @@ async def _remembered(
     finally:
         await storage.close()
     return judged, newest
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def _problems(evaluator: Evaluator) -> list[str]:

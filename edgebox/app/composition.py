@@ -66,6 +66,7 @@ from edgebox.scheduling.events import (
 from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.scheduler import Scheduler
 from edgebox.storage.database import Storage
+from edgebox.storage.wall_clock import wall_clock_ms
 from edgebox.web.feed import Feed
 from edgebox.web.server import Server
 from edgebox.web.state_document import StateCache
@@ -360,13 +361,13 @@ class App:
             self._storage.history,
             links=self.box.uplinks,
             on_minute=self._every_minute,
-            wall_ms=_wall_clock_ms,
+            wall_ms=wall_clock_ms,
             clock_ns=driver.clock_ns,
         )
 
     def _report_drift(self, drift: ReportDrift) -> None:
         ago_ms = (self.box.driver.clock_ns() - drift.since_ns) / 1e6
-        since = time.strftime("%H:%M", time.localtime((_wall_clock_ms() - ago_ms) / 1e3))
+        since = time.strftime("%H:%M", time.localtime((wall_clock_ms() - ago_ms) / 1e3))
         self.box.notices.publish(*drift_text(drift, since))
 
     def _progress(self, text: str, share: float) -> None:
@@ -495,7 +496,3 @@ class App:
             await self.access.close()
             await self._storage.close()
             self._storage = None
-
-
-def _wall_clock_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -3,7 +3,6 @@
 Works on the box's file, whether it runs or not; a running box follows within a second or two.
 """
 
-import time
 from datetime import datetime
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from edgebox.domain.requests import CameraId
 from edgebox.link.protocol import NAME_PATTERN, NAME_WANTED
 from edgebox.runtime.access_control import new_token, token_document
 from edgebox.storage.access_store import AccessStore, access_file
+from edgebox.storage.wall_clock import wall_clock_ms
 
 _CONFIG = click.option(
     "--config",
@@ -38,7 +38,7 @@ def tokens() -> None:
 def list_tokens(config_file: Path | None, as_json: bool) -> None:
     """List all tokens, without their texts."""
     with clear_errors("tokens list"):
-        found = _store(config_file).load(_now_ms()).tokens
+        found = _store(config_file).load(wall_clock_ms()).tokens
     if as_json:
         print_json({"tokens": [token_document(token) for token in found]})
         return
@@ -66,7 +66,7 @@ def add_token(name: str, scope: str, config_file: Path | None, as_json: bool) ->
         if scope == Scope.CAMERA and not NAME_PATTERN.fullmatch(name):
             raise InvalidInputError(f"the name of a camera has {NAME_WANTED}, not {name!r}")
         camera = CameraId(name) if scope == Scope.CAMERA else None
-        token, text = new_token(name, Scope(scope), camera, _now_ms())
+        token, text = new_token(name, Scope(scope), camera, wall_clock_ms())
         _store(config_file).add(token)
     if as_json:
         print_json({**token_document(token), "token": text})
@@ -82,7 +82,7 @@ def revoke_token(token_id: str, config_file: Path | None) -> None:
     """Revoke the token with this ID, and end the sessions that began with it."""
     with clear_errors("tokens revoke"):
         store = _store(config_file)
-        token = _found(store.load(_now_ms()).tokens, token_id)
+        token = _found(store.load(wall_clock_ms()).tokens, token_id)
         store.remove(token.id)
     err.print(f"the token of {token.name} is revoked", markup=False)
 
@@ -110,7 +110,3 @@ def _store(config_file: Path | None) -> AccessStore:
 
 def _day(ms: int | None) -> str:
     return "never" if ms is None else f"{datetime.fromtimestamp(ms / 1e3):%Y-%m-%d %H:%M}"
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -26,8 +26,8 @@ class Scope(StrEnum):
 GRANTS: Mapping[Scope, frozenset[Scope]] = {
     Scope.CAMERA: frozenset({Scope.CAMERA}),
     Scope.METRICS: frozenset({Scope.METRICS}),
-    Scope.VIEWER: frozenset({Scope.VIEWER}),
-    Scope.OPERATOR: frozenset({Scope.OPERATOR, Scope.VIEWER, Scope.CAMERA}),
+    Scope.VIEWER: frozenset({Scope.VIEWER, Scope.METRICS}),
+    Scope.OPERATOR: frozenset({Scope.OPERATOR, Scope.VIEWER, Scope.METRICS, Scope.CAMERA}),
     Scope.ADMIN: frozenset(Scope),
 }
 """What a token of a scope may do."""

@@ -25,6 +25,7 @@ from edgebox.domain.requests import CameraId
 from edgebox.runtime.attempt_limiter import AttemptLimiter
 from edgebox.runtime.pairings import Pairing, Pairings
 from edgebox.storage.access_store import AccessStore, DamagedError, StoredSession
+from edgebox.storage.wall_clock import wall_clock_ms
 
 _log = logging.getLogger(__name__)
 
@@ -75,10 +76,6 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
-def _wall_clock_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 class AccessControl:
     """The tokens, browser sessions and pairing codes of one box."""
 
@@ -89,7 +86,7 @@ class AccessControl:
         open_to: OpenTo = OpenTo.NOBODY,
         open_scope: Scope = Scope.OPERATOR,
         clock_ns: Callable[[], int] = time.monotonic_ns,
-        now_ms: Callable[[], int] = _wall_clock_ms,
+        now_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
         """Use `load` next.
 

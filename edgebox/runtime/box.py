@@ -1,7 +1,6 @@
 """The running box: its cameras, their pending frames and what viewers see.
 
-Runs on the event loop. Sessions (web/) submit what cameras send; the driver delivers the core's
-orders.
+Runs on the event loop. Sessions (web/) submit what cameras send; the driver delivers orders.
 """
 
 import asyncio
@@ -371,13 +370,12 @@ class Box:
 
     def _bound_departed(self) -> None:
         """Forget those that left first, so that endless names make no endless documents."""
-        left = [
+        left = sorted(
             (record.left_ns, camera)
             for camera, record in self.cameras.items()
             if record.left_ns is not None and not self.metrics.of(camera).counts.pending
-        ]
-        left.sort()
-        for _, camera in left[: max(0, len(left) - NAMES_PER_CAMERA * self._cameras_max)]:
+        )
+        for _, camera in left[: -NAMES_PER_CAMERA * self._cameras_max]:
             self._let_go(camera)
 
     def forget_old_cameras(self) -> None:
@@ -387,12 +385,7 @@ class Box:
             if record.left_ns is not None and record.left_ns < horizon_ns:
                 self._let_go(camera)
 
-    def submit_frame(
-        self,
-        record: CameraRecord,
-        arrived: ArrivedFrame,
-        on_end: OnEnd,
-    ) -> bool:
+    def submit_frame(self, record: CameraRecord, arrived: ArrivedFrame, on_end: OnEnd) -> bool:
         """Submit a frame that has arrived completely.
 
         Args:

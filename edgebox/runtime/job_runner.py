@@ -7,13 +7,13 @@ import asyncio
 import contextlib
 import itertools
 import logging
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from edgebox.domain.errors import EdgeboxError
+from edgebox.storage.wall_clock import wall_clock_ms
 
 _log = logging.getLogger(__name__)
 
@@ -123,7 +123,7 @@ class Jobs:
             BusyError: another one runs.
         """
         self.check_free()
-        job = Job(next(self._ids), kind, family, _now_ms())
+        job = Job(next(self._ids), kind, family, wall_clock_ms())
         self._jobs.append(job)
         self._task = asyncio.create_task(self._run(job, work), name=f"job-{job.id}")
         return job
@@ -140,7 +140,7 @@ class Jobs:
             job.state, job.share = "done", 1.0
             job.text, job.remarks = finished.text, finished.remarks
         finally:
-            job.ended_ms = _now_ms()
+            job.ended_ms = wall_clock_ms()
 
     async def stop(self) -> None:
         """Cancel the running job and wait until it has cleaned up."""
@@ -149,7 +149,3 @@ class Jobs:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
             self._task = None
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

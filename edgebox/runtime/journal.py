@@ -19,6 +19,7 @@ from edgebox.runtime.entries import JournalError, write_entry, write_raised
 from edgebox.scheduling.checkpoint import write_state
 from edgebox.scheduling.events import Action, Event
 from edgebox.scheduling.scheduler import Scheduler
+from edgebox.storage.wall_clock import wall_clock_ms
 
 _log = logging.getLogger(__name__)
 
@@ -170,7 +171,7 @@ class Journal:
             "policy": type(scheduler.policy).__name__,
             "parameters": scheduler.parameters,
             "entries": entries,
-            "clock": {"ns": self._clock_ns(), "unix_ms": time.time_ns() // 1_000_000},
+            "clock": {"ns": self._clock_ns(), "unix_ms": wall_clock_ms()},
         }
         return Recording(
             orjson.dumps(header) + b"\n",

@@ -6,7 +6,6 @@ Recording never waits and never raises (`writer`). Age and size are bounded
 
 import asyncio
 import contextlib
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -40,6 +39,7 @@ from edgebox.storage.retention import (
 )
 from edgebox.storage.rows import CameraRecord, Level, StorageSizes, StoredEvent
 from edgebox.storage.serving_database import Served, connect_to_serve
+from edgebox.storage.wall_clock import wall_clock_ms
 from edgebox.storage.writer import Writer
 
 __all__ = ["IN_MEMORY", "Limits", "Storage"]
@@ -52,10 +52,6 @@ _CORE_FACTOR_MAX = 1e3
 
 _TIDY_PERIOD_S = 60.0
 _FORGET_EVERY_TIDIES = 60
-
-
-def _wall_clock_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 class Storage:
@@ -91,7 +87,7 @@ class Storage:
         serving: bool = False,
         buffer_rows_max: int = 20_000,
         retry_s: float = 5.0,
-        now_ms: Callable[[], int] = _wall_clock_ms,
+        now_ms: Callable[[], int] = wall_clock_ms,
     ) -> Self:
         """Open or create a database, start its writer and delete old rows.
 

@@ -3,8 +3,6 @@
 Everything is read and assembled outside the event loop.
 """
 
-import time
-
 from aiohttp import web
 
 from edgebox.domain.access import Scope
@@ -12,6 +10,7 @@ from edgebox.domain.errors import InvalidInputError, StorageError, UnknownNameEr
 from edgebox.domain.requests import CameraId
 from edgebox.storage.charts import POINTS_MAX, POINTS_MIN, SPAN_MAX_MS
 from edgebox.storage.periods import BOX
+from edgebox.storage.wall_clock import wall_clock_ms
 from edgebox.web.query_parameters import Choice, InPath, Integer
 from edgebox.web.routes import Answer, Route
 from edgebox.web.schemas import (
@@ -70,7 +69,7 @@ def _span(request: web.Request) -> tuple[int, int]:
     """
     to_ms = _TO.read(request)
     if to_ms is None:
-        to_ms = time.time_ns() // 1_000_000
+        to_ms = wall_clock_ms()
     range_ms = RANGES_MS[_RANGE.read(request)]  # refused if wrong, also where from_ms wins
     from_ms = _FROM.read(request)
     if from_ms is None:

@@ -6,7 +6,6 @@ the loop regularly, so that frames are served in between.
 
 import asyncio
 import math
-import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -17,6 +16,7 @@ from edgebox.domain.plans import Advice
 from edgebox.runtime.box import Box
 from edgebox.runtime.driver import Driver
 from edgebox.runtime.timeline_recorder import Dropped, PlanChange, PlanRun, QueueSlot, RanBatch
+from edgebox.storage.wall_clock import wall_clock_ms
 
 NEWS_PERIOD_S = 0.25
 _PER_SLICE = 64
@@ -221,7 +221,7 @@ def _about(driver: Driver, now_ns: int) -> dict[str, Any]:
     timeline = driver.decisions.timeline
     return {
         "now_ms": instant_ms(now_ns),
-        "unix_ms": time.time_ns() // 1_000_000,
+        "unix_ms": wall_clock_ms(),
         "failure": timeline.failure,
         "executors": timeline.executors,
         "variants": timeline.variants,

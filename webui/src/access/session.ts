@@ -12,8 +12,8 @@ export type Scope = NonNullable<Session['scope']>
 const GRANTS: Readonly<Record<Scope, readonly Scope[]>> = {
   camera: ['camera'],
   metrics: ['metrics'],
-  viewer: ['viewer'],
-  operator: ['operator', 'viewer', 'camera'],
+  viewer: ['viewer', 'metrics'],
+  operator: ['operator', 'viewer', 'metrics', 'camera'],
   admin: ['admin', 'operator', 'viewer', 'camera', 'metrics'],
 }
 

@@ -27,6 +27,7 @@ from edgebox.link.messages import (
     Report,
     Result,
     Timing,
+    TrackedDetection,
     Welcome,
     WireDetection,
 )
@@ -52,13 +53,23 @@ advices = st.builds(
     reason=printable,
 )
 boxes = st.tuples(*[st.floats(-1e5, 1e5)] * 4)
+staged = st.dictionaries(filled, st.fixed_dictionaries({"variant": filled}), max_size=2)
 results = st.builds(
     Result,
     frame=frames,
     outcome=st.sampled_from((Outcome.ON_TIME, Outcome.LATE)),
     variant=filled,
     detections=st.lists(
-        st.builds(WireDetection, label=printable, score=st.floats(0, 1), box=boxes), max_size=4
+        st.builds(WireDetection, label=printable, score=st.floats(0, 1), box=boxes, stages=staged)
+        | st.builds(
+            TrackedDetection,
+            label=printable,
+            score=st.floats(0, 1),
+            box=boxes,
+            stages=staged,
+            track=st.none() | st.integers(1, INTEGER_MAX),
+        ),
+        max_size=4,
     ).map(tuple),
     timing=st.builds(Timing, times, times, times, times, times, st.integers(1, 64)),
     advice=advices,

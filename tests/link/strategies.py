@@ -33,8 +33,9 @@ from edgebox.link.messages import (
 )
 from edgebox.link.placement_offer import CropFit, OfferedStage, PlacementOffer
 
-printable = st.text(max_size=64).filter(str.isprintable)
-filled = printable.filter(bool)
+characters = st.characters(exclude_categories=("C", "Z"), include_characters=" ")
+printable = st.text(characters, max_size=64)
+filled = st.text(characters, min_size=1, max_size=64)
 names = st.from_regex(r"[A-Za-z0-9._-]{1,64}", fullmatch=True)
 frames = st.integers(0, FRAME_NUMBER_MAX)
 instants = st.integers(0, INSTANT_MAX_NS)

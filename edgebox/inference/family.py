@@ -23,6 +23,7 @@ from edgebox.vision.decoding import (
     DECODERS,
     EMBEDDING,
     Decoder,
+    checked,
     class_logits_decoder,
     embedding_decoder,
 )
@@ -201,6 +202,10 @@ class Family:
     @property
     def decode(self) -> Decoder:
         """What reads the outputs of this family's models."""
+        return checked(self._decode, len(self.labels))
+
+    @property
+    def _decode(self) -> Decoder:
         if self.decoder == CLASS_LOGITS:
             parts = [len(each.labels) for each in self.attributes] or [len(self.labels)]
             return class_logits_decoder(parts)

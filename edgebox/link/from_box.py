@@ -148,6 +148,11 @@ class TrackedDetection(WireDetection):
     track: int | None = None
     """The number of the object; None: it has none yet."""
 
+    def to_json(self) -> dict[str, object]:
+        """Return the fields in their wire format."""
+        # `super()` does not work in a dataclass with slots.
+        return {**WireDetection.to_json(self), "track": self.track}
+
 
 @dataclass(frozen=True, slots=True)
 class Timing:

@@ -21,8 +21,12 @@ Decoder = Callable[[Sequence[NDArray[Any]], int, int, float], list[Detections]]
 """`decode(outputs, width_px, height_px, score_min)`: one `Detections` per picture, in input px."""
 
 
+_SCORE_MAX = 1.0001
+"""A softmax or sigmoid in float32 may exceed 1 by its last digits."""
+
+
 class DecodingError(ValueError):
-    """A model's outputs do not have the shapes of the layout its manifest names."""
+    """A model's outputs do not have the shapes or values of the layout its manifest names."""
 
 
 def decode_boxes_scores_labels(
@@ -125,6 +129,38 @@ def _decode_yolox_rows(
     boxes = np.concatenate((centres - halves, centres + halves), axis=1)
     found = Detections(boxes, scores[kept], labels[kept])
     return found.select(class_aware_nms(found.boxes, found.scores, found.labels, YOLOX_NMS_IOU))
+
+
+def checked(decode: Decoder, label_count: int) -> Decoder:
+    """Return a decoder that refuses labels and scores which no reader of detections expects.
+
+    Args:
+        decode: reads the outputs.
+        label_count: how many labels the family has.
+    """
+
+    def decode_checked(
+        outputs: Sequence[NDArray[Any]], width_px: int, height_px: int, score_min: float
+    ) -> list[Detections]:
+        pictures = decode(outputs, width_px, height_px, score_min)
+        for found in pictures:
+            labels, scores = found.labels, found.scores
+            if not len(labels):
+                continue
+            if not (labels.min() >= 0 and labels.max() < label_count):
+                wrong = labels[(labels < 0) | (labels >= label_count)][0]
+                raise DecodingError(
+                    f"the model answered label {wrong}, but there are {label_count} labels, "
+                    "counted from 0: the manifest must list all classes of the model in its order"
+                )
+            if not (scores.min() >= 0 and scores.max() <= _SCORE_MAX):
+                raise DecodingError(
+                    f"the model answered scores from {scores.min():g} to {scores.max():g}: they "
+                    "must be from 0 to 1"
+                )
+        return pictures
+
+    return decode_checked
 
 
 def class_logits_decoder(lengths: Sequence[int]) -> Decoder:

@@ -36,6 +36,7 @@ from tests.end_to_end.test_pipelines import PIPELINE
 from tests.inference.unruly_model import (
     FAMILY,
     LOOPING,
+    MISLABELLED,
     ORDINARY,
     RAISING,
     STUCK,
@@ -100,6 +101,14 @@ async def test_a_batch_that_raises_harms_only_its_own_frames(app: App) -> None:
         assert (status, problem["code"]) == (503, "failed")
         assert (await post(app, ORDINARY, QUERY))[0] == 200
     assert supervised(app).losses.total() == 0
+
+
+async def test_a_label_that_the_family_has_not_fails_its_batch(app: App) -> None:
+    status, problem = await post(app, MISLABELLED, QUERY)
+    assert (status, problem["code"]) == (503, "failed")
+    assert (await post(app, ORDINARY, QUERY))[0] == 200
+    (executor,) = (await get_json(app, "/v1/state"))[1]["box"]["executors"]
+    assert "label 1, but there are 1 labels" in executor["last_error"]["text"]
 
 
 async def test_an_executor_that_keeps_failing_is_taken_out_and_tried_again(app: App) -> None:

@@ -14,6 +14,7 @@ from edgebox.app.composition import App
 from edgebox.config.config_file import load
 from edgebox.domain.pipelines import StageName
 from edgebox.domain.requests import CameraId
+from edgebox.link.messages import Result, TrackedDetection
 from edgebox.media.sources import PictureSource
 from edgebox.scene.street_camera import Scene
 from edgebox.tracking.watch import contains
@@ -69,6 +70,7 @@ async def test_objects_are_followed_counted_and_told_of(database: Path, tmp_path
     scene = Scene(3, *SIZE_PX)
     file = tmp_path / "edgebox.toml"
     results: list[dict[str, Any]] = []
+    told: list[Result] = []
     async with receiving() as receiver:
         receiver.secret = None
         file.write_text(_FILE.format(zone=ZONE, url=receiver.url), encoding="utf-8")
@@ -76,7 +78,9 @@ async def test_objects_are_followed_counted_and_told_of(database: Path, tmp_path
         await app.start()
         try:
             source = PictureSource(SIZE_PX, RATE_HZ, lambda n: scene.render(n / RATE_HZ).rgb)
-            async with streaming(app, "gate", source=source, rate_hz=RATE_HZ):
+            async with streaming(
+                app, "gate", source=source, rate_hz=RATE_HZ, on_result=told.append
+            ):
                 async with asyncio.timeout(PATIENCE_S):
                     async for result in _results(app):
                         results.append(result)
@@ -88,6 +92,7 @@ async def test_objects_are_followed_counted_and_told_of(database: Path, tmp_path
         finally:
             await app.stop()
     _check_ids(results)
+    _check_ids_of_camera(told, results)
     _check_counts(results)
     event = next(e for e in receiver.taken if e["type"] == "zone_dwell")
     assert event["zone"] == "yard"
@@ -179,6 +184,15 @@ def _check_ids(results: list[dict[str, Any]]) -> None:
                 frames[detection["track"]] = frames.get(detection["track"], 0) + 1
     assert sum(frames.values()) > 0.5 * objects > 0
     assert max(frames.values()) > len(results) / 2, "what stands in the picture keeps its id"
+
+
+def _check_ids_of_camera(told: list[Result], results: list[dict[str, Any]]) -> None:
+    """Check that the camera itself is told the same ids as programs are."""
+    ids = {result["frame"]: [d["track"] for d in result["detections"]] for result in results}
+    of_camera = {result.frame: result.detections for result in told if result.frame in ids}
+    assert of_camera
+    for frame, found in of_camera.items():
+        assert [one.track for one in found if isinstance(one, TrackedDetection)] == ids[frame]
 
 
 def _check_counts(results: list[dict[str, Any]]) -> None:

@@ -27,13 +27,15 @@ from edgebox.link.messages import (
     Report,
     Result,
     Timing,
+    TrackedDetection,
     Welcome,
     WireDetection,
 )
 from edgebox.link.placement_offer import CropFit, OfferedStage, PlacementOffer
 
-printable = st.text(max_size=64).filter(str.isprintable)
-filled = printable.filter(bool)
+characters = st.characters(exclude_categories=("C", "Z"), include_characters=" ")
+printable = st.text(characters, max_size=64)
+filled = st.text(characters, min_size=1, max_size=64)
 names = st.from_regex(r"[A-Za-z0-9._-]{1,64}", fullmatch=True)
 frames = st.integers(0, FRAME_NUMBER_MAX)
 instants = st.integers(0, INSTANT_MAX_NS)
@@ -52,13 +54,23 @@ advices = st.builds(
     reason=printable,
 )
 boxes = st.tuples(*[st.floats(-1e5, 1e5)] * 4)
+staged = st.dictionaries(filled, st.fixed_dictionaries({"variant": filled}), max_size=2)
 results = st.builds(
     Result,
     frame=frames,
     outcome=st.sampled_from((Outcome.ON_TIME, Outcome.LATE)),
     variant=filled,
     detections=st.lists(
-        st.builds(WireDetection, label=printable, score=st.floats(0, 1), box=boxes), max_size=4
+        st.builds(WireDetection, label=printable, score=st.floats(0, 1), box=boxes, stages=staged)
+        | st.builds(
+            TrackedDetection,
+            label=printable,
+            score=st.floats(0, 1),
+            box=boxes,
+            stages=staged,
+            track=st.none() | st.integers(1, INTEGER_MAX),
+        ),
+        max_size=4,
     ).map(tuple),
     timing=st.builds(Timing, times, times, times, times, times, st.integers(1, 64)),
     advice=advices,

@@ -28,12 +28,20 @@ from edgebox.link.messages import (
     Pong,
     Report,
     Timing,
+    TrackedDetection,
     Welcome,
     WireDetection,
     decode_from_box,
     decode_from_camera,
 )
-from tests.link.strategies import box_messages, camera_messages, headers, hellos, json_values
+from tests.link.strategies import (
+    box_messages,
+    camera_messages,
+    headers,
+    hellos,
+    json_values,
+    results,
+)
 
 ADVICE = Advice(
     VariantName("street-256"), 256, 160, 10.0, 85, 1900000, "256 px: the uplink carries 1.9 Mbit/s"
@@ -76,6 +84,24 @@ GOLDEN_BOX: list[tuple[BoxMessage, str]] = [
         ),
         '{"type":"result","frame":17,"outcome":"on_time","variant":"street-256",'
         '"detections":[{"label":"car","score":0.91,"box":[612.0,300.5,702.1,358.0]}],'
+        '"timing_ms":{"network":21.4,"queue":3.1,"inference":7.9,"return":0.6,"total":33.0,'
+        '"batch_size":2},"advice":' + ADVICE_JSON + "}",
+    ),
+    (
+        Result(
+            17,
+            Outcome.LATE,
+            "street-256",
+            (
+                TrackedDetection("car", 0.91, (1.0, 2.0, 3.0, 4.0), {"type": {"score": 0.5}}, 7),
+                TrackedDetection("bus", 0.5, (1.0, 2.0, 3.0, 4.0)),
+            ),
+            Timing(21.4, 3.1, 7.9, 0.6, 33.0, 2),
+            ADVICE,
+        ),
+        '{"type":"result","frame":17,"outcome":"late","variant":"street-256","detections":['
+        '{"label":"car","score":0.91,"box":[1.0,2.0,3.0,4.0],"stages":{"type":{"score":0.5}},'
+        '"track":7},{"label":"bus","score":0.5,"box":[1.0,2.0,3.0,4.0],"track":null}],'
         '"timing_ms":{"network":21.4,"queue":3.1,"inference":7.9,"return":0.6,"total":33.0,'
         '"batch_size":2},"advice":' + ADVICE_JSON + "}",
     ),
@@ -284,6 +310,12 @@ def test_box_messages_survive_the_wire(message: BoxMessage) -> None:
 @given(message=camera_messages)
 def test_camera_messages_survive_the_wire(message: CameraMessage) -> None:
     assert decode_from_camera(message.encode()) == message
+
+
+@given(message=results)
+def test_results_survive_the_wire(message: Result) -> None:
+    # One of many kinds above, so most runs there have no detections.
+    assert decode_from_box(message.encode()) == message
 
 
 @given(header=headers, picture=st.binary(max_size=50))

@@ -12,6 +12,7 @@ from edgebox.vision.coco import COCO80
 from edgebox.vision.decoding import (
     DECODERS,
     DecodingError,
+    checked,
     class_logits_decoder,
     embedding_decoder,
 )
@@ -214,3 +215,25 @@ def test_an_embedding_of_another_shape_is_refused(shape: tuple[int, ...], expect
         embedding_decoder(2)([np.array([[np.nan, 1]], np.float32)], WIDTH, HEIGHT, 0.0)
     with pytest.raises(DecodingError, match="the length of the logits is 4, not 5"):
         class_logits_decoder([2, 3])([np.ones((1, 4), np.float32)], WIDTH, HEIGHT, 0.0)
+
+
+@given(
+    labels=st.lists(st.integers(-3, 5), max_size=4),
+    score=st.sampled_from([0.0, 0.4, 1.0, 1.00005, 1.1, 57.0, math.nan, math.inf]),
+)
+def test_labels_and_scores_that_nobody_expects_are_refused(labels: list[int], score: float) -> None:
+    count = len(labels)
+    found = Detections(
+        np.tile(np.array((0, 0, 1, 1), np.float32), (count, 1)),
+        np.full(count, score, np.float32),
+        np.array(labels, np.int64),
+    )
+    decode = checked(lambda outputs, width_px, height_px, score_min: [found, found], 3)
+    if any(not 0 <= label < 3 for label in labels):
+        with pytest.raises(DecodingError, match="there are 3 labels"):
+            decode([], 1, 1, 0.0)
+    elif labels and not 0 <= score <= 1.0001:
+        with pytest.raises(DecodingError, match="from 0 to 1"):
+            decode([], 1, 1, 0.0)
+    else:
+        assert decode([], 1, 1, 0.0) == [found, found]

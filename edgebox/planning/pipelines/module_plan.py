@@ -15,11 +15,15 @@ without dummy requests.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from edgebox.planning.pipelines.cost_problem import Configuration, Module
 
 _RATE_TOLERANCE = 1e-9
 """Relative; sums of rates are not exact."""
+
+_TIME_TOLERANCE_NS = 0.1
+"""By how much times may be off, for the same reason."""
 
 NODES_MAX = 2_000
 """Steps of one search. Searches of modules with 3 to 12 configurations take about 20."""
@@ -67,7 +71,7 @@ class ModulePlan:
 def latency_ns(configuration: Configuration, collected_hz: float) -> int:
     """Return the worst-case latency of a machine that collects its batch at a rate (Theorem 1)."""
     collecting_ns = configuration.batch * 1e9 / collected_hz
-    return configuration.duration_ns + math.ceil(collecting_ns - 1e-3)
+    return configuration.duration_ns + math.ceil(collecting_ns - _TIME_TOLERANCE_NS)
 
 
 def plan_of(module: Module, shares: Sequence[tuple[Configuration, float]]) -> ModulePlan:
@@ -77,20 +81,25 @@ def plan_of(module: Module, shares: Sequence[tuple[Configuration, float]]) -> Mo
         module: the module.
         shares: configuration and requests per second, in the order of cost per request.
     """
-    left_hz = sum(rate_hz for _, rate_hz in shares)
-    dummy_hz = left_hz - module.rate_hz
+    # Summed from the last one on: what is left for it may be a tiny part of the whole.
+    sums = [*accumulate(rate_hz for _, rate_hz in reversed(shares))][::-1]
+    ignored_hz = _RATE_TOLERANCE * sums[0]
+    dummy_hz = sums[0] - module.rate_hz
     groups = []
-    for configuration, rate_hz in shares:
-        busy_hz = _whole(rate_hz, configuration.throughput_hz) * configuration.throughput_hz
-        for part_hz in (busy_hz, rate_hz - busy_hz):
-            if part_hz > _RATE_TOLERANCE * module.rate_hz:
-                groups.append(Group(configuration, part_hz, left_hz))
-                left_hz -= part_hz
+    for (configuration, rate_hz), left_hz, behind_hz in zip(
+        shares, sums, [*sums[1:], 0.0], strict=True
+    ):
+        throughput_hz = configuration.throughput_hz
+        busy_hz = min(rate_hz, _whole(rate_hz, throughput_hz) * throughput_hz)
+        rest_hz = rate_hz - busy_hz
+        for part_hz, collected_hz in ((busy_hz, left_hz), (rest_hz, rest_hz + behind_hz)):
+            if part_hz > ignored_hz:
+                groups.append(Group(configuration, part_hz, collected_hz))
     return ModulePlan(
         tuple(groups),
         sum(group.cost for group in groups),
         max(group.latency_ns for group in groups),
-        dummy_hz if dummy_hz > _RATE_TOLERANCE * module.rate_hz else 0.0,
+        dummy_hz if dummy_hz > ignored_hz else 0.0,
     )
 
 
@@ -113,6 +122,11 @@ def _whole(rate_hz: float, throughput_hz: float) -> int:
     return math.floor(rate_hz / throughput_hz * (1 + _RATE_TOLERANCE))
 
 
+def _in_full(rate_hz: float, throughput_hz: float) -> int:
+    """Return how many machines serve a rate."""
+    return math.ceil(rate_hz / throughput_hz * (1 - _RATE_TOLERANCE / 2))
+
+
 class _Search:
     """Depth-first search over what each configuration serves and what it leaves to the next."""
 
@@ -120,11 +134,18 @@ class _Search:
         self.shares: list[tuple[Configuration, float]] | None = None
         self._cost = math.inf
         self._nodes = 0
-        self._least_hz = _RATE_TOLERANCE * module.rate_hz
+        # Half of what `plan_of` ignores, so that no part which is ignored here is a machine there.
+        self._least_hz = _RATE_TOLERANCE / 2 * module.rate_hz
         self._path: list[tuple[Configuration, float]] = []
+        late_ns = _TIME_TOLERANCE_NS / 2  # of what `latency_ns` ignores
         self._choices = [
             # What must be left for it, so that it collects a batch in time.
-            (c, c.batch * 1e9 / (limit_ns - c.duration_ns), c.throughput_hz, c.request_cost)
+            (
+                c,
+                c.batch * 1e9 / (limit_ns - c.duration_ns + late_ns),
+                c.throughput_hz,
+                c.request_cost,
+            )
             for c in module.configurations
             if c.duration_ns < limit_ns
         ]
@@ -145,19 +166,16 @@ class _Search:
             self._nodes += 1
             if cost + left_hz * request_cost >= self._cost or self._nodes > NODES_MAX:
                 return at
-            in_time = left_hz >= needed_hz * (1 - _RATE_TOLERANCE)
+            in_time = left_hz >= needed_hz
             busy_hz = _whole(left_hz, throughput_hz) * throughput_hz if in_time else 0.0
             rest_hz = left_hz - busy_hz
-            if in_time and (
-                rest_hz <= self._least_hz or rest_hz >= needed_hz * (1 - _RATE_TOLERANCE)
-            ):
+            if in_time and (rest_hz <= self._least_hz or rest_hz >= needed_hz):
                 self._end(configuration, left_hz, cost + left_hz * request_cost)
                 return at
             # The rest waits too long here: dummy requests, or another configuration.
             padded_hz = busy_hz + needed_hz
             if needed_hz > throughput_hz:
-                machines = math.ceil(max(left_hz, needed_hz) / throughput_hz - _RATE_TOLERANCE)
-                padded_hz = machines * throughput_hz
+                padded_hz = _in_full(max(left_hz, needed_hz), throughput_hz) * throughput_hz
             self._end(configuration, padded_hz, cost + padded_hz * request_cost)
             if in_time:
                 self._pass_on(at, left_hz, rest_hz, cost)
@@ -173,7 +191,7 @@ class _Search:
         least_hz = max(left_hz, needed_hz)
         if needed_hz <= throughput_hz or cost + least_hz * request_cost >= self._cost:
             return
-        others = max(0, math.ceil((left_hz - needed_hz) / throughput_hz - _RATE_TOLERANCE))
+        others = self._others(left_hz, needed_hz, throughput_hz)
         padded_hz = others * throughput_hz + needed_hz
         if padded_hz > left_hz * (1 + _RATE_TOLERANCE):
             self._pass_on(at, padded_hz, needed_hz - throughput_hz, cost)
@@ -189,7 +207,8 @@ class _Search:
         """Serve a part by one configuration and leave the rest to those behind it."""
         _, needed_hz, throughput_hz, _ = self._choices[at]
         # A machine that is partly busy collects what is left when those before it are busy.
-        first = math.floor((left_hz - needed_hz) / throughput_hz + _RATE_TOLERANCE) + 1
+        spare_hz = left_hz - needed_hz * (1 - _RATE_TOLERANCE / 2)
+        first = math.floor(spare_hz / throughput_hz) + 1
         whole = range(first, _whole(left_hz, throughput_hz) + 1)
         all_busy = {left_hz - machines * throughput_hz for machines in whole}
         least_hz = max(rest_hz, left_hz - first * throughput_hz)
@@ -221,11 +240,14 @@ class _Search:
         """
         found = set()
         for _, needed_hz, throughput_hz, _ in self._choices[at + 1 :]:
-            busy = math.ceil(max(least_hz, needed_hz) / throughput_hz - _RATE_TOLERANCE)
-            found.add(busy * throughput_hz)
-            others = math.ceil((least_hz - needed_hz) / throughput_hz - _RATE_TOLERANCE)
-            found.add(max(0, others) * throughput_hz + needed_hz)
+            found.add(_in_full(max(least_hz, needed_hz), throughput_hz) * throughput_hz)
+            others = self._others(least_hz, needed_hz, throughput_hz)
+            found.add(others * throughput_hz + needed_hz)
         return found
+
+    def _others(self, rate_hz: float, needed_hz: float, throughput_hz: float) -> int:
+        """Return how many machines serve a rate beside one that just collects its batch in time."""
+        return max(0, math.ceil((rate_hz - needed_hz - self._least_hz) / throughput_hz))
 
     def _end(self, configuration: Configuration, rate_hz: float, cost: float) -> None:
         if cost < self._cost:

@@ -55,6 +55,29 @@ def test_a_plan_serves_all_requests_within_the_limit(of: Module, limit_ms: int) 
         check(of, plan, limit_ms * MS)
 
 
+@given(modules(), st.lists(st.integers(0, 10 * MS), min_size=1, max_size=8))
+def test_limits_are_kept_where_another_plan_just_keeps_them(of: Module, less_ns: list[int]) -> None:
+    limit_ns = 600 * MS
+    for shorter_ns in less_ns:
+        plan = cheapest_plan(of, limit_ns)
+        if plan is None:
+            return
+        check(of, plan, limit_ns)
+        limit_ns = plan.latency_ns - shorter_ns
+
+
+def test_what_rounding_leaves_is_no_machine() -> None:
+    """So little was left of m2 that it waited for a batch far beyond the limit."""
+    times = [(1, 9.888, "a", 3.0), (4, 13.447, "a", 3.0), (16, 24.93, "a", 3.0)]
+    times += [(32, 48.934, "a", 3.0), (32, 280.184, "b", 0.4), (4, 79.505, "b", 0.4)]
+    times += [(16, 134.568, "b", 0.4)]
+    of = module("m2", 176.56, [Configuration(b, round(ms * MS), h, p) for b, ms, h, p in times])
+    for limit_ns in (302_413_893, 302_413_892, 302_413_894):
+        plan = cheapest_plan(of, limit_ns)
+        assert plan is not None
+        assert plan.latency_ns <= limit_ns
+
+
 @given(modules(), st.lists(st.integers(6, 600), min_size=2, max_size=6))
 def test_more_time_never_costs_more(of: Module, limits_ms: list[int]) -> None:
     plans = [cheapest_plan(of, limit_ms * MS) for limit_ms in sorted(limits_ms)]

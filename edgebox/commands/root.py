@@ -111,10 +111,12 @@ def serve(
     """Run the box until Ctrl-C.
 
     With --json, one document is printed once the box is ready. The exit code is 75 when no
-    executor is left and only another start can help.
+    executor is left and only another start can help, and 78 when the configuration or the
+    installation is wrong and no other start can help.
     """
     from edgebox.app.composition import App
     from edgebox.config.config_file import load
+    from edgebox.inference.onnx_runtime import onnx_runtime
     from edgebox.runtime.threads import certain_end
 
     set_up_logging(log_level)
@@ -125,6 +127,7 @@ def serve(
     }
     with certain_end(), clear_errors("serve"), contextlib.ExitStack() as ending:
         config = load(config_file, {key: v for key, v in overrides.items() if v is not None})
+        onnx_runtime()
         with progress_bar(as_json) as progress:
             app = App(config, on_progress=progress)
             run_loop(_serve(app, as_json, ending))
@@ -228,11 +231,13 @@ def demo(
     """Run a box and four simulated cameras on this machine, to look at in a browser."""
     from edgebox.commands.demo import Demo, demo_overrides
     from edgebox.config.config_file import load
+    from edgebox.inference.onnx_runtime import onnx_runtime
     from edgebox.runtime.threads import certain_end
 
     set_up_logging("error")
     with certain_end(), clear_errors("demo"):
         config = load(config_file, demo_overrides(port))
+        onnx_runtime()
         show = Demo(config, rate_hz=rate_hz, duration_s=duration, quiet=as_json)
         run_loop(show.run())
         if as_json:
@@ -250,7 +255,8 @@ def doctor(config_file: Path | None, as_json: bool) -> None:
     from edgebox.app.executor_setup import open_executors
     from edgebox.app.family_folders import served_folders
     from edgebox.config.config_file import load
-    from edgebox.inference.doctor import Health, examine, to_json
+    from edgebox.inference.doctor import examine
+    from edgebox.inference.findings import Health, to_json
     from edgebox.web.page import PAGE
 
     with clear_errors("doctor"):

@@ -197,7 +197,7 @@ def camera(
             daemon = Camera(
                 frames,
                 server,
-                name=name or _host_name(),
+                name=name or host_name(),
                 slo_ms=parse_slo(slo_ms),
                 rate_hz=rate_hz,
                 app=app,
@@ -214,7 +214,7 @@ def camera(
             summary = asyncio.run(_run(daemon, duration, show))
     except EdgeboxError as error:
         click.echo(f"edgebox camera: {error}", err=True)
-        raise SystemExit(1) from None
+        raise SystemExit(error.exit_code) from None
     if as_json:
         click.echo(orjson.dumps(summary.to_json(), option=orjson.OPT_INDENT_2).decode())
     else:
@@ -270,6 +270,6 @@ def _written_to(path: Path | None) -> Iterator[Callable[[FrameRecord], None] | N
         yield write
 
 
-def _host_name() -> str:
+def host_name() -> str:
     """Return this machine's name with what the protocol does not allow replaced."""
     return re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())[:64] or "camera"

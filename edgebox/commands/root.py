@@ -5,6 +5,7 @@ Imports what a command needs when it runs, so that a camera never loads the serv
 
 import asyncio
 import contextlib
+import os
 import signal
 from collections.abc import Callable
 from importlib import import_module
@@ -53,6 +54,7 @@ class _LazyGroup(click.Group):
     _MODULES: ClassVar = {
         "camera": "edgebox.commands.camera",
         "results": "edgebox.commands.results",
+        "service": "edgebox.commands.service",
     }
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -135,10 +137,13 @@ def serve(
 
 async def _serve(app: Any, as_json: bool, ending: contextlib.ExitStack) -> None:
     """Run a box to its end; from where it begins to stop, `ending` bounds how long that takes."""
+    from edgebox.app.service_manager import ServiceManager
     from edgebox.runtime.threads import leave_within
 
     stopping = stop_on_signals()
+    manager = ServiceManager(os.environ)
     await app.listen()
+    informing = asyncio.create_task(manager.run(lambda: _state_of(app.box)))
     write_journal_on_signal(app)
     if not as_json:
         err.print(f"[bold]edgebox {__version__}[/] starting; the page: [cyan]{app.url}[/]")
@@ -157,6 +162,8 @@ async def _serve(app: Any, as_json: bool, ending: contextlib.ExitStack) -> None:
         failed.cancel()
         status = 1 if app.failure is None else app.failure.exit_code
         ending.callback(leave_within(_STOP_S, status).cancel)
+    informing.cancel()
+    manager.notify(STOPPING="1", STATUS=str(app.failure or "stopping"))
     await app.stop()
     counts = app.box.metrics.total()
     if not as_json:
@@ -166,6 +173,12 @@ async def _serve(app: Any, as_json: bool, ending: contextlib.ExitStack) -> None:
         )
     if app.failure is not None:
         raise app.failure
+
+
+def _state_of(box: Any) -> tuple[bool, str]:
+    """Return whether a box may be called ready, and its state in a few words."""
+    cameras = f"{box.connected} camera{'s' if box.connected != 1 else ''} connected"
+    return box.ready, box.unserved_because() or cameras
 
 
 def _print_ready(app: Any, as_json: bool) -> None:

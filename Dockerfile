@@ -2,7 +2,7 @@
 # Dockerfile.jetson. docs/how-to/docker.md says how to run it.
 #
 #   docker build -t edgebox .                                   CUDA and cuDNN inside
-#   docker build -t edgebox --build-arg REQUIREMENTS=cpu .      for CPUs only, 1.6 GB smaller
+#   docker build -t edgebox --build-arg REQUIREMENTS=cpu .      for CPUs only, 2.3 GB smaller
 #   docker build -t edgebox-camera --build-arg REQUIREMENTS=camera --target camera .
 #
 # REQUIREMENTS   which locks of requirements/ are installed: cpu or cuda, camera, or two: "cpu camera"

@@ -42,7 +42,7 @@ def _value(text: str) -> str:
 
 def installed(name: str, extras: tuple[str, ...]) -> dict[str, metadata.Distribution]:
     """Return a package and all that it requires here, by name."""
-    found = {canonicalize_name(name): metadata.distribution(name)}
+    found: dict[str, metadata.Distribution] = {canonicalize_name(name): metadata.distribution(name)}
     waiting = [(name, extras)]
     while waiting:
         of, wanted_extras = waiting.pop()

@@ -268,7 +268,7 @@ async def test_help_names_the_commands(tmp_path: Path) -> None:
 async def test_a_long_message_is_one_line_in_a_file(tmp_path: Path) -> None:
     (tmp_path / "edgebox.toml").write_text("[foo]\nport = 1\n")
     ended = await edgebox(tmp_path, "serve", "--config", str(tmp_path / "edgebox.toml"))
-    assert ended.code == 1
+    assert ended.code == 78
     _, line = ended.err.splitlines()
     assert line.startswith("  foo: there is no such section (there are: server, ")
     assert line.endswith("webhooks)")

@@ -206,3 +206,16 @@ def test_modules_that_pages_name_exist() -> None:
         if not any((ROOT / folder / name).exists() for folder in (".", "edgebox"))
     ]
     assert missing == []
+
+
+@pytest.mark.parametrize(
+    ("runtime", "other"), [("cpu", "onnxruntime-gpu"), ("cuda", "onnxruntime")]
+)
+def test_make_takes_the_other_onnx_runtime_away_first(runtime: str, other: str) -> None:
+    make = ["make", "--dry-run", "--always-make", "--directory", str(ROOT), "WITHOUT="]
+    done = subprocess.run(
+        [*make, f"RUNTIME={runtime}", "demo"], capture_output=True, text=True, check=True
+    )
+    gone = done.stdout.index(f"pip show --quiet {other} ")
+    uninstalled = done.stdout.index("uninstall --quiet --yes onnxruntime onnxruntime-gpu")
+    assert gone < uninstalled < done.stdout.index(f"-e '.[{runtime}]'")

@@ -149,10 +149,16 @@ def _run_as(context: UnitContext, command: Sequence[str], environment: dict[str,
     STATE.mkdir(mode=0o700, exist_ok=True)
     os.chown(STATE, user.pw_uid, user.pw_gid)
     groups = os.getgrouplist(user.pw_name, user.pw_gid)
-    return subprocess.run(
-        command, env=environment, cwd="/", check=False,
-        user=user.pw_uid, group=user.pw_gid, extra_groups=groups,
-    ).returncode  # fmt: skip
+    try:
+        return subprocess.run(
+            command, env=environment, cwd="/", check=False,
+            user=user.pw_uid, group=user.pw_gid, extra_groups=groups,
+        ).returncode  # fmt: skip
+    except PermissionError:
+        raise InvalidInputError(
+            f"the user {context.user} cannot run {Path(command[0]).resolve()}: install edgebox and "
+            "its Python where every user may read, as in /opt/edgebox"
+        ) from None
 
 
 def _make_user() -> str:

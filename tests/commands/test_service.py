@@ -131,17 +131,20 @@ async def test_a_box_tells_its_service_manager_how_it_is(
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
     monkeypatch.setenv("WATCHDOG_USEC", "600000")
     process = await start(tmp_path, "serve", "--config", str(configured(tmp_path, database)))
-    await until(lambda: listener.has("READY"), "READY")
-    before = [name for name, _ in listener.read()].index("READY")
-    assert "EXTEND_TIMEOUT_USEC" in [name for name, _ in listener.fields[:before]]
-    assert ("STATUS", "0 cameras connected") in listener.fields
-    fed = sum(name == "WATCHDOG" for name, _ in listener.fields)
-    await until(
-        lambda: sum(name == "WATCHDOG" for name, _ in listener.read()) >= fed + 3, "the watchdog"
-    )
-    assert not listener.has("STOPPING")
-    process.terminate()
-    ended = await finish(process)
+    try:
+        await until(lambda: listener.has("READY"), "READY")
+        before = [name for name, _ in listener.read()].index("READY")
+        assert "EXTEND_TIMEOUT_USEC" in [name for name, _ in listener.fields[:before]]
+        assert ("STATUS", "0 cameras connected") in listener.fields
+        fed = sum(name == "WATCHDOG" for name, _ in listener.fields)
+        await until(
+            lambda: sum(name == "WATCHDOG" for name, _ in listener.read()) >= fed + 3,
+            "the watchdog",
+        )
+        assert not listener.has("STOPPING")
+    finally:
+        process.terminate()
+        ended = await finish(process)
     assert ended.code == 0, ended.err
     assert ("STOPPING", "1") in listener.read()
     assert sum(name == "READY" for name, _ in listener.fields) == 1

@@ -4,32 +4,39 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO_ARGS ?=
+# The ONNX Runtime of `make demo`, an extra of pyproject.toml: cpu, or cuda for an NVIDIA GPU.
+RUNTIME ?= cpu
 
 export PYTHON WITHOUT
 # Tests start a box in hundreds of processes: half of such a start is compiling, unless that is kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: fuzz faults demo test check lint ruff types layers page-lint pure unit page page-tools page-tests image-check clean packages-demo packages-test
+.PHONY: fuzz faults demo test check lint ruff types layers page-lint pure unit page page-tools page-tests lock image-check clean packages-demo packages-test
 .DEFAULT_GOAL := demo
 
 packages-demo packages-test:
 	@sh tests/system_packages.sh $(@:packages-%=%)
 
 # The user's environment and the developer's: the same folder, marked by what is installed in it.
-$(VENV)/.edgebox: pyproject.toml hatch_build.py webui/package.json | packages-demo
+# The packages of ONNX Runtime overwrite each other: another one than the wanted goes before it comes.
+$(VENV)/.edgebox-cpu $(VENV)/.edgebox-cuda: $(VENV)/.edgebox-%: pyproject.toml hatch_build.py webui/package.json | packages-demo
 	$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	rm -f $(VENV)/.edgebox*
+	! $(BIN)/python -m pip show --quiet $(if $(filter cuda,$*),onnxruntime,onnxruntime-gpu) 2>/dev/null \
+		|| $(BIN)/python -m pip uninstall --quiet --yes onnxruntime onnxruntime-gpu
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$*]'
 	touch $@
 
-$(VENV)/.edgebox-dev: $(VENV)/.edgebox
+# The developer's has the ONNX Runtime for CPUs.
+$(VENV)/.edgebox-dev: $(VENV)/.edgebox-cpu
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $@
 
-demo: packages-demo $(VENV)/.edgebox page
+demo: packages-demo $(VENV)/.edgebox-$(RUNTIME) page
 	$(BIN)/edgebox demo $(DEMO_ARGS)
 
 # The page is built by the wheel's build hook; this refreshes it after a change of its sources.
-page: $(VENV)/.edgebox
+page: $(VENV)/.edgebox-$(RUNTIME)
 	@$(BIN)/python hatch_build.py
 
 # What takes one core runs beside the tests of the box, which mostly keep the others busy.
@@ -74,8 +81,18 @@ WORKERS := $(shell $(PYTHON) -c 'import os; print(1 + (os.cpu_count() or 1))')
 unit: $(VENV)/.edgebox-dev
 	$(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal
 
+# Locks what the images install: exact versions with their hashes, for every platform.
+LOCK = $(BIN)/uv pip compile pyproject.toml --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file
+lock: $(VENV)/.edgebox-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(LOCK) requirements/cpu.txt --extra cpu --extra mqtt
+	$(LOCK) requirements/cuda.txt --extra cuda --extra mqtt
+	$(LOCK) requirements/jetson.txt --extra cpu --extra mqtt --no-emit-package onnxruntime
+	$(LOCK) requirements/camera.txt --extra camera
+
 # What the Docker images do, without Docker: needs Linux, root, debootstrap, and registries in reach (docs/how-to/docker.md).
-IMAGE_ARGS ?= --build-arg EXTRAS=mqtt
+IMAGE_ARGS ?= --build-arg REQUIREMENTS=cpu
 image-check: $(VENV)/.edgebox-dev
 	$(BIN)/python -m tests.docker.verify $(IMAGE_ARGS)
 

@@ -27,9 +27,10 @@ from rich.table import Table
 import edgebox
 from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.model_family import QUANTILES, ExecutorId, Variant, quantiles_of
-from edgebox.inference.doctor import Finding, examine, to_json
+from edgebox.inference.doctor import examine
 from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.family import Family
+from edgebox.inference.findings import Finding, to_json
 from edgebox.inference.fingerprint import fingerprint
 from edgebox.inference.machine import processor_name, usable_cores
 from edgebox.inference.sessions import open_session, runtime_version

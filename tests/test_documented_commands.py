@@ -27,7 +27,12 @@ def shown(text: str) -> Iterator[str]:
 
 def unknown(line: str) -> list[str]:
     """Return what of a command line does not exist."""
+    line, _, behind = line.partition(" -- ")
     words = [word.strip("[]") for word in line.replace("...", "").split()][1:]
+    if behind:  # arguments of the command that a service runs
+        return unknown(line) + unknown(
+            f"edgebox {'camera' if '--camera' in words else 'serve'} {behind}"
+        )
     command: click.Command = main
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
         name = words.pop(0).rstrip(",.;:")
@@ -51,4 +56,6 @@ def test_commands_of_a_page_exist(page: Path) -> None:
 def test_a_command_that_does_not_exist_is_noticed() -> None:
     assert unknown("edgebox nothing") == ["nothing"]
     assert unknown("edgebox serve --nothing 3") == ["--nothing"]
+    assert unknown("edgebox service install --nothing -- --hots x") == ["--nothing", "--hots"]
+    assert unknown("edgebox service install --camera scene: -- --name x --slo 3") == ["--slo"]
     assert unknown("edgebox simulate cameras yard.toml --json --seed 3") == []

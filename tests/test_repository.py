@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from edgebox.inference import doctor
+from edgebox.inference import package_checks
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE_BYTES_MAX = 8 << 20
@@ -166,9 +166,26 @@ def test_what_is_installed_is_what_the_record_and_the_doctor_say() -> None:
     record = (ROOT / "docs" / "decisions" / "0001-dependencies.md").read_text(encoding="utf-8")
     table = record.split("At run time:")[1].split("Extras,")[0]
     assert set(re.findall(r"^\| `([^`]+)`", table, re.MULTILINE)) == installed
-    runtimes = {"onnxruntime", "onnxruntime-gpu"}  # one of the two
-    assert f"has {len(installed - runtimes) + 1} direct dependencies" in record
-    assert set(doctor._LIBRARIES) == installed - runtimes
+    assert f"has {len(installed)} direct dependencies" in record
+    assert set(package_checks.LIBRARIES) == installed
+
+
+def test_no_way_to_install_brings_two_onnx_runtimes_that_overwrite_each_other() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    ways = {"": project["dependencies"], **project["optional-dependencies"]}
+    brings = {
+        name: {
+            found[0]
+            for text in requirements
+            if (found := _REQUIREMENT.match(text)) and found[0].startswith("onnxruntime")
+        }
+        for name, requirements in ways.items()
+    }
+    assert {name: found for name, found in brings.items() if found} == {
+        "cpu": {"onnxruntime"},
+        "cuda": {"onnxruntime-gpu"},
+        "dev": {"onnxruntime"},
+    }
 
 
 def test_the_version_is_said_once() -> None:
@@ -189,3 +206,16 @@ def test_modules_that_pages_name_exist() -> None:
         if not any((ROOT / folder / name).exists() for folder in (".", "edgebox"))
     ]
     assert missing == []
+
+
+@pytest.mark.parametrize(
+    ("runtime", "other"), [("cpu", "onnxruntime-gpu"), ("cuda", "onnxruntime")]
+)
+def test_make_takes_the_other_onnx_runtime_away_first(runtime: str, other: str) -> None:
+    make = ["make", "--dry-run", "--always-make", "--directory", str(ROOT), "WITHOUT="]
+    done = subprocess.run(
+        [*make, f"RUNTIME={runtime}", "demo"], capture_output=True, text=True, check=True
+    )
+    gone = done.stdout.index(f"pip show --quiet {other} ")
+    uninstalled = done.stdout.index("uninstall --quiet --yes onnxruntime onnxruntime-gpu")
+    assert gone < uninstalled < done.stdout.index(f"-e '.[{runtime}]'")

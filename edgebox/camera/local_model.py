@@ -27,6 +27,7 @@ from edgebox.link.box_address import http_url
 from edgebox.link.detected_frames import DETECTIONS_MAX, DetectedFrame, SentCrop, SentDetection
 from edgebox.link.placement_offer import OfferedStage, PlacementOffer
 from edgebox.media import jpeg
+from edgebox.storage.home_folder import expanded
 from edgebox.vision.cropping import crop_of, taken
 from edgebox.vision.detections import Detections
 from edgebox.vision.letterbox import Placement
@@ -54,7 +55,7 @@ class LocalModelError(EdgeboxError):
 def cache_folder() -> Path:
     """Return the folder in which fetched models are kept."""
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(cache).expanduser() / "edgebox" / "models"
+    return expanded(cache) / "edgebox" / "models"
 
 
 async def fetch(

@@ -206,7 +206,7 @@ def camera(
         live = sys.stdout.isatty() and not as_json  # it shows the last remark itself
         show = show_live if live else None if as_json else show_plain
         frames = open_source(source, rate_hz, loop=loop, size_px=parse_size(size))
-        name = name or _host_name()
+        name = name or host_name()
         token = _token(server, name, token_file, pairing_code, fingerprint)
         with _written_to(frames_file) as on_frame_end:
             daemon = Camera(
@@ -231,7 +231,7 @@ def camera(
             summary = asyncio.run(_run(daemon, duration, show))
     except EdgeboxError as error:
         click.echo(f"edgebox camera: {error}", err=True)
-        raise SystemExit(1) from None
+        raise SystemExit(error.exit_code) from None
     if as_json:
         click.echo(orjson.dumps(summary.to_json(), option=orjson.OPT_INDENT_2).decode())
     else:
@@ -303,6 +303,6 @@ def _written_to(path: Path | None) -> Iterator[Callable[[FrameRecord], None] | N
         yield write
 
 
-def _host_name() -> str:
+def host_name() -> str:
     """Return this machine's name with what the protocol does not allow replaced."""
     return re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())[:64] or "camera"

@@ -60,6 +60,7 @@ class _LazyGroup(click.Group):
     _MODULES: ClassVar = {
         "camera": "edgebox.commands.camera",
         "results": "edgebox.commands.results",
+        "service": "edgebox.commands.service",
     }
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -134,10 +135,12 @@ def serve(
     """Run the box until Ctrl-C.
 
     With --json, one document is printed once the box is ready. The exit code is 75 when no
-    executor is left and only another start can help.
+    executor is left and only another start can help, and 78 when the configuration or the
+    installation is wrong and no other start can help.
     """
     from edgebox.app.composition import App
     from edgebox.config.config_file import load
+    from edgebox.inference.onnx_runtime import onnx_runtime
     from edgebox.runtime.threads import certain_end
 
     set_up_logging(log_level)
@@ -150,6 +153,7 @@ def serve(
     }
     with certain_end(), clear_errors("serve"), contextlib.ExitStack() as ending:
         config = load(config_file, {key: v for key, v in overrides.items() if v is not None})
+        onnx_runtime()
         with progress_bar(as_json) as progress:
             app = App(config, on_progress=progress)
             run_loop(_serve(app, as_json, ending))
@@ -157,11 +161,14 @@ def serve(
 
 async def _serve(app: Any, as_json: bool, ending: contextlib.ExitStack) -> None:
     """Run a box to its end; from where it begins to stop, `ending` bounds how long that takes."""
+    from edgebox.app.service_manager import ServiceManager
     from edgebox.runtime.threads import leave_within
 
     stopping = stop_on_signals()
+    manager = ServiceManager(os.environ)
     await app.listen()
     administrator = await app.access.ensure_administrator()
+    informing = asyncio.create_task(manager.run(lambda: _state_of(app.box)))
     write_journal_on_signal(app)
     if not as_json:
         err.print(f"[bold]edgebox {__version__}[/] starting; the page: [cyan]{app.url}[/]")
@@ -185,6 +192,8 @@ async def _serve(app: Any, as_json: bool, ending: contextlib.ExitStack) -> None:
         failed.cancel()
         status = 1 if app.failure is None else app.failure.exit_code
         ending.callback(leave_within(_STOP_S, status).cancel)
+    informing.cancel()
+    manager.notify(STOPPING="1", STATUS=str(app.failure or "stopping"))
     await app.stop()
     counts = app.box.metrics.total()
     if not as_json:
@@ -194,6 +203,12 @@ async def _serve(app: Any, as_json: bool, ending: contextlib.ExitStack) -> None:
         )
     if app.failure is not None:
         raise app.failure
+
+
+def _state_of(box: Any) -> tuple[bool, str]:
+    """Return whether a box may be called ready, and its state in a few words."""
+    cameras = f"{box.connected} camera{'s' if box.connected != 1 else ''} connected"
+    return box.ready, box.unserved_because() or cameras
 
 
 def _print_ready(app: Any, as_json: bool, administrator: str | None) -> None:
@@ -263,11 +278,13 @@ def demo(
     """Run a box and four simulated cameras on this machine, to look at in a browser."""
     from edgebox.commands.demo import Demo, demo_overrides
     from edgebox.config.config_file import load
+    from edgebox.inference.onnx_runtime import onnx_runtime
     from edgebox.runtime.threads import certain_end
 
     set_up_logging("error")
     with certain_end(), clear_errors("demo"):
         config = load(config_file, demo_overrides(port))
+        onnx_runtime()
         show = Demo(config, rate_hz=rate_hz, duration_s=duration, quiet=as_json)
         run_loop(show.run())
         if as_json:
@@ -285,7 +302,8 @@ def doctor(config_file: Path | None, as_json: bool) -> None:
     from edgebox.app.executor_setup import open_executors
     from edgebox.app.family_folders import served_folders
     from edgebox.config.config_file import load
-    from edgebox.inference.doctor import Health, examine, to_json
+    from edgebox.inference.doctor import examine
+    from edgebox.inference.findings import Health, to_json
     from edgebox.web.page import PAGE
 
     with clear_errors("doctor"):

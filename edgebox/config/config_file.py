@@ -41,6 +41,7 @@ from edgebox.domain.errors import ConfigError
 from edgebox.domain.field_reader import FieldReader, Notation, dotted
 from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
+from edgebox.storage.home_folder import expanded
 from edgebox.storage.retention import Limits
 
 _NOTATION = Notation(lambda path: f"{dotted(path)}: ", show=as_toml, collects=True)
@@ -446,15 +447,15 @@ def _resolve_paths(folder: Path, tables: Mapping[str, Any]) -> None:
     storage, inference = tables.get("storage", {}), tables.get("inference", {})
     path = storage.get("path")
     if isinstance(path, str) and path not in ("", ":memory:"):
-        storage["path"] = str(folder / Path(path).expanduser())
+        storage["path"] = str(folder / expanded(path))
     models = inference.get("models")
     if isinstance(models, str) and models:
-        inference["models"] = str(folder / Path(models).expanduser())
+        inference["models"] = str(folder / expanded(models))
     families = inference.get("families")
     if isinstance(families, list) and all(isinstance(entry, str) and entry for entry in families):
-        inference["families"] = [str(folder / Path(entry).expanduser()) for entry in families]
+        inference["families"] = [str(folder / expanded(entry)) for entry in families]
     for section, names in (PATHS | {"server": ("tls_certificate", "tls_key")}).items():
         found = tables.get(section, {})
         for table, name in itertools.product([found] if isinstance(found, dict) else found, names):
             if isinstance(table.get(name), str) and table[name]:
-                table[name] = str(folder / Path(table[name]).expanduser())
+                table[name] = str(folder / expanded(table[name]))

@@ -5,12 +5,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edgebox.config.keys import key as _key
+from edgebox.storage.home_folder import expanded
 
 
 def data_folder() -> Path:
-    """Return the folder for what a box keeps, unless the configuration names another."""
+    """Return the folder for what a box keeps, unless the configuration names another.
+
+    Raises:
+        ConfigError: it would be in the home folder, and there is none.
+    """
     data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-    return Path(data).expanduser() / "edgebox"
+    return expanded(data) / "edgebox"
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,17 @@ class ConfigError(EdgeboxError):
 
     code = "config"
     title = "The configuration is wrong"
+    exit_code = 78
+    """EX_CONFIG of sysexits.h: another start cannot succeed before a person corrects it."""
+
+
+class MissingRuntimeError(EdgeboxError):
+    """ONNX Runtime is not installed; the message says how to install it."""
+
+    code = "runtime"
+    title = "ONNX Runtime is not installed"
+    exit_code = 78
+    """As for a wrong configuration: another start cannot succeed."""
 
 
 class ModelError(EdgeboxError):

@@ -6,78 +6,32 @@ It changes nothing. The caller passes what the configuration says of page, datab
 import errno
 import os
 import platform
-import re
 import shutil
 import socket
-import subprocess
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from enum import StrEnum
-from importlib import metadata
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from edgebox.domain.errors import EdgeboxError, ModelError
-from edgebox.inference.cuda_libraries import missing_cuda_libraries
 from edgebox.inference.executor import Executor, OnnxExecutor
 from edgebox.inference.family import Family
+from edgebox.inference.findings import Finding, Health
+from edgebox.inference.gpu_checks import Cuda, Gpu, check_cuda, check_gpus, find_cuda, find_gpus
 from edgebox.inference.machine import (
     cgroup_cpu_limit,
     memory_bytes,
     processor_name,
     usable_cores,
 )
-from edgebox.inference.sessions import (
-    CPU,
-    available_providers,
-    runtime_version,
-)
+from edgebox.inference.onnx_runtime import has_runtime
+from edgebox.inference.package_checks import check_extras, check_libraries, check_runtime
+from edgebox.inference.sessions import CPU, available_providers
 from edgebox.inference.zoo import Zoo, load_zoo
 from edgebox.storage.connecting import has_room
 from edgebox.storage.probe import probe
 
 _GIB = 1 << 30
-_LIBRARIES = (
-    "aiohttp", "aiosqlite", "click", "lapx", "numpy", "onnx", "orjson", "pillow",
-    "prometheus-client", "rich", "uvloop",
-)  # fmt: skip
-_DISPENSABLE = {"uvloop": "the box runs on asyncio's slower event loop", "onnx": "no importing"}
-_RUNTIME_PACKAGES = re.compile(r"onnxruntime([_-].+)?", re.IGNORECASE)
-_CUDA_MEND = "pip install 'onnxruntime-gpu[cuda,cudnn]' brings CUDA and cuDNN as packages"
-_CAPABILITY_MIN = (7, 5)
-"""Older GPUs have no code in ONNX Runtime's packages."""
-
-
-class Health(StrEnum):
-    """The severity of a finding."""
-
-    OK = "ok"
-    WARN = "warn"
-    """Works, but not as well as it could."""
-    FAIL = "fail"
-    """Does not work until mended."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at."""
-
-    check: str
-    health: Health
-    found: str
-    mend: str = ""
-    """Suggested fix; empty when none is needed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Gpu:
-    """A GPU as its driver describes it."""
-
-    name: str
-    driver: str
-    memory: str
-    capability: tuple[int, int]
 
 
 class Executors(Protocol):
@@ -89,11 +43,6 @@ class Executors(Protocol):
 
     def close(self) -> None:
         """Close all."""
-
-
-def to_json(findings: Sequence[Finding]) -> list[dict[str, str]]:
-    """Return findings as plain values."""
-    return [asdict(finding) for finding in findings]
 
 
 def examine(
@@ -117,20 +66,18 @@ def examine(
         host: address to try the port on.
         port: port to listen on; None: not checked.
     """
-    zoo = load_zoo(families)
     gpus = find_gpus()
     findings = [
         check_python(),
-        check_runtime_packages(installed_packages(), runtime_version()),
+        check_runtime(),
         *check_libraries(),
+        check_extras(),
         check_gpus(gpus),
-        check_cuda_libraries(gpus, missing_cuda_libraries()),
-        *([] if opening is None else check_executors(zoo, gpus, opening)),
         check_cores(usable_cores(), cgroup_cpu_limit()),
         check_memory(memory_bytes()),
-        *check_families(zoo),
-        *([] if pipelines is None else check_pipelines(zoo, pipelines)),
     ]
+    if has_runtime():
+        findings += _examine_models(load_zoo(families), gpus, opening, pipelines)
     if page_built is not None:
         findings.append(check_page(page_built))
     if storage_file is not None:
@@ -140,131 +87,31 @@ def examine(
     return findings
 
 
+def _examine_models(
+    zoo: Zoo,
+    gpus: Sequence[Gpu] | None,
+    opening: Callable[[Sequence[Family]], Executors] | None,
+    pipelines: Callable[[Sequence[Family]], Collection[str]] | None,
+) -> list[Finding]:
+    cuda = find_cuda()
+    return [
+        *check_cuda(gpus, cuda),
+        *([] if opening is None else check_executors(zoo, gpus, cuda, opening)),
+        *check_families(zoo),
+        *([] if pipelines is None else check_pipelines(zoo, pipelines)),
+    ]
+
+
 def check_python() -> Finding:
     """Report which Python runs."""
     found = f"{platform.python_implementation()} {platform.python_version()} on {sys.platform}"
     return Finding("Python", Health.OK, f"{found}, {platform.machine()}")
 
 
-def installed_packages() -> dict[str, str]:
-    """Return the versions of all installed packages by name."""
-    return {
-        distribution.name: distribution.version
-        for distribution in metadata.distributions()
-        if distribution.name
-    }
-
-
-def check_runtime_packages(installed: Mapping[str, str], imported: str) -> Finding:
-    """Report whether exactly one package provides ONNX Runtime; several overwrite each other."""
-    packages = {n: v for n, v in sorted(installed.items()) if _RUNTIME_PACKAGES.fullmatch(n)}
-    listed = ", ".join(f"{name} {version}" for name, version in packages.items())
-    if len(packages) > 1:
-        return Finding(
-            "ONNX Runtime",
-            Health.FAIL,
-            f"{listed} are installed over each other; {imported} is what Python finds",
-            f"pip uninstall -y {' '.join(packages)}, then install edgebox again",
-        )
-    if packages and imported not in packages.values():
-        return Finding(
-            "ONNX Runtime",
-            Health.FAIL,
-            f"{listed} is installed, but Python finds {imported}",
-            f"pip install --force-reinstall --no-deps {next(iter(packages))}",
-        )
-    return Finding("ONNX Runtime", Health.OK, listed or f"{imported}, not installed by pip")
-
-
-def check_libraries() -> list[Finding]:
-    """Report which versions of the libraries are there."""
-    versions = {name: _version(name) for name in _LIBRARIES}
-    missing = [name for name, version in versions.items() if version is None]
-    without = [
-        f"{name} ({_DISPENSABLE[name]})" if name in _DISPENSABLE else name for name in missing
-    ]
-    listed = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
-    findings = [Finding("Libraries", Health.OK, listed)]
-    if missing:
-        mend = "pip install " + " ".join(missing)
-        health = Health.WARN if _DISPENSABLE.keys() >= set(missing) else Health.FAIL
-        findings.append(Finding("Libraries", health, f"missing: {', '.join(without)}", mend))
-    return findings
-
-
-def _version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
-
-
-def find_gpus() -> list[Gpu] | None:
-    """Return the NVIDIA GPUs; None: the driver's tool is there but does not answer."""
-    tool = shutil.which("nvidia-smi")
-    if tool is None:
-        return []
-    query = "--query-gpu=name,driver_version,memory.total,compute_cap"
-    try:
-        done = subprocess.run(
-            [tool, query, "--format=csv,noheader"],
-            capture_output=True, text=True, timeout=20, check=True,
-        )  # fmt: skip
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return parse_gpus(done.stdout)
-
-
-def parse_gpus(table: str) -> list[Gpu]:
-    """Read nvidia-smi's rows: name, driver, memory, compute capability."""
-    gpus = []
-    for line in table.splitlines():
-        cells = [cell.strip() for cell in line.split(",")]
-        if len(cells) == 4:
-            major, _, minor = cells[3].partition(".")
-            known = major.isdigit() and minor.isdigit()
-            gpus.append(
-                Gpu(
-                    name=cells[0],
-                    driver=cells[1],
-                    memory=cells[2],
-                    capability=(int(major), int(minor)) if known else _CAPABILITY_MIN,
-                )
-            )
-    return gpus
-
-
-def check_gpus(gpus: Sequence[Gpu] | None) -> Finding:
-    """Report which GPUs there are."""
-    if gpus is None:
-        mend = "run nvidia-smi by hand; the driver may need to be installed again or loaded"
-        return Finding("GPU", Health.WARN, "nvidia-smi is installed but fails", mend)
-    if not gpus:
-        return Finding("GPU", Health.OK, "no NVIDIA GPU (or no driver): models run on the CPU")
-    listed = "; ".join(f"{gpu.name}, {gpu.memory}, driver {gpu.driver}" for gpu in gpus)
-    if all(gpu.capability < _CAPABILITY_MIN for gpu in gpus):
-        return Finding(
-            "GPU",
-            Health.WARN,
-            f"{listed}: too old for ONNX Runtime's packages (compute capability below 7.5)",
-            'set device = "cpu" in [[executors]], or use a newer GPU',
-        )
-    return Finding("GPU", Health.OK, listed)
-
-
-def check_cuda_libraries(gpus: Sequence[Gpu] | None, missing: Sequence[str]) -> Finding:
-    """Report whether the libraries that the CUDA provider loads are there; `missing` are not."""
-    if not missing:
-        return Finding("CUDA libraries", Health.OK, "CUDA and cuDNN can be loaded")
-    if not gpus:
-        return Finding("CUDA libraries", Health.OK, "none, and there is no GPU to need them")
-    found = f"cannot be loaded: {', '.join(missing)}"
-    return Finding("CUDA libraries", Health.WARN, found, _CUDA_MEND)
-
-
 def check_executors(
     zoo: Zoo,
     gpus: Sequence[Gpu] | None,
+    cuda: Cuda,
     opening: Callable[[Sequence[Family]], Executors],
 ) -> list[Finding]:
     """Report which device each executor runs on, by running a model there."""
@@ -277,7 +124,7 @@ def check_executors(
         mend = 'correct [[executors]]; without any, or with device = "cpu", the CPU is used'
         return [Finding("Executors", Health.FAIL, str(error), mend)]
     try:
-        findings = [_executor_finding(each, zoo, gpus) for each in opened.executors]
+        findings = [_executor_finding(each, zoo, gpus, cuda) for each in opened.executors]
     finally:
         opened.close()
     mend = "the other executors serve it; take it out of this one's families, or mend the cause"
@@ -297,7 +144,9 @@ def check_pipelines(
     return [Finding("Pipelines", Health.OK, ", ".join(names))] if names else []
 
 
-def _executor_finding(executor: OnnxExecutor, zoo: Zoo, gpus: Sequence[Gpu] | None) -> Finding:
+def _executor_finding(
+    executor: OnnxExecutor, zoo: Zoo, gpus: Sequence[Gpu] | None, cuda: Cuda
+) -> Finding:
     check = f"Executor {executor.id}"
     family = zoo.family(executor.families[0])
     variant = family.variants[0].name
@@ -313,7 +162,7 @@ def _executor_finding(executor: OnnxExecutor, zoo: Zoo, gpus: Sequence[Gpu] | No
         return Finding(check, Health.FAIL, str(error), mend)
     found = f"{executor.provider} on {executor.device}{executor_text(executor)}"
     if executor.provider == CPU and gpus and executor.note:
-        return Finding(check, Health.WARN, f"{found}: {executor.note}", _CUDA_MEND)
+        return Finding(check, Health.WARN, f"{found}: {executor.note}", cuda.mend(gpus))
     return Finding(check, Health.OK, f"{found}{f' ({executor.note})' if executor.note else ''}")
 
 

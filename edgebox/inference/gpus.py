@@ -17,6 +17,7 @@ class CudaDriver(Protocol):
     """The functions used of the driver; every call returns 0 on success."""
 
     def cuInit(self, flags: int, /) -> int: ...  # noqa: N802 - CUDA's names
+    def cuDriverGetVersion(self, version: object, /) -> int: ...  # noqa: N802
     def cuDeviceGetCount(self, count: object, /) -> int: ...  # noqa: N802
     def cuDeviceGet(self, device: object, ordinal: int, /) -> int: ...  # noqa: N802
     def cuDeviceGetName(self, name: object, size: int, device: object, /) -> int: ...  # noqa: N802
@@ -28,6 +29,19 @@ def cuda_driver() -> CudaDriver | None:
         return ctypes.CDLL(DRIVER)
     except OSError:
         return None
+
+
+def driver_cuda_release(driver: CudaDriver | None = None) -> tuple[int, int] | None:
+    """Return the newest CUDA release that the driver can run, as (13, 0); None: no driver.
+
+    Args:
+        driver: the driver's library; None: the machine's, if there is one.
+    """
+    driver = driver or cuda_driver()
+    version = ctypes.c_int()
+    if driver is None or driver.cuDriverGetVersion(ctypes.byref(version)) != 0:
+        return None
+    return version.value // 1000, version.value % 1000 // 10
 
 
 def gpu_names(driver: CudaDriver | None = None) -> tuple[str, ...]:

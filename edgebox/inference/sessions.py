@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import onnxruntime as ort
-
 from edgebox.domain.errors import ModelError
 from edgebox.inference.cuda_libraries import DRIVER, missing_cuda_libraries
 from edgebox.inference.gpus import gpu_names
 from edgebox.inference.machine import processor_name, usable_cores
+from edgebox.inference.onnx_runtime import onnx_runtime
 
 Provider = Literal["cuda", "tensorrt", "cpu"]
 CPU = "CPUExecutionProvider"
@@ -44,6 +43,7 @@ def default_cpu_threads() -> int:
 
 def session_options(cpu_threads: int) -> Any:
     """Return the options of every session: deliberate, the same for serving and measuring."""
+    ort = onnx_runtime()
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
     options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
@@ -57,7 +57,7 @@ def session_options(cpu_threads: int) -> Any:
 
 def stoppable() -> Any:
     """Return options for runs that end between two operators once `terminate` is set True."""
-    options = ort.RunOptions()
+    options = onnx_runtime().RunOptions()
     options.log_severity_level = _FATAL_ONLY
     return options
 
@@ -122,6 +122,7 @@ def open_session(
         ModelError: ONNX Runtime cannot run the file, or the provider is not usable here; the
             message says why.
     """
+    ort = onnx_runtime()
     ort.set_default_logger_severity(_FATAL_ONLY)
     if provider == "cpu":
         session = _create(path, cpu_threads, [CPU])
@@ -154,6 +155,7 @@ def cuda_obstacle() -> str:
 
 
 def _obstacle(name: str, provider: str) -> str:
+    ort = onnx_runtime()
     if provider not in ort.get_available_providers():
         return f"{name} cannot be used: ONNX Runtime {ort.__version__} is built without it"
     missing = missing_cuda_libraries()
@@ -162,7 +164,7 @@ def _obstacle(name: str, provider: str) -> str:
     if missing:
         return (
             f"{name} cannot be used: {', '.join(missing)} cannot be loaded: pip install "
-            "'onnxruntime-gpu[cuda,cudnn]' brings them"
+            "'edgebox[cuda]' brings them"
         )
     return ""
 
@@ -178,6 +180,7 @@ def _make_folder(engines: Path | None) -> Path | None:
 
 
 def _create(path: Path, cpu_threads: int, providers: list[Any]) -> Any:
+    ort = onnx_runtime()
     try:
         # ONNX Runtime prints its fall-back from CUDA on stdout; `note` says it instead.
         with contextlib.redirect_stdout(io.StringIO()):
@@ -203,9 +206,9 @@ def device_name(provider: str, cpu_threads: int, device_index: int = 0) -> str:
 
 def available_providers() -> list[str]:
     """Return what ONNX Runtime was built with, whatever the machine has."""
-    return list(ort.get_available_providers())
+    return list(onnx_runtime().get_available_providers())
 
 
 def runtime_version() -> str:
     """Return ONNX Runtime's version."""
-    return str(ort.__version__)
+    return str(onnx_runtime().__version__)

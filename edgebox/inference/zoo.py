@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import onnxruntime as ort
-
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import FamilyName, VariantName
 from edgebox.inference.family import MANIFEST, Family, ModelFile, read_manifest
 from edgebox.inference.features import graph_mistake, part_mistake
+from edgebox.inference.onnx_runtime import onnx_runtime
 from edgebox.inference.sessions import brief
 from edgebox.vision.decoding import CLASS_LOGITS, EMBEDDING
 
@@ -212,6 +211,7 @@ def _check_outputs(manifest: Path, family: Family, path: Path, outputs: Sequence
 
 def _read_graph(path: Path) -> tuple[list[Any], list[Any]]:
     """Return a model's inputs and outputs; nothing is optimised, so it is quick."""
+    ort = onnx_runtime()
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = 1

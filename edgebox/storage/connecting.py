@@ -15,6 +15,7 @@ import aiosqlite
 
 from edgebox.domain.errors import StorageError
 from edgebox.storage.damage import text_of
+from edgebox.storage.home_folder import expanded
 from edgebox.storage.levels import added_counts, added_latencies
 from edgebox.storage.schema import MIGRATIONS, SECONDS, NoSchemaError, migrate
 
@@ -141,7 +142,7 @@ async def connect_copy(path: Path | str) -> aiosqlite.Connection:
 
 def file_at(path: Path | str) -> Path:
     """Return the absolute path of a database."""
-    return Path(path).expanduser().absolute()
+    return expanded(path).absolute()
 
 
 def has_room(folder: Path) -> bool:
@@ -196,7 +197,7 @@ async def _make_shrinkable(connection: aiosqlite.Connection) -> None:
 def _with_folder(path: Path) -> Path:
     """Return the path without "~", its folder made."""
     try:
-        path = path.expanduser()
+        path = expanded(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         for file in path.parent.glob(
             f"{path.name}*"

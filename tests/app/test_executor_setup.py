@@ -17,7 +17,7 @@ from edgebox.domain.errors import ConfigError, ModelError
 from edgebox.inference.executor import HungError, OnnxExecutor, blank_canvas
 from edgebox.inference.executor_spec import ExecutorSpec, open_executor
 from edgebox.inference.family import Family
-from edgebox.inference.gpus import gpu_names
+from edgebox.inference.gpus import driver_cuda_release, gpu_names
 from edgebox.inference.sessions import CPU, CUDA, Session, cuda_obstacle, open_session
 from edgebox.inference.zoo import bundled_folders, load_family, load_zoo
 from edgebox.runtime.threads import within
@@ -67,6 +67,10 @@ class Driver:
     def cuInit(self, flags: int, /) -> int:  # noqa: N802
         return 100 if self._broken else 0
 
+    def cuDriverGetVersion(self, version: Any, /) -> int:  # noqa: N802
+        version._obj.value = 13020
+        return 100 if self._broken else 0
+
     def cuDeviceGetCount(self, count: Any, /) -> int:  # noqa: N802
         count._obj.value = len(self._names)
         return 0
@@ -100,6 +104,11 @@ def test_gpus_are_counted_as_cuda_counts_them() -> None:
     assert gpu_names(Driver(["H200", "T4"])) == ("H200", "T4")
     assert gpu_names(Driver([])) == ()
     assert gpu_names(Driver(["H200"], broken=True)) == ()
+
+
+def test_a_driver_says_which_cuda_it_runs() -> None:
+    assert driver_cuda_release(Driver([])) == (13, 2)
+    assert driver_cuda_release(Driver([], broken=True)) is None
 
 
 def test_without_a_gpu_the_cpu_is_used_and_the_reason_is_said(street: Family) -> None:

@@ -119,7 +119,7 @@ async def test_a_wrong_configuration_lists_all_its_errors(tmp_path: Path, comman
         '[server]\nhots = "x"\n[limits]\ncameras_max = 0\nsilent_s = "no"\n[nothing]\n'
     )
     ended = await edgebox(tmp_path, command, "--config", str(wrong))
-    assert ended.code == 1
+    assert ended.code == 78
     for message in (
         'limits.silent_s: must be a number from 1 to 3600, not "no"',
         "server.hots: there is no such key; did you mean host?",
@@ -132,8 +132,25 @@ async def test_a_wrong_configuration_lists_all_its_errors(tmp_path: Path, comman
 
 async def test_a_configuration_that_is_not_there(tmp_path: Path) -> None:
     ended = await edgebox(tmp_path, "serve", "--config", str(tmp_path / "none.toml"))
-    assert ended.code == 1
+    assert ended.code == 78
     assert "there is no such file" in " ".join(ended.err.split())
+
+
+async def test_a_user_without_a_home_folder_is_told_what_to_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HOME")
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    # As for a user that the system does not know, whom a container may well run as.
+    unknown = "import pwd, sys; pwd.getpwuid = {}.__getitem__; sys.argv[1:] = ['doctor']; "
+    program = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", f"{unknown}from edgebox.__main__ import main; main()",
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    _, message = await program.communicate()
+    assert program.returncode == 78
+    assert b"this user has no home folder: set HOME" in message
+    assert b"Traceback" not in message
 
 
 async def test_the_only_family_corrupt_ends_with_a_clear_error(
@@ -251,7 +268,7 @@ async def test_help_names_the_commands(tmp_path: Path) -> None:
 async def test_a_long_message_is_one_line_in_a_file(tmp_path: Path) -> None:
     (tmp_path / "edgebox.toml").write_text("[foo]\nport = 1\n")
     ended = await edgebox(tmp_path, "serve", "--config", str(tmp_path / "edgebox.toml"))
-    assert ended.code == 1
+    assert ended.code == 78
     _, line = ended.err.splitlines()
     assert line.startswith("  foo: there is no such section (there are: server, ")
     assert line.endswith("webhooks)")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 KEYWORDS = frozenset(
-    ("ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "RUN",
+    ("ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "LABEL", "RUN",
      "STOPSIGNAL", "USER", "VOLUME", "WORKDIR")
 )  # fmt: skip
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -76,6 +76,7 @@ class ImageConfig:
     healthcheck: Healthcheck | None = None
     entrypoint: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
     arguments: Mapping[str, str] = field(default_factory=dict)
     """Build arguments: RUN sees them, the running image does not."""
 
@@ -194,8 +195,9 @@ def configured(
             value = build_args.get(name, config.expand(default).strip("\"'"))
             changed["arguments"] = {**config.arguments, name: value}
         case "ENV":
-            pairs = (word.partition("=") for word in shlex.split(rest))
-            changed["env"] = {**config.env, **{name: value for name, _, value in pairs}}
+            changed["env"] = {**config.env, **_pairs(rest)}
+        case "LABEL":
+            changed["labels"] = {**config.labels, **_pairs(rest)}
         case "USER":
             changed["user"] = rest
         case "WORKDIR":
@@ -214,6 +216,10 @@ def configured(
         case "CMD":
             changed["command"] = tuple(instruction.words)
     return replace(config, **changed)
+
+
+def _pairs(rest: str) -> dict[str, str]:
+    return {name: value for name, _, value in (w.partition("=") for w in shlex.split(rest))}
 
 
 def _healthcheck(instruction: Instruction) -> Healthcheck | None:
@@ -236,9 +242,17 @@ def _seconds(text: str) -> float:
     return float(text[:-1]) * unit
 
 
-def image_config(stage: Stage, build_args: Mapping[str, str]) -> ImageConfig:
-    """Return what a stage is configured to do, if its base says nothing but a PATH."""
+def image_config(
+    stage: Stage, build_args: Mapping[str, str], earlier: Iterable[Stage] = ()
+) -> ImageConfig:
+    """Return what a stage is configured to do; it may start from one of the `earlier` stages.
+
+    Any other base is taken to say nothing but a PATH.
+    """
     config = ImageConfig()
+    for base in earlier:
+        if base.name == stage.base:
+            config = replace(image_config(base, build_args, earlier), arguments={})
     for instruction in stage.instructions:
         config = configured(config, instruction, build_args)
     return config

@@ -35,8 +35,11 @@ def all_stages(file: str) -> list[Stage]:
     return stages(parse((ROOT / file).read_text("utf-8")), {})
 
 
-def image(file: str) -> ImageConfig:
-    return image_config(all_stages(file)[-1], {})
+def image(file: str, target: str | None = None) -> ImageConfig:
+    """Return what the last stage is configured to do, or the one of that name."""
+    found = all_stages(file)
+    stage = found[-1] if target is None else next(s for s in found if s.name == target)
+    return image_config(stage, {}, found)
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +64,7 @@ def test_the_context_has_what_the_wheel_is_made_from(
 ) -> None:
     hatch = project["tool"]["hatch"]["build"]
     wanted = {"pyproject.toml", project["project"]["readme"], hatch["hooks"]["custom"]["path"]}
+    wanted |= tracked("requirements")
     wanted |= {*project["project"]["license-files"], *hatch["targets"]["wheel"]["force-include"]}
     wanted |= {name for name in tracked("edgebox", "webui") if not name.startswith("webui/test/")}
     assert wanted - context == set()
@@ -88,7 +92,8 @@ def test_what_is_copied_exists(file: str, context: set[str]) -> None:
 @pytest.mark.parametrize("file", FILES)
 def test_the_base_has_a_python_that_edgebox_supports(file: str, project: dict[str, Any]) -> None:
     least = tuple(map(int, project["project"]["requires-python"].removeprefix(">=").split(".")))
-    bases = {stage.base for stage in all_stages(file)}
+    found = all_stages(file)
+    bases = {stage.base for stage in found} - {stage.name for stage in found}
     versions = [re.match(r"python:(\d+)\.(\d+)-", base) for base in bases]
     assert versions
     assert all(found and (int(found[1]), int(found[2])) >= least for found in versions)
@@ -140,15 +145,48 @@ def test_both_images_are_configured_alike() -> None:
 
 
 @pytest.mark.parametrize("file", [*FILES, "docs/how-to/docker.md", "compose.example.yaml"])
-def test_extras_exist(file: str, project: dict[str, Any]) -> None:
-    known = set(project["project"]["optional-dependencies"])
+def test_locks_exist(file: str) -> None:
     text = (ROOT / file).read_text("utf-8")
-    named = re.findall(r"EXTRAS=([a-z,]+)", text) + re.findall(r"whl\)\[([a-z,]+)\]", text)
-    assert {extra for found in named for extra in found.split(",")} <= known
+    named = re.findall(r"REQUIREMENTS=\"?([a-z ]+)", text)
+    named += re.findall(r"requirements/([a-z]+)\.txt", text)
+    names = {name for found in named for name in found.split()}
+    assert {name for name in names if not (ROOT / f"requirements/{name}.txt").exists()} == set()
 
 
-@pytest.mark.parametrize("name", re.findall(r"--build-arg (?:EXTRAS=\S+ -f )?([A-Z_]+)=", PAGE))
-def test_build_arguments_of_the_page_exist(name: str) -> None:
+def test_dependencies_are_a_layer_of_their_own() -> None:
+    """The code comes last, without its dependencies: a change of it is a small layer."""
+    found = {stage.name: stage for stage in all_stages("Dockerfile")}
+    assert not [i for i in found["dependencies"].instructions if i.rest.startswith(". ")]
+    runs = [i for i in found["camera"].instructions if i.keyword in ("COPY", "RUN")]
+    assert [i.keyword for i in runs] == ["RUN", "COPY", "RUN"]
+    assert dict(runs[1].flags)["from"] == "dependencies"
+    assert "--no-deps" in runs[2].rest
+    assert "edgebox-*.whl" in runs[2].rest
+
+
+def test_the_image_of_a_camera_has_no_health_check() -> None:
+    config = image("Dockerfile", "camera")
+    assert config.healthcheck is None
+    assert config.ports == ()
+    assert config.argv[:2] == ["edgebox", "camera"]
+    assert image("Dockerfile").healthcheck is not None
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_it_is_labelled(file: str, project: dict[str, Any]) -> None:
+    labels = image(file).labels
+    about = project["project"]
+    prefix = "org.opencontainers.image"
+    assert labels[f"{prefix}.title"].startswith(about["name"])
+    assert labels[f"{prefix}.description"] == about["description"]
+    assert labels[f"{prefix}.licenses"] == about["license"]
+
+
+PAGES = PAGE + (ROOT / "docs/how-to/jetson.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"--build-arg ([A-Z_]+)=", PAGES))))
+def test_build_arguments_of_the_pages_exist(name: str) -> None:
     texts = [(ROOT / file).read_text("utf-8") for file in FILES]
     assert any(re.search(rf"^ARG {name}\b", text, re.MULTILINE) for text in texts)
 
@@ -158,6 +196,7 @@ def test_the_compose_file_repeats_nothing_of_the_image() -> None:
     assert "healthcheck" not in compose
     assert f":{Config().server.port}" in compose
     assert f":{image('Dockerfile').volumes[0]}" in compose
+    assert "init: true" in compose
 
 
 DOCKERFILE = """\

@@ -5,6 +5,7 @@ import os
 import socket
 import sqlite3
 import stat
+import tomllib
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -13,33 +14,41 @@ from pathlib import Path
 import pytest
 
 from edgebox.domain.errors import ConfigError, ModelError
-from edgebox.inference import doctor
+from edgebox.inference import package_checks
+from edgebox.inference.cuda_libraries import CUDA_BUILD, DRIVER
 from edgebox.inference.doctor import (
-    Finding,
-    Gpu,
-    Health,
     check_cores,
-    check_cuda_libraries,
     check_executors,
     check_families,
-    check_gpus,
     check_memory,
     check_page,
     check_pipelines,
     check_port,
-    check_runtime_packages,
     check_storage,
     examine,
-    find_gpus,
-    parse_gpus,
-    to_json,
 )
 from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.family import Family
+from edgebox.inference.findings import Finding, Health, to_json
+from edgebox.inference.gpu_checks import (
+    Cuda,
+    Gpu,
+    check_cuda,
+    check_gpus,
+    find_gpus,
+    parse_gpus,
+)
+from edgebox.inference.package_checks import (
+    EXTRAS,
+    check_extras,
+    check_libraries,
+    check_runtime_packages,
+)
 from edgebox.inference.zoo import Zoo, bundled_folders, load_zoo
 from edgebox.storage.schema import APPLICATION_ID
 from tests.inference.tiny_onnx import FAILING_32, YOLOX_32, write_family
 
+ROOT = Path(__file__).resolve().parents[2]
 NEW = Gpu("NVIDIA H200", "580.1", "143771 MiB", (9, 0))
 OLD = Gpu("Tesla P100", "470.0", "16384 MiB", (6, 0))
 
@@ -60,7 +69,14 @@ def test_this_installation_is_examined_whole(tmp_path: Path) -> None:
     )
     checks = [finding.check for finding in findings]
     assert checks == sorted(set(checks), key=checks.index)
-    assert {"Python", "ONNX Runtime", "Executor cpu/0", "Model families", "Database"} <= set(checks)
+    assert {
+        "Python",
+        "ONNX Runtime",
+        "Extras",
+        "Executor cpu/0",
+        "Model families",
+        "Database",
+    } <= set(checks)
     assert not [finding for finding in findings if finding.health == Health.FAIL]
     assert json.loads(json.dumps(to_json(findings)))[0]["health"] == "ok"
 
@@ -113,10 +129,51 @@ def test_gpus() -> None:
 
 
 def test_missing_libraries_only_matter_with_a_gpu() -> None:
-    assert check_cuda_libraries([], ["libcudnn.so.9"]).health == Health.OK
-    assert check_cuda_libraries([NEW], []).health == Health.OK
-    missing = check_cuda_libraries([NEW], ["libcudnn.so.9"])
-    assert bad(missing, Health.WARN, "libcudnn", "onnxruntime-gpu[cuda,cudnn]")
+    (finding,) = check_cuda([], Cuda(["libcudnn.so.9"], "13"))
+    assert finding.health == Health.OK
+    (finding,) = check_cuda([NEW], Cuda([], "13"))
+    assert finding.health == Health.OK
+    (finding,) = check_cuda([NEW], Cuda(["libcurand.so.10"], "13"))
+    assert bad(finding, Health.WARN, "libcurand", "edgebox[cuda]")
+
+
+@pytest.mark.parametrize(
+    ("gpu", "cuda", "mend"),
+    [
+        (NEW, Cuda([CUDA_BUILD]), "pip uninstall -y onnxruntime, then pip install 'edgebox[cuda]'"),
+        (NEW, Cuda([DRIVER], "13"), "--gpus all"),
+        (NEW, Cuda(["libcudnn.so.9"], "13", (13, 0)), "pip install 'edgebox[cuda]'"),
+        (NEW, Cuda([], "13", (12, 8)), "driver 580 or newer"),
+        (NEW, Cuda(["libcudnn.so.9"], "13", (12, 8)), "driver 580 or newer"),
+        (NEW, Cuda([], "99", (13, 0)), "update the driver"),
+        (OLD, Cuda([], "13", (13, 0)), 'device = "cpu"'),
+        (NEW, Cuda([CUDA_BUILD], jetson=True), "docs/how-to/jetson.md"),
+        (NEW, Cuda([], "13", (13, 1)), "nvidia-smi"),
+    ],
+)
+def test_the_mend_fits_the_cause(gpu: Gpu, cuda: Cuda, mend: str) -> None:
+    assert mend in cuda.mend([gpu])
+
+
+def test_a_driver_is_held_against_the_cuda_that_onnx_runtime_is_built_for() -> None:
+    _, driver = check_cuda([NEW], Cuda([], "13", (12, 8)))
+    assert bad(driver, Health.WARN, "up to 12.8", "built for CUDA 13", "580")
+    _, driver = check_cuda([NEW], Cuda([], "13", (13, 2)))
+    assert (driver.check, driver.health) == ("Driver", Health.OK)
+
+
+def test_extras_are_listed_with_their_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    others = {"cpu", "cuda", "dev", "train"}  # a runtime, and what is not for users
+    assert set(EXTRAS) == set(extras) - others
+    for name, (package, _) in EXTRAS.items():
+        assert [text.split(">")[0] for text in extras[name]] == [package]
+    monkeypatch.setattr(package_checks, "_version", lambda name: "1" if name == "av" else None)
+    found = check_extras().found
+    assert found.startswith("camera; not installed: mqtt (events over MQTT: pip install")
+    monkeypatch.setattr(package_checks, "_version", lambda name: "1")
+    assert check_extras().found == "camera, mqtt, accuracy, plot"
 
 
 @dataclass
@@ -138,15 +195,17 @@ def nowhere(families: Sequence[Family]) -> Opened:
 
 
 def test_executors_are_tried_and_not_believed(tmp_path: Path) -> None:
-    executor, problem, listed = check_executors(load_zoo(bundled_folders()), [], on_the_cpu)
+    executor, problem, listed = check_executors(load_zoo(bundled_folders()), [], Cuda(), on_the_cpu)
     assert (executor.check, executor.health) == ("Executor cpu/0", Health.OK)
     assert "1 thread, on cores 0, with street" in executor.found
     assert bad(problem, Health.WARN, "x does not run there")
     assert "CPUExecutionProvider" in listed.found
-    assert check_executors(Zoo((), ()), [], nowhere)[0].health == Health.WARN
+    assert check_executors(Zoo((), ()), [], Cuda(), nowhere)[0].health == Health.WARN
     failing = load_zoo([write_family(tmp_path, FAILING_32)])
-    assert bad(check_executors(failing, [], on_the_cpu)[0], Health.FAIL, "the batch failed")
-    assert bad(check_executors(failing, [], nowhere)[0], Health.FAIL, "no GPU", "[[executors]]")
+    assert bad(check_executors(failing, [], Cuda(), on_the_cpu)[0], Health.FAIL, "the batch failed")
+    assert bad(
+        check_executors(failing, [], Cuda(), nowhere)[0], Health.FAIL, "no GPU", "[[executors]]"
+    )
 
 
 def test_cores_and_memory() -> None:
@@ -222,13 +281,13 @@ def test_ports() -> None:
 def test_a_library_that_is_missing_is_worth_what_does_not_work_without_it(
     monkeypatch: pytest.MonkeyPatch, missing: tuple[str, ...], health: Health, message: str
 ) -> None:
-    monkeypatch.setattr(doctor, "_version", lambda name: None if name in missing else "1.0")
-    there, gone = doctor.check_libraries()
+    monkeypatch.setattr(package_checks, "_version", lambda name: None if name in missing else "1.0")
+    there, gone = check_libraries()
     assert there.health == Health.OK
     assert not any(name in there.found for name in missing)
     assert bad(gone, health, message, "pip install")
     monkeypatch.undo()
-    assert [found.health for found in doctor.check_libraries()] == [Health.OK]
+    assert [found.health for found in check_libraries()] == [Health.OK]
 
 
 def test_pipelines_are_named_and_what_is_wrong_with_them_is_said() -> None:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import onnxruntime as ort
 from numpy.typing import NDArray
 
 from edgebox.domain.errors import ModelError
 from edgebox.inference.importing.files import SIDE_MAX_PX, SourceFile
 from edgebox.inference.importing.layouts import Preprocessing
 from edgebox.inference.machine import usable_cores
+from edgebox.inference.onnx_runtime import onnx_runtime
 from edgebox.inference.sessions import CPU, brief, session_options
 from edgebox.inference.tensors import Canvas
 
@@ -59,6 +59,7 @@ class Original:
         """
         self.source = source
         path = source.path
+        ort = onnx_runtime()
         try:
             ort.set_default_logger_severity(4)
             self._session = ort.InferenceSession(

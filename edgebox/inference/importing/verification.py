@@ -11,7 +11,6 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-import onnxruntime as ort
 from numpy.typing import NDArray
 
 from edgebox.domain.errors import ModelError
@@ -21,6 +20,7 @@ from edgebox.inference.importing.parity import COMPARED_MAX, DOUBTFUL_MAX, disag
 from edgebox.inference.importing.reading import SCORE_MIN, Decoding
 from edgebox.inference.importing.recognition import decoded, on_canvas, run_one
 from edgebox.inference.machine import usable_cores
+from edgebox.inference.onnx_runtime import onnx_runtime
 from edgebox.inference.sessions import CPU, brief, session_options
 from edgebox.inference.tensors import Canvas
 from edgebox.vision.decoding import Decoder, decode_boxes_scores_labels, embedding_decoder
@@ -128,6 +128,7 @@ def open_served(content: bytes, path: str) -> Any:
     Raises:
         ModelError: ONNX Runtime refuses it.
     """
+    ort = onnx_runtime()
     try:
         return ort.InferenceSession(content, session_options(usable_cores()), [CPU])
     except Exception as error:  # its exception classes share no base but Exception

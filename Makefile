@@ -86,9 +86,9 @@ LOCK = $(BIN)/uv pip compile pyproject.toml --quiet --upgrade --universal --pyth
 	--no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file
 lock: $(VENV)/.edgebox-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(LOCK) requirements/cpu.txt --extra cpu --extra mqtt
-	$(LOCK) requirements/cuda.txt --extra cuda --extra mqtt
-	$(LOCK) requirements/jetson.txt --extra cpu --extra mqtt --no-emit-package onnxruntime
+	$(LOCK) requirements/cpu.txt --extra cpu --extra mqtt --extra tls
+	$(LOCK) requirements/cuda.txt --extra cuda --extra mqtt --extra tls
+	$(LOCK) requirements/jetson.txt --extra cpu --extra mqtt --extra tls --no-emit-package onnxruntime
 	$(LOCK) requirements/camera.txt --extra camera
 
 # What the Docker images do, without Docker: needs Linux, root, debootstrap, and registries in reach (docs/how-to/docker.md).

@@ -14,9 +14,9 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 EXTRAS = {
-    "cpu": ("cpu", "mqtt"),
-    "cuda": ("cuda", "mqtt"),
-    "jetson": ("mqtt",),
+    "cpu": ("cpu", "mqtt", "tls"),
+    "cuda": ("cuda", "mqtt", "tls"),
+    "jetson": ("mqtt", "tls"),
     "camera": ("camera",),
 }
 """By lock, what it is made of beside the base."""

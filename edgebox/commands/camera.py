@@ -19,7 +19,7 @@ import orjson
 
 from edgebox.camera.accounting import Summary
 from edgebox.camera.daemon import Camera
-from edgebox.camera.pairing import KeptTokens, pair
+from edgebox.camera.pairing import KeptTokens, PairingRefusedError, pair
 from edgebox.camera.records import FrameRecord
 from edgebox.camera.shutdown import on_end_signals
 from edgebox.commands.box_options import FINGERPRINT, TOKEN_FILE, given_token
@@ -247,9 +247,15 @@ def _token(
         EdgeboxError: the code gives none, or the token cannot be read or kept.
     """
     kept = KeptTokens()
+    known = kept.get(server, name)
     if code is None:
-        return given_token(file) or kept.get(server, name)
-    token = asyncio.run(pair(server, code, name, fingerprint=fingerprint))
+        return given_token(file) or known
+    try:
+        token = asyncio.run(pair(server, code, name, fingerprint=fingerprint))
+    except PairingRefusedError:
+        if known is None:
+            raise
+        return known  # a service names its code at every start: it was used at the first
     click.echo(f"paired; the token of {name} is kept in {kept.put(server, name, token)}", err=True)
     return token
 

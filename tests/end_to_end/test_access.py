@@ -157,7 +157,7 @@ async def test_a_new_box_is_closed_and_a_camera_is_paired(database: Path, tmp_pa
     assert paired.json()["on_time"] > 0, paired.err
     kept = home / ".config" / "edgebox" / "tokens.json"
     assert kept.stat().st_mode & 0o777 == 0o600
-    again = await edgebox(home, *camera)
+    again = await edgebox(home, *camera, "--pair", code)  # as a service does
     assert again.json()["on_time"] > 0, again.err
 
     listed = (await edgebox(home, "tokens", "list", "--config", str(config), "--json")).json()

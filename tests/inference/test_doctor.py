@@ -165,7 +165,7 @@ def test_a_driver_is_held_against_the_cuda_that_onnx_runtime_is_built_for() -> N
 def test_extras_are_listed_with_their_use(monkeypatch: pytest.MonkeyPatch) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extras = project["optional-dependencies"]
-    others = {"cpu", "cuda", "dev", "train"}  # a runtime, and what is not for users
+    others = {"cpu", "cuda", "dev", "fuzz", "train"}  # a runtime, and what is not for users
     assert set(EXTRAS) == set(extras) - others
     for name, (package, _) in EXTRAS.items():
         assert [text.split(">")[0] for text in extras[name]] == [package]

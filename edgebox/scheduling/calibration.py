@@ -15,7 +15,7 @@ SLOWDOWN_STEPS = 16
 """A slowdown is a multiple of 1/16, which is as precisely as it can be measured."""
 
 SLOWDOWN_CHANGE_MIN = 0.1
-"""A slowdown rises only if the measured one is this much above it, so that plans do not follow
+"""A slowdown changes only if the measured one differs by so much, so that plans do not follow
 noise."""
 
 SIGNIFICANT = 2.0
@@ -244,9 +244,8 @@ class Calibration:
         excess, known = self._excess[executor], self._slowdown[executor]
         measured = 1 + excess.quantile(self._parameters.slowdown_quantile)
         least, most = (1 + excess.quantile(q) for q in self._confident)
-        slower = least > known and measured - known >= SLOWDOWN_CHANGE_MIN
-        faster = most < known and known - measured >= _STEP / 2
-        if slower or faster:
+        differs = least > known or most < known
+        if differs and abs(measured - known) >= SLOWDOWN_CHANGE_MIN - _STEP / 2:
             self._slowdown[executor] = round(measured * SLOWDOWN_STEPS) / SLOWDOWN_STEPS
             self._note_slow_period(executor, known)
 

@@ -28,11 +28,14 @@ from edgebox.web.schemas import (
     TEXT,
     JsonSchema,
     Schema,
+    any_of,
     array,
+    constant,
     described,
     nullable,
     one_of,
     record,
+    request_of,
     with_optional,
 )
 from edgebox.web.web_context import WebContext
@@ -172,6 +175,7 @@ def _camera_in(read: FieldReader, *, needed: bool) -> CameraId | None:
     return CameraId(read.text("camera", pattern=NAME_PATTERN, expected=NAME_WANTED))
 
 
+_CODE: JsonSchema = {**TEXT, "maxLength": _NAME_MAX}
 _CAMERA: JsonSchema = {"type": "string", "pattern": f"^{NAME_PATTERN.pattern}$"}
 _SESSION = Schema(
     "Session",
@@ -198,12 +202,21 @@ _ISSUED = Schema(
     "IssuedToken",
     record(**_TOKEN_FIELDS, token=described(TEXT, "Its text, which is told this once")),
 )
+_TOKEN_NAME = described({**TEXT, "minLength": 1, "maxLength": _NAME_MAX}, "Who has it")
 _NEW_TOKEN = Schema(
     "NewToken",
-    with_optional(
-        record(scope=one_of(*Scope)),
-        name=described({**TEXT, "minLength": 1, "maxLength": _NAME_MAX}, "Who has it"),
-        camera=described(_CAMERA, "With the scope camera: the only one that it may be"),
+    any_of(
+        request_of(
+            {"scope": one_of(*(s for s in Scope if s is not Scope.CAMERA)), "name": _TOKEN_NAME},
+            camera={"type": "null"},
+        ),
+        request_of(
+            {
+                "scope": constant(Scope.CAMERA.value),
+                "camera": described(_CAMERA, "The only one that it may be"),
+            },
+            name=nullable(_TOKEN_NAME),
+        ),
     ),
 )
 _PAIRING = Schema("Pairing", record(code=TEXT, camera=nullable(TEXT), expires_s=COUNT))
@@ -225,7 +238,7 @@ ROUTES = (
         scope=None,
         summary="Begin a browser's session with a token",
         doc="The answer sets a cookie that no script can read.",
-        body=Body({JSON: record(token=TEXT)}, "The token"),
+        body=Body({JSON: request_of({"token": {**TEXT, "maxLength": _TEXT_MAX}})}, "The token"),
         answers=(Answer("The sender as it is now.", _SESSION),),
         problems=(UnauthorizedError, TooManyAttemptsError, TooLargeError, StorageError),
     ),
@@ -275,7 +288,7 @@ ROUTES = (
         scope=Scope.OPERATOR,
         summary="Get a code with which a camera gets its token",
         body=Body(
-            {JSON: with_optional(record(), camera=nullable(_CAMERA))},
+            {JSON: request_of({}, camera=nullable(_CAMERA))},
             "The camera's name; none: any that has no token yet",
         ),
         answers=(Answer("The code.", _PAIRING, status=201),),
@@ -288,7 +301,12 @@ ROUTES = (
         scope=None,
         summary="Use a code: get a camera's token",
         body=Body(
-            {JSON: with_optional(record(code=TEXT, camera=_CAMERA), browser=BOOLEAN)},
+            {
+                JSON: request_of(
+                    {"code": {**TEXT, "maxLength": _NAME_MAX}, "camera": _CAMERA},
+                    browser=nullable(BOOLEAN),
+                )
+            },
             "The code and the camera's name; `browser`: set a cookie in place of a token",
         ),
         answers=(

@@ -38,6 +38,16 @@ def some_of(**fields: object) -> JsonSchema:
     return {"type": "object", "properties": fields, "additionalProperties": False}
 
 
+def request_of(required: Mapping[str, object], **optional: object) -> JsonSchema:
+    """Describe a request's object, which may have no other fields."""
+    return {
+        "type": "object",
+        "properties": {**required, **optional},
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
 def mapping(values: object) -> JsonSchema:
     """Describe an object of any names."""
     return {"type": "object", "additionalProperties": values}

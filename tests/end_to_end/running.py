@@ -20,13 +20,17 @@ from edgebox.camera.accounting import Summary
 from edgebox.camera.daemon import Camera
 from edgebox.camera.records import FrameRecord
 from edgebox.config.config_file import load
+from edgebox.domain.access import Scope
 from edgebox.domain.requests import CameraId, Outcome
+from edgebox.link.box_address import authorization
 from edgebox.media.sources import PictureSource
 from edgebox.runtime.frame_metrics import Counts
 from edgebox.runtime.journal import Journal
 from tests.conftest import PATIENCE_S, settings
 
 SIZE_PX = (320, 180)
+CLOSED: dict[str, Any] = {"access__open_to": "nobody"}
+"""A box that needs tokens, as every box does that is not told otherwise."""
 SLO_MS = 30_000.0
 """A deadline that a machine keeps however busy it is; only what stands still misses it."""
 HARM_S = 1.0
@@ -77,6 +81,8 @@ async def streaming(
     """
     rate_hz = options.setdefault("rate_hz", 15.0)
     options.setdefault("slo_ms", SLO_MS)
+    if "token" not in options and not app.access.is_open:
+        options["token"] = await new_token(app, Scope.CAMERA, name)
     source = options.pop("source", None) or PictureSource(SIZE_PX, rate_hz, lambda number: PICTURE)
     camera = Camera(source, app.url, name=name, **options)
     run = asyncio.create_task(camera.run())
@@ -179,8 +185,17 @@ def texts(app: App, level: str | None = None) -> list[str]:
     return [event.text for event in app.box.notices.recent if level in (None, event.level)]
 
 
-async def get_json(app: App, path: str) -> tuple[int, dict[str, Any]]:
-    async with aiohttp.ClientSession() as client, client.get(app.url + path) as response:
+async def new_token(app: App, scope: Scope, camera: str | None = None) -> str:
+    """Make a token of a box that is closed; return its text."""
+    _, text = await app.access.issue("x", scope, None if camera is None else CameraId(camera))
+    return text
+
+
+async def get_json(app: App, path: str, token: str | None = None) -> tuple[int, dict[str, Any]]:
+    async with (
+        aiohttp.ClientSession(headers=authorization(token)) as client,
+        client.get(app.url + path) as response,
+    ):
         return response.status, await response.json()
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import orjson
@@ -19,18 +18,20 @@ from edgebox.media.sources import PictureSource
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.browsing import eventually
 from tests.end_to_end.program import edgebox, environment, finish, said, start
-from tests.end_to_end.running import PICTURE, SIZE_PX, SLO_MS, running, streaming, until
-
-CLOSED: dict[str, Any] = {"access__open_to": "nobody"}
+from tests.end_to_end.running import (
+    CLOSED,
+    PICTURE,
+    SIZE_PX,
+    SLO_MS,
+    new_token,
+    running,
+    streaming,
+    until,
+)
 
 
 def source() -> PictureSource:
     return PictureSource(SIZE_PX, 10.0, lambda number: PICTURE)
-
-
-async def new_token(app: App, scope: Scope, camera: str | None = None) -> str:
-    _, text = await app.access.issue("x", scope, None if camera is None else CameraId(camera))
-    return text
 
 
 async def refusal(app: App, name: str, text: str | None) -> str:

@@ -50,12 +50,12 @@ def left_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.glob("*")) if folder.exists() else []
 
 
-async def test_a_box_lets_nobody_do_it_unless_it_was_told_to(database: Path) -> None:
+async def test_it_needs_an_administrator(database: Path) -> None:
     async with running(database) as app:
         for path, body in (("/v1/models?name=gate", model()), ("/v1/models/street/profile", None)):
             status, problem = await ask(app, path, body)
-            assert (status, problem["code"]) == (403, "admin_off")
-            assert "server.admin" in problem["detail"]
+            assert (status, problem["code"]) == (403, "forbidden")
+            assert "scope admin" in problem["detail"]
         assert (await get_json(app, "/v1/jobs"))[1] == {"jobs": []}
     assert left_in(database.parent / "models") == []
 

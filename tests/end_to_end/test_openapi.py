@@ -13,17 +13,20 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from edgebox.app.composition import App
+from edgebox.domain.access import Scope
 from edgebox.link.override_messages import NAMES as SETTINGS
 from edgebox.web.result_formats import RESULT_FORMATS
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.program import SOURCE_TREE
 from tests.end_to_end.running import (
+    CLOSED,
     assert_adds_up,
     closed,
     counts_of,
     free_port,
     get_json,
     gone,
+    new_token,
     post,
     running,
     streaming,
@@ -38,14 +41,14 @@ GET_PATHS = (
     *("/v1/cameras/gate", "/v1/models", "/v1/config", "/v1/system", "/v1/problems"),
     *("/v1/problems/unknown", "/v1/addresses", "/v1/timeline"),
     *("/v1/history", "/v1/cameras/gate/history", "/v1/cameras/gate/explanation"),
-    *("/v1/jobs", "/v1/jobs/1", "/v1/pipelines"),
+    *("/v1/jobs", "/v1/jobs/1", "/v1/pipelines", "/v1/session", "/v1/tokens"),
 )
 NAMES = (("/gate", "/{id}"), ("/unknown", "/{code}"), ("/jobs/1", "/jobs/{id}"))
 
 
 @pytest.fixture
 async def app(database: Path) -> AsyncIterator[App]:
-    async with running(database) as app:
+    async with running(database, **CLOSED) as app:
         yield app
 
 
@@ -64,6 +67,7 @@ async def schemathesis(app: App, folder: Path, camera: str, within: str = "") ->
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(file)),
         *("run", f"{app.url}/v1/openapi.json", "--checks", "all", "--no-color"),
+        *("--header", f"Authorization: Bearer {await new_token(app, Scope.ADMIN)}"),
         *("--max-examples", "8"),
         *("--generation-database", "none"),
         *(("--include-path-regex", f"^{re.escape(within)}") if within else ()),
@@ -99,7 +103,8 @@ async def test_generated_requests_find_nothing(app: App, tmp_path: Path) -> None
 async def test_generated_settings_of_a_camera_harm_no_frame(app: App, tmp_path: Path) -> None:
     async with streaming(app, "gate") as camera:
         await schemathesis(app, tmp_path, camera="gate", within="/v1/cameras/{id}")
-        overrides = (await get_json(app, "/v1/cameras/gate"))[1]["overrides"]
+        viewer = await new_token(app, Scope.VIEWER)
+        overrides = (await get_json(app, "/v1/cameras/gate", viewer))[1]["overrides"]
     await gone(app, "gate")
     assert set(overrides) == set(SETTINGS)
     summary, counts = camera.summary(), counts_of(app, "gate")

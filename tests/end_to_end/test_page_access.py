@@ -8,8 +8,7 @@ from playwright.async_api import Browser, expect
 from edgebox.domain.access import Scope
 from edgebox.domain.requests import CameraId
 from tests.end_to_end.browsing import new_page, tile_of
-from tests.end_to_end.running import running, streaming, until
-from tests.end_to_end.test_access import CLOSED, new_token
+from tests.end_to_end.running import CLOSED, new_token, running, streaming, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 

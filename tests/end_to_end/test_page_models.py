@@ -158,14 +158,16 @@ async def test_a_model_is_imported_by_upload(
         await expect(tiny.get_by_text("only its order means something")).to_be_visible()
 
 
-async def test_without_admin_the_page_says_which_key_it_is(
+async def test_without_an_administrator_the_page_says_who_may(
     database: Path, browser: Browser
 ) -> None:
     async with running(database) as app:
         page, _ = await open_models(browser, app)
         await expect(page.get_by_role("button", name="Measure street again")).to_be_disabled()
         await expect(page.get_by_test_id("admin-hint")).to_have_count(2)
-        await expect(page.get_by_test_id("admin-hint").first).to_contain_text("server.admin = true")
+        await expect(page.get_by_test_id("admin-hint").first).to_contain_text(
+            "administrator’s token"
+        )
         await expect(page.get_by_label("ONNX file")).to_have_count(0)
 
 

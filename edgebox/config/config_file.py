@@ -66,7 +66,9 @@ class ServerParameters:
         "in .local, .lan, .home, .internal or .home.arpa",
     )
     trusted_proxies: tuple[str, ...] = _key(
-        (), "Addresses or networks of reverse proxies whose X-Forwarded-Host is trusted"
+        (),
+        "Addresses or networks of reverse proxies whose X-Forwarded-Host, -For and -Proto are "
+        "trusted",
     )
     name: str = _key("edgebox", "Name of this box on the page")
     tls: str = _key(

@@ -12,6 +12,7 @@ from edgebox.domain.errors import EdgeboxError
 from edgebox.web.addresses import own_names
 
 _FORWARDED = "X-Forwarded-Host"
+_FORWARDED_FOR = "X-Forwarded-For"
 _FORWARDED_PROTO = "X-Forwarded-Proto"
 _SHOWN_MAX = 100
 
@@ -55,6 +56,17 @@ def trusted_proxies(server: ServerParameters) -> Callable[[str | None], bool]:
         return address is not None and any(address in network for network in proxies)
 
     return is_trusted
+
+
+def client_address(request: web.Request, server: ServerParameters) -> str:
+    """Return the address of who sent a request, which a trusted proxy may tell."""
+    peer = request.remote or "?"
+    said = request.headers.getall(_FORWARDED_FOR, [])
+    if said and trusted_proxies(server)(peer):
+        # The last one is the proxy's own; the ones before it came from its client.
+        address = peer_address(said[-1].rsplit(",", 1)[-1].strip())
+        return peer if address is None else str(address)
+    return peer
 
 
 def is_secure(request: web.Request, server: ServerParameters) -> bool:

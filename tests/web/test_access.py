@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from edgebox.storage.access_store import AccessStore
 from edgebox.storage.database import IN_MEMORY, Storage
 from edgebox.web.server import Server, application
 from edgebox.web.v2.kserve_routes import SCOPE as V2_SCOPE
+from edgebox.web.web_context import WebContext
 from tests.web.sites import site_of
 
 GATE, DOOR = CameraId("gate"), CameraId("door")
@@ -25,9 +27,14 @@ Texts = Mapping[Scope, str]
 class Closed:
     """A box that is open to nobody, with a token of each scope; it serves no models."""
 
-    def __init__(self, server: Server, access: AccessControl, texts: Texts) -> None:
+    def __init__(self, site: WebContext, server: Server, texts: Texts) -> None:
+        self.site, access = site, site.access
         self.url = f"http://127.0.0.1:{server.port}"
         self.server, self.access, self.texts = server, access, texts
+
+    def trust(self, *proxies: str) -> None:
+        config = self.site.config
+        self.site.config = replace(config, server=replace(config.server, trusted_proxies=proxies))
 
     async def ask(
         self, method: str, path: str, headers: Mapping[str, str] | None = None, **options: Any
@@ -63,7 +70,7 @@ async def closed(tmp_path: Path) -> AsyncIterator[Closed]:
         for scope in Scope
     }
     await server.start("127.0.0.1", 0)
-    yield Closed(server, access, texts)
+    yield Closed(site, server, texts)
     await server.stop()
     await storage.close()
 
@@ -170,6 +177,25 @@ async def test_a_wrong_login_says_what_to_do_and_is_limited(closed: Closed) -> N
         assert "edgebox tokens add" in problem["detail"]
     status, problem, _ = await closed.ask("POST", "/v1/login", json={"token": "guess"})
     assert (status, problem["code"]) == (429, "too_many_attempts")
+
+
+async def test_behind_a_trusted_proxy_wrong_logins_are_limited_by_client(closed: Closed) -> None:
+    def behind(client: str) -> dict[str, str]:
+        return {"X-Forwarded-For": f"198.51.100.9, {client}", "X-Forwarded-Proto": "https"}
+
+    right, wrong = {"token": closed.texts[Scope.VIEWER]}, {"token": "guess"}
+    closed.trust("127.0.0.1")
+    for _ in range(11):
+        status, _, _ = await closed.ask("POST", "/v1/login", behind("192.0.2.1"), json=wrong)
+    assert status == 429
+    status, _, headers = await closed.ask("POST", "/v1/login", behind("192.0.2.2"), json=right)
+    assert status == 200
+    assert "Secure" in headers["Set-Cookie"]
+    closed.trust()  # what others say of themselves does not count
+    for _ in range(11):
+        status, _, _ = await closed.ask("POST", "/v1/login", behind("192.0.2.3"), json=wrong)
+    assert status == 429
+    assert (await closed.ask("POST", "/v1/login", behind("192.0.2.4"), json=right))[0] == 429
 
 
 async def test_pages_of_others_cannot_use_a_session(closed: Closed) -> None:

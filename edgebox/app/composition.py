@@ -191,8 +191,8 @@ class App:
                 self._box.notices.publish(
                     "warning", f"the stored settings of {known.camera} are damaged: {error}"
                 )
-        if storage.set_aside:
-            self._box.notices.publish("error", storage.set_aside)
+        if storage.damage:
+            self._box.notices.publish("error", storage.damage)
         self._report_storage_error()
         states = StateCache(self._box, self.machine)
         jobs = self._model_jobs = ModelJobs(config, self._box, storage)

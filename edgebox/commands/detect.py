@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from edgebox.commands.console import clear_errors, out, print_json
+from edgebox.commands.options import CONFIG, JSON
 from edgebox.domain.errors import InvalidInputError, ModelError
 
 if TYPE_CHECKING:
@@ -43,14 +44,8 @@ _SCORE_MIN = 0.3
     type=click.Path(path_type=Path),
     help="Write the picture with its boxes to this file; a folder for several.",
 )
-@click.option(
-    "--config",
-    "config_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    envvar="EDGEBOX_CONFIG",
-    help="A TOML file, as for serve.  [env: EDGEBOX_CONFIG]",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@CONFIG
+@JSON
 def detect(
     *,
     images: tuple[Path, ...],

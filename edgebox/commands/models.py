@@ -23,6 +23,7 @@ from edgebox.commands.console import (
     table,
 )
 from edgebox.commands.models_cascade import cascade
+from edgebox.commands.options import CONFIG, JSON
 from edgebox.domain.errors import EdgeboxError, ModelError
 
 if TYPE_CHECKING:
@@ -35,14 +36,6 @@ if TYPE_CHECKING:
 
 _SIDES_PX = range(16, 4097)
 _QUICK_PROFILE_S = 10.0
-_CONFIG = click.option(
-    "--config",
-    "config_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    envvar="EDGEBOX_CONFIG",
-    help="A TOML file, as for serve.  [env: EDGEBOX_CONFIG]",
-)
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
 @click.group()
@@ -91,8 +84,8 @@ def models() -> None:
     show_default=True,
     help="Seconds to measure execution times for; 0: do not measure.",
 )
-@_CONFIG
-@_JSON
+@CONFIG
+@JSON
 def import_models(
     *,
     files: tuple[Path, ...],
@@ -301,8 +294,8 @@ def _print_import(
 
 
 @models.command("list")
-@_CONFIG
-@_JSON
+@CONFIG
+@JSON
 def list_models(*, config_file: Path | None, as_json: bool) -> None:
     """List the families and variants."""
     from edgebox.app.accuracy_measurement import remembered

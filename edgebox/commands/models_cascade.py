@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from edgebox.commands.console import clear_errors, out, print_json, progress_bar, table
+from edgebox.commands.options import CONFIG, JSON
 from edgebox.domain.cascades import picture_ns, saving
 from edgebox.domain.errors import ModelError
 
@@ -29,14 +30,8 @@ _SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0)
     "--limit", type=click.IntRange(1), help="Most pictures.  [default: all of a folder, else 300]"
 )
 @click.option("--name", help="Name of the cascade.  [default: SMALL-LARGE]")
-@click.option(
-    "--config",
-    "config_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    envvar="EDGEBOX_CONFIG",
-    help="A TOML file, as for serve.  [env: EDGEBOX_CONFIG]",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@CONFIG
+@JSON
 def cascade(
     *,
     small: str,

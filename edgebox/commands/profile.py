@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from edgebox.commands.console import clear_errors, err, out, print_json, progress_bar, table
+from edgebox.commands.options import CONFIG, JSON
 from edgebox.domain.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -27,13 +28,7 @@ _BOX = "http://127.0.0.1:8787"
 
 @click.command()
 @click.argument("family", required=False)
-@click.option(
-    "--config",
-    "config_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    envvar="EDGEBOX_CONFIG",
-    help="A TOML file, as for serve.  [env: EDGEBOX_CONFIG]",
-)
+@CONFIG
 @click.option(
     "--seconds",
     type=click.FloatRange(1, 3600),
@@ -51,7 +46,7 @@ _BOX = "http://127.0.0.1:8787"
     "--limit", type=click.IntRange(1), help="Most pictures to use; each run takes the same ones."
 )
 @click.option("--keep-all", is_flag=True, help="Keep all variants, also dominated ones.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@JSON
 def profile(
     *,
     family: str | None,

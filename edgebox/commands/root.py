@@ -28,19 +28,13 @@ from edgebox.commands.console import (
 )
 from edgebox.commands.detect import detect
 from edgebox.commands.models import models
+from edgebox.commands.options import CONFIG, JSON
 from edgebox.commands.plan import plan
 from edgebox.commands.profile import profile
 from edgebox.commands.simulate import simulate
 from edgebox.commands.tokens import tokens
 from edgebox.domain.access import OpenTo
 
-_CONFIG = click.option(
-    "--config",
-    "config_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    envvar="EDGEBOX_CONFIG",
-    help="A TOML file; config.example.toml has every key.  [env: EDGEBOX_CONFIG]",
-)
 _DIFFERENCES_SHOWN = 10
 _KEEPERS = ("serve", "demo", "models", "profile")
 """Commands that write a box's files: its database, journals, models."""
@@ -48,7 +42,6 @@ _PRIVATE = 0o077
 """Nobody but the user may read or write what is made: files have mode 0600, folders 0700."""
 _STOP_S = 8.0
 """Time limit for stopping a box; Docker kills it after 10 s."""
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
 class _LazyGroup(click.Group):
@@ -93,7 +86,7 @@ main.add_command(tokens)
 
 
 @main.command()
-@_CONFIG
+@CONFIG
 @click.option("--host", help="Address to listen on; 0.0.0.0 lets other machines in.")
 @click.option("--port", type=int, help="Port to listen on; 0 takes any free one.")
 @click.option(
@@ -120,7 +113,7 @@ main.add_command(tokens)
     show_default=True,
     help="Least level of log messages (on stderr).",
 )
-@_JSON
+@JSON
 def serve(
     *,
     config_file: Path | None,
@@ -257,7 +250,7 @@ def _print_ready(app: Any, as_json: bool, administrator: str | None) -> None:
 
 
 @main.command()
-@_CONFIG
+@CONFIG
 @click.option("--port", type=int, default=None, help="Port of the page.  [default: 8787 or free]")
 @click.option(
     "--rate-hz",
@@ -267,7 +260,7 @@ def _print_ready(app: Any, as_json: bool, administrator: str | None) -> None:
     help="Frames per second and camera.",
 )
 @click.option("--duration", type=click.FloatRange(0, min_open=True), help="Seconds to run.")
-@_JSON
+@JSON
 def demo(
     config_file: Path | None,
     port: int | None,
@@ -294,8 +287,8 @@ def demo(
 
 
 @main.command()
-@_CONFIG
-@_JSON
+@CONFIG
+@JSON
 def doctor(config_file: Path | None, as_json: bool) -> None:
     """Check this installation: report what works, what is missing, and how to fix it."""
     from edgebox.app.configured_pipelines import make_pipelines
@@ -336,7 +329,7 @@ def doctor(config_file: Path | None, as_json: bool) -> None:
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--request", type=int, help="Print what happened to this request.")
 @click.option("--camera", "camera_name", help="Print what happened to this camera.")
-@_JSON
+@JSON
 def replay(file: Path, request: int | None, camera_name: str | None, as_json: bool) -> None:
     """Repeat every decision of a journal and report whether it is the same.
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from edgebox.commands.console import clear_errors, out, print_json, table
+from edgebox.commands.options import JSON
 from edgebox.commands.plots import figures_for, save_figure
 from edgebox.domain.errors import InvalidInputError
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from edgebox.simulation.workload import Workload
 
 _REFERENCE = "clairvoyant"
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
 @click.command()
@@ -82,7 +82,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON doc
     type=click.Path(path_type=Path, dir_okay=False),
     help="Draw the curves into a .png or .svg file.",
 )
-@_JSON
+@JSON
 def batching(
     *,
     workload: Path,

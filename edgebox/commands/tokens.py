@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from edgebox.commands.console import clear_errors, err, out, print_json, table
+from edgebox.commands.options import CONFIG, JSON
 from edgebox.domain.access import Scope, Token
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.requests import CameraId
@@ -17,15 +18,6 @@ from edgebox.runtime.access_control import new_token, token_document
 from edgebox.storage.access_store import AccessStore, access_file
 from edgebox.storage.wall_clock import wall_clock_ms
 
-_CONFIG = click.option(
-    "--config",
-    "config_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    envvar="EDGEBOX_CONFIG",
-    help="A TOML file, as for serve.  [env: EDGEBOX_CONFIG]",
-)
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-
 
 @click.group()
 def tokens() -> None:
@@ -33,8 +25,8 @@ def tokens() -> None:
 
 
 @tokens.command("list")
-@_CONFIG
-@_JSON
+@CONFIG
+@JSON
 def list_tokens(config_file: Path | None, as_json: bool) -> None:
     """List all tokens, without their texts."""
     with clear_errors("tokens list"):
@@ -55,8 +47,8 @@ def list_tokens(config_file: Path | None, as_json: bool) -> None:
     show_default=True,
     help="What it allows. A token of the scope camera is for the camera NAME only.",
 )
-@_CONFIG
-@_JSON
+@CONFIG
+@JSON
 def add_token(name: str, scope: str, config_file: Path | None, as_json: bool) -> None:
     """Make a token for NAME and print it; nobody can print it again.
 
@@ -77,7 +69,7 @@ def add_token(name: str, scope: str, config_file: Path | None, as_json: bool) ->
 
 @tokens.command("revoke")
 @click.argument("token_id", metavar="ID")
-@_CONFIG
+@CONFIG
 def revoke_token(token_id: str, config_file: Path | None) -> None:
     """Revoke the token with this ID, and end the sessions that began with it."""
     with clear_errors("tokens revoke"):

@@ -24,7 +24,8 @@ from edgebox.domain.errors import EdgeboxError, InvalidInputError, StorageError,
 from edgebox.domain.requests import CameraId
 from edgebox.runtime.attempt_limiter import AttemptLimiter
 from edgebox.runtime.pairings import Pairing, Pairings
-from edgebox.storage.access_store import AccessStore, DamagedError, StoredSession
+from edgebox.storage.access_store import AccessStore, StoredSession
+from edgebox.storage.connecting import DamagedError
 from edgebox.storage.wall_clock import wall_clock_ms
 
 _log = logging.getLogger(__name__)
@@ -124,9 +125,12 @@ class AccessControl:
         try:
             await self._reload()
         except DamagedError as error:
-            aside = await asyncio.to_thread(self._store.set_aside, self._now_ms())
+            aside = await asyncio.to_thread(self._store.rename_damaged)
             await self._reload()
-            return f"{error}. It was set aside as {aside}: cameras need new tokens"
+            return (
+                f"the file of tokens {error.path} is damaged ({error.reason}): it is now "
+                f"{aside.name}. Everybody needs a new token"
+            )
         return ""
 
     async def run(self) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from edgebox.domain.access import Scope, Token
 from edgebox.domain.errors import StorageError
 from edgebox.domain.requests import CameraId
-from edgebox.storage.connecting import IN_MEMORY, damage_of
+from edgebox.storage.connecting import IN_MEMORY, DamagedError, damage_of, rename_damaged
 
 _VERSION = 1
 _SCHEMA = (
@@ -35,10 +35,6 @@ _SCHEMA = (
 )
 _BUSY_S = 3.0
 _MODE = 0o600
-
-
-class DamagedError(StorageError):
-    """The file's contents are not those of a file of tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,17 +151,16 @@ class AccessStore:
         with self._connection() as connection:
             connection.executemany("UPDATE tokens SET last_used_ms = ? WHERE id = ?", rows)
 
-    def set_aside(self, now_ms: int) -> Path:
+    def rename_damaged(self) -> Path:
         """Rename a damaged file, so that the next write makes a new one; return its new path.
 
         Raises:
             StorageError: it cannot be renamed.
         """
-        aside = Path(f"{self._path}.damaged-{now_ms // 1000}")
         try:
-            return Path(self._path).rename(aside)
+            return rename_damaged(Path(self._path))
         except OSError as error:
-            raise StorageError(f"{self._path}: cannot be set aside ({error})") from error
+            raise StorageError(f"{self._path}: cannot be renamed ({error})") from error
 
     @contextlib.contextmanager
     def _connection(self, *, write: bool = True) -> Iterator[sqlite3.Connection]:
@@ -189,10 +184,10 @@ class AccessStore:
                 if connection is not self._kept:
                     connection.close()
         except (sqlite3.Error, OSError, ValueError) as error:
-            damaged = isinstance(error, ValueError) or bool(damage_of(error))
-            raise (DamagedError if damaged else StorageError)(
-                f"{self._path}: the file of tokens cannot be used ({error}): make it writable, or "
-                "move it away, then edgebox makes a new one and a new administrator token"
+            if isinstance(error, ValueError) or damage_of(error):
+                raise DamagedError(self._path, str(error)) from error
+            raise StorageError(
+                f"{self._path}: the file of tokens cannot be used ({error}): make it writable"
             ) from error
 
 

@@ -9,6 +9,7 @@ import contextlib
 import errno
 import shutil
 import sqlite3
+import time
 from pathlib import Path
 
 import aiosqlite
@@ -31,6 +32,7 @@ _DAMAGED = (
 """SQLite's messages about a damaged file, or one with a wrong schema."""
 _BUSY_TIMEOUT_MS = 3000
 _INCREMENTAL = 2
+_PARTS = ("", "-wal", "-shm")
 
 
 _ROOM_BYTES = 1 << 16
@@ -58,7 +60,21 @@ class DamagedError(StorageError):
     def __init__(self, path: Path | str, reason: str) -> None:
         """Name the damage."""
         super().__init__(f"{_shown(path)}: {reason}: move it away, edgebox makes a new one")
+        self.path = path
         self.reason = reason
+
+
+def rename_damaged(file: Path) -> Path:
+    """Rename a database and its log; return its new name."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    names = (
+        f"{file.name}.corrupt-{stamp}{more}" for more in ("", *(f"-{n}" for n in range(2, 99)))
+    )
+    aside = next(name for name in map(file.with_name, names) if not name.exists())
+    for part in _PARTS:
+        with contextlib.suppress(FileNotFoundError):
+            file.with_name(file.name + part).rename(aside.with_name(aside.name + part))
+    return aside
 
 
 async def connect(path: Path | str) -> aiosqlite.Connection:

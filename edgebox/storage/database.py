@@ -67,7 +67,7 @@ class Storage:
         self._now_ms = now_ms
         self._storage_error = ""
         """Why it is in memory although a file was configured."""
-        self.set_aside = ""
+        self.damage = ""
         """What was done with a damaged file at the start; empty: it was not damaged."""
         self._tidying: asyncio.Task[None] | None = None
         self._events_recorded = 0
@@ -96,7 +96,7 @@ class Storage:
             limits: bounds on age and size; None: nothing is deleted, for commands that only read
                 the database of a box.
             serving: open another one in its place if the file cannot be used (`serving_database`);
-                `last_error` says where nothing is stored then, `set_aside` what became of a
+                `last_error` says where nothing is stored then, `damage` what became of a
                 damaged file.
             buffer_rows_max: rows that may wait for the disk.
             retry_s: pause after a failed write.
@@ -114,7 +114,7 @@ class Storage:
         )
         storage = cls(writer, seconds, limits or Limits(), now_ms)
         storage._storage_error = served.not_kept
-        storage.set_aside = served.set_aside
+        storage.damage = served.damage
         writer.start()
         seconds.start()
         if limits is not None:

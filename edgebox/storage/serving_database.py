@@ -10,7 +10,6 @@
 
 import asyncio
 import sqlite3
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,13 +26,13 @@ from edgebox.storage.connecting import (
     connect_copy,
     damage_of,
     file_at,
+    rename_damaged,
 )
 from edgebox.storage.schema import APPLICATION_ID
 
 _MAGIC = b"SQLite format 3\x00"
 _APPLICATION_ID_AT = 68
 """Offset in a file's header: https://www.sqlite.org/fileformat.html#the_database_header"""
-_PARTS = ("", "-wal", "-shm")
 _UNTIL = "and start edgebox again, until then nothing is kept"
 
 
@@ -44,7 +43,7 @@ class Served:
     connection: aiosqlite.Connection
     not_kept: str = ""
     """Why nothing that is recorded outlives the process; empty: it does."""
-    set_aside: str = ""
+    damage: str = ""
     """What was done with a damaged file; empty: nothing."""
 
 
@@ -101,7 +100,7 @@ async def _connect_and_read(path: Path | str) -> aiosqlite.Connection:
 async def _replaced(path: Path | str, error: DamagedError) -> Served:
     """Set a damaged file aside and make a new one; if that fails, go on in memory."""
     try:
-        aside = await asyncio.to_thread(_set_aside, file_at(path))
+        aside = await asyncio.to_thread(rename_damaged, file_at(path))
         connection = await connect(path)
     except (OSError, StorageError) as why:
         mend = f"{error.reason}, and no new one can be made ({why}): move it away {_UNTIL}"
@@ -110,17 +109,4 @@ async def _replaced(path: Path | str, error: DamagedError) -> Served:
         f"the database {path} is damaged ({error.reason}): it is now {aside.name}, and a new one "
         "was made. What was set on the page for cameras and what was learned is not in it"
     )
-    return Served(connection, set_aside=text)
-
-
-def _set_aside(file: Path) -> Path:
-    """Rename a database and its log; return its new name."""
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    names = (
-        f"{file.name}.corrupt-{stamp}{more}" for more in ("", *(f"-{n}" for n in range(2, 99)))
-    )
-    aside = next(name for name in map(file.with_name, names) if not name.exists())
-    for part in _PARTS:
-        with suppress(FileNotFoundError):
-            file.with_name(file.name + part).rename(aside.with_name(aside.name + part))
-    return aside
+    return Served(connection, damage=text)

@@ -164,13 +164,16 @@ async def test_the_only_family_corrupt_ends_with_a_clear_error(
     assert "Traceback" not in ended.err
 
 
-async def test_a_file_that_is_no_database_is_a_clear_error(tmp_path: Path) -> None:
+async def test_a_file_that_is_no_database_is_named_and_left_as_it_is(tmp_path: Path) -> None:
     letter = tmp_path / "letter.txt"
     letter.write_text("Dear reader, " * 1000)
-    ended = await edgebox(tmp_path, "serve", "--config", str(configured(tmp_path, letter)))
-    assert ended.code == 1
-    assert "letter.txt" in ended.err
+    box = await start(tmp_path, "serve", "--config", str(configured(tmp_path, letter)))
+    await said(box, "letter.txt")
+    box.terminate()
+    ended = await finish(box)
+    assert ended.code == 0
     assert "Traceback" not in ended.err
+    assert letter.read_text() == "Dear reader, " * 1000
 
 
 async def test_doctor_tells_people_and_programs(tmp_path: Path, config: Path) -> None:

@@ -129,7 +129,8 @@ async def test_a_session_ends_with_logging_out_and_with_time() -> None:
 
 
 async def test_the_last_administrator_stays() -> None:
-    access = await access_of(Clock())
+    clock = Clock()
+    access = await access_of(clock)
     text = await access.ensure_administrator()
     assert text is not None
     assert await access.ensure_administrator() is None
@@ -138,6 +139,7 @@ async def test_the_last_administrator_stays() -> None:
     assert identity.may(Scope.ADMIN)
     with pytest.raises(LastAdministratorError):
         await access.revoke(access.tokens[0].id)
+    clock.forward(1)
     other, _ = await access.issue("Ann", Scope.ADMIN, None)
     await access.revoke(access.tokens[0].id)
     assert [token.id for token in access.tokens] == [other.id]
@@ -273,10 +275,10 @@ async def test_commands_change_a_running_box(tmp_path: Path) -> None:
     assert access.by_token(text) is not None
 
 
-async def test_a_damaged_file_is_set_aside(tmp_path: Path) -> None:
+async def test_a_damaged_file_is_renamed(tmp_path: Path) -> None:
     file = tmp_path / "a.db"
     file.write_bytes(b"nothing that SQLite knows" * 100)
     access = AccessControl(AccessStore(str(file)))
-    assert "It was set aside as" in await access.load()
+    assert "is damaged (file is not a database): it is now a.db.corrupt-" in await access.load()
     assert await access.ensure_administrator() is not None
-    assert names_in(tmp_path) == ["a.db", "a.db.damaged"]
+    assert names_in(tmp_path) == ["a.db", "a.db.corrupt"]

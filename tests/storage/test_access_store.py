@@ -10,11 +10,11 @@ from edgebox.domain.errors import StorageError
 from edgebox.domain.requests import CameraId
 from edgebox.storage.access_store import (
     AccessStore,
-    DamagedError,
     Stored,
     StoredSession,
     access_file,
 )
+from edgebox.storage.connecting import DamagedError
 from edgebox.storage.database import IN_MEMORY
 
 ADMIN = Token("aaaaaaaa", "Ann", Scope.ADMIN, None, "1" * 64, 1000)
@@ -84,14 +84,14 @@ def test_it_can_be_read_where_nothing_can_be_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("contents", [b"no database at all, but long enough" * 100, b"SQLite"])
-def test_a_damaged_file_is_named_and_can_be_set_aside(tmp_path: Path, contents: bytes) -> None:
+def test_a_damaged_file_is_named_and_can_be_renamed(tmp_path: Path, contents: bytes) -> None:
     file = tmp_path / "a.db"
     file.write_bytes(contents)
     store = AccessStore(str(file))
-    with pytest.raises(DamagedError, match=r"a\.db: the file of tokens cannot be used"):
+    with pytest.raises(DamagedError, match=r"a\.db: file is not a database: move it away"):
         store.load(0)
-    aside = store.set_aside(7_000)
-    assert aside == tmp_path / "a.db.damaged-7"
+    aside = store.rename_damaged()
+    assert aside.name.startswith("a.db.corrupt-")
     assert aside.read_bytes() == contents
     store.add(ADMIN)
     assert store.load(0).tokens == (ADMIN,)

@@ -96,14 +96,14 @@ async def test_a_damaged_database_is_set_aside_and_a_new_one_is_kept(
     broken_bytes = len(content_of(file))
     storage = await opened(file)
     assert storage.last_error == ""
-    assert f"the database {file} is damaged (" in storage.set_aside
+    assert f"the database {file} is damaged (" in storage.damage
     aside = next(file.parent / each for each in names_in(file.parent) if "corrupt" in each)
-    assert aside.name in storage.set_aside
+    assert aside.name in storage.damage
     assert len(content_of(aside)) == broken_bytes
     assert await records(storage)
     await storage.close()
     again = await opened(file)
-    assert again.set_aside == ""
+    assert again.damage == ""
     assert [event.text for event in await again.events(1)] == ["here"]
     await again.close()
 
@@ -133,7 +133,7 @@ async def test_where_no_new_one_can_be_made_it_serves_from_memory(
     def refused(path: Path) -> Path:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(serving_database, "_set_aside", refused)
+    monkeypatch.setattr(serving_database, "rename_damaged", refused)
     storage = await opened(file)
     assert "no new one can be made ([Errno 13] Permission denied)" in storage.last_error
     assert await records(storage)
@@ -201,5 +201,5 @@ async def test_commands_that_only_look_something_up_set_nothing_aside(file: Path
 
 async def test_memory_needs_nothing(tmp_path: Path) -> None:
     storage = await opened(IN_MEMORY)
-    assert (storage.last_error, storage.set_aside) == ("", "")
+    assert (storage.last_error, storage.damage) == ("", "")
     await storage.close()

@@ -36,8 +36,8 @@ from edgebox.commands.tokens import tokens
 from edgebox.domain.access import OpenTo
 
 _DIFFERENCES_SHOWN = 10
-_KEEPERS = ("serve", "demo", "models", "profile")
-"""Commands that write a box's files: its database, journals, models."""
+_KEEPERS = ("serve", "demo", "models", "profile", "tokens")
+"""Commands that write a box's files: its database, journals, models, tokens."""
 _PRIVATE = 0o077
 """Nobody but the user may read or write what is made: files have mode 0600, folders 0700."""
 _STOP_S = 8.0

@@ -155,7 +155,7 @@ async def test_only_so_many_pages_may_be_open(database: Path) -> None:
 
 
 async def test_a_second_upload_waits_for_the_first(database: Path) -> None:
-    async with running(database, server__admin=True) as app:
+    async with running(database, access__open_scope="admin") as app:
         first = Sender(app, "/v1/models?name=one", 1_000)
         await first.send(b"x")
         while True:

@@ -37,7 +37,11 @@ async def test_files_are_for_the_user_of_the_box_alone(tmp_path: Path, database:
         (kept / file.name.replace(database.name, old.name)).chmod(0o644)
     models = f'models = "{home / "made" / "models"}"'
     file = configured(home, old, models)
-    file.write_text(file.read_text().replace("port = 0", "port = 0\nadmin = true"))
+    file.write_text(
+        file.read_text().replace(
+            'open_to = "everybody"', 'open_to = "everybody"\nopen_scope = "admin"'
+        )
+    )
     async with serving(home, "--config", str(file)) as (_, url), aiohttp.ClientSession() as client:
         async with client.post(
             f"{url}/v1/models?name=gate",
@@ -69,7 +73,7 @@ async def test_an_import_has_no_secrets_and_bounded_resources(
         "PYTHONPATH", os.pathsep.join([str(module), os.environ.get("PYTHONPATH", "")])
     )
     monkeypatch.setattr(model_jobs, "_WORKER_MODULE", "asked_worker")
-    async with running(database, server__admin=True) as app:
+    async with running(database, access__open_scope="admin") as app:
         _, job = await ask(app, "/v1/models?name=gate", model())
         job = await end_of(app, job)
         assert (await get_json(app, "/v1/jobs"))[0] == 200

@@ -23,7 +23,7 @@ async def test_a_missing_secret_is_said_and_nothing_starts(tmp_path: Path) -> No
     lines = ("[mqtt]", 'host = "localhost"', 'username = "box"', 'password_file = "nowhere"')
     file = configured(tmp_path, tmp_path / "edgebox.sqlite3", *lines)
     ended = await edgebox(tmp_path, "serve", "--config", str(file))
-    assert ended.code == 1
+    assert ended.code == 78
     words = " ".join(ended.err.split())
     assert "mqtt.password_file" in words
     assert "cannot be read: No such file or directory" in words

@@ -29,15 +29,18 @@ let state: BoxState | null = null
 let loadedWith: string | null = null
 let unreadable: string | null = null
 let session: Session | null = null
+/** How often the socket was lost, or could not be opened, since it was live. */
+let failures = 0
 
 const socket = new BoxSocket(webSocketAddress(document.baseURI, 'v1/ui'), {
   onConnection(next) {
     if (next.phase === 'live' && connection.phase === 'live') return
-    const isLost = next.phase === 'lost' && connection.phase !== 'lost'
     connection = next
     draw()
-    // A token that was revoked closes the socket, too.
-    if (isLost) void askSession().then(() => session && !may(session, 'viewer') && location.reload())
+    if (next.phase === 'live') failures = 0
+    else if (next.phase === 'lost' && next.retry_at_ms !== null) failures += 1
+    // A token that was revoked closes the socket and keeps it closed, as a box does that is down.
+    if (failures > 1) void askSession().then(() => session && !may(session, 'viewer') && location.reload())
   },
   onState(next) {
     loadedWith ??= next.box.version

@@ -131,7 +131,6 @@ def move_in(folder: Path, models: Path, name: str) -> Path:
         # A rename onto an empty folder would succeed.
         if target.exists():
             raise FileExistsError
-        folder.chmod(0o755)
         folder.rename(target)
     except OSError as error:
         if isinstance(error, FileExistsError) or target.exists():

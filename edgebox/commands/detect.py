@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from edgebox.commands.console import clear_errors, out, print_json
-from edgebox.commands.options import CONFIG, JSON
+from edgebox.commands.shared_options import CONFIG, JSON
 from edgebox.domain.errors import InvalidInputError, ModelError
 
 if TYPE_CHECKING:

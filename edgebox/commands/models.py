@@ -23,7 +23,7 @@ from edgebox.commands.console import (
     table,
 )
 from edgebox.commands.models_cascade import cascade
-from edgebox.commands.options import CONFIG, JSON
+from edgebox.commands.shared_options import CONFIG, JSON
 from edgebox.domain.errors import EdgeboxError, ModelError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from edgebox.commands.console import clear_errors, out, print_json, progress_bar, table
-from edgebox.commands.options import CONFIG, JSON
+from edgebox.commands.shared_options import CONFIG, JSON
 from edgebox.domain.cascades import picture_ns, saving
 from edgebox.domain.errors import ModelError
 

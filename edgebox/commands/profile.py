@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from edgebox.commands.console import clear_errors, err, out, print_json, progress_bar, table
-from edgebox.commands.options import CONFIG, JSON
+from edgebox.commands.shared_options import CONFIG, JSON
 from edgebox.domain.errors import InvalidInputError
 
 if TYPE_CHECKING:

@@ -28,9 +28,9 @@ from edgebox.commands.console import (
 )
 from edgebox.commands.detect import detect
 from edgebox.commands.models import models
-from edgebox.commands.options import CONFIG, JSON
 from edgebox.commands.plan import plan
 from edgebox.commands.profile import profile
+from edgebox.commands.shared_options import CONFIG, JSON
 from edgebox.commands.simulate import simulate
 from edgebox.commands.tokens import tokens
 from edgebox.domain.access import OpenTo

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from edgebox.commands.console import clear_errors, out, print_json, table
-from edgebox.commands.options import JSON
 from edgebox.commands.plots import figures_for, save_figure
+from edgebox.commands.shared_options import JSON
 from edgebox.domain.errors import InvalidInputError
 
 if TYPE_CHECKING:

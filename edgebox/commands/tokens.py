@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from edgebox.commands.console import clear_errors, err, out, print_json, table
-from edgebox.commands.options import CONFIG, JSON
+from edgebox.commands.shared_options import CONFIG, JSON
 from edgebox.domain.access import Scope, Token
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.requests import CameraId

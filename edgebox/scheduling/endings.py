@@ -113,7 +113,11 @@ class Endings:
     def _begin_late_trial(self, live: LiveRequest, now_ns: int) -> bool:
         if self._ledger.waiting > 1 or live.stage is not Stage.READY or not self._dispatch.idle():
             return False
-        return self._trials.begin(live.request, live.variant, now_ns, now_ns)
+        begun = self._trials.begin(live.request, live.variant, now_ns, now_ns)
+        if begun:
+            # The policy does not have it any more, so nothing may move it.
+            live.variants, live.larger = (live.variant,), 0
+        return begun
 
     def members(self, members: Iterable[LiveRequest], batch: BatchId, now_ns: int) -> list[Ending]:
         """Return what becomes of the members of a batch that has ended."""

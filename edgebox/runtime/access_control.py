@@ -98,8 +98,6 @@ class AccessControl:
             clock_ns: a monotonic clock.
             now_ms: the wall clock, in Unix milliseconds.
         """
-        self.is_open = open_to is not OpenTo.NOBODY
-        """Whether somebody needs no login."""
         self.open_to = open_to
         self._anonymous = Identity(open_scope)
         self._store = store
@@ -107,6 +105,7 @@ class AccessControl:
         self._version: object = None
         self._tokens: dict[str, Token] = {}
         """By the hash of their text."""
+        self._by_id: dict[str, Token] = {}
         self._owners: dict[CameraId, Token] = {}
         self._sessions: dict[str, StoredSession] = {}
         self._used_ms: dict[str, int] = {}
@@ -115,6 +114,11 @@ class AccessControl:
         self.attempts = AttemptLimiter(clock_ns)
         self.on_change: Callable[[], None] = lambda: None
         """Called after tokens or sessions have changed."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody needs no login."""
+        return self.open_to is not OpenTo.NOBODY
 
     async def load(self) -> str:
         """Read the file; return a warning for people if it was damaged, and set aside.
@@ -175,7 +179,7 @@ class AccessControl:
         session = self._sessions.get(_hash(cookie))
         if session is None or session.expires_ms <= self._now_ms():
             return None
-        token = self._by_id(session.token)
+        token = self._by_id.get(session.token)
         return None if token is None else self._identity(token, session.sha256)
 
     def without_login(self, *, from_loopback: bool) -> Identity | None:
@@ -214,9 +218,6 @@ class AccessControl:
     def _identity(self, token: Token, session: str | None = None) -> Identity:
         self._used_ms[token.id] = self._now_ms()
         return Identity(token.scope, token.camera, token, session)
-
-    def _by_id(self, token_id: str) -> Token | None:
-        return next((token for token in self._tokens.values() if token.id == token_id), None)
 
     # -- tokens --------------------------------------------------------------------------------
 
@@ -261,7 +262,7 @@ class AccessControl:
             LastAdministratorError: nobody else could manage the box.
             StorageError: it cannot be stored.
         """
-        token = self._by_id(token_id)
+        token = self._by_id.get(token_id)
         if token is None:
             raise UnknownNameError(f"there is no token {token_id}")
         administrators = [each for each in self._tokens.values() if each.scope is Scope.ADMIN]
@@ -349,6 +350,7 @@ class AccessControl:
         stored = await asyncio.to_thread(self._store.load, self._now_ms())
         self._version = version
         self._tokens = {token.sha256: token for token in stored.tokens}
+        self._by_id = {token.id: token for token in stored.tokens}
         self._owners = {t.camera: t for t in stored.tokens if t.camera is not None}
         self._sessions = {session.sha256: session for session in stored.sessions}
         self.on_change()

@@ -32,7 +32,7 @@ from edgebox.camera.session import (
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.plans import Advice
 from edgebox.link.backoff import Backoff
-from edgebox.link.box_address import authorization, stream_url
+from edgebox.link.box_address import authorization, fingerprint_of, stream_url
 from edgebox.link.deadlines import to_steps
 from edgebox.link.from_camera import SLO_MS, split_slo
 from edgebox.link.messages import DropNotice, Hello, Result, decode_from_camera
@@ -140,7 +140,8 @@ class Camera:
         width_px, height_px = _frame_size(source, size_px)
         self.url = stream_url(server)
         self._headers, self._fingerprint = authorization(token), fingerprint
-        connector(fingerprint)  # raises what is wrong with it
+        if fingerprint is not None:
+            fingerprint_of(fingerprint)  # raises what is wrong with it
         first_ms, later = split_slo(slo_ms)
         self._detect = _mode(detect)
         self._first_stage = FirstStage(self.url, self._detect, cache)

@@ -404,3 +404,9 @@ def test_addresses(server: str, url: str) -> None:
 def test_wrong_addresses(server: str) -> None:
     with pytest.raises(InvalidInputError, match="must be an address"):
         stream_url(server)
+
+
+def test_a_fingerprint_is_checked_before_there_is_a_loop() -> None:
+    Camera(None, size_px=(320, 180), fingerprint="ab" * 32)
+    with pytest.raises(InvalidInputError, match="64 hexadecimal digits"):
+        Camera(None, size_px=(320, 180), fingerprint="ab")

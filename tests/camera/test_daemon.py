@@ -141,7 +141,7 @@ async def test_obeys_new_advice_from_the_next_frame_on() -> None:
         await run
     widths = [width for width, _ in box.sizes]
     obeyed_from = sum(header.frame < 10 for header in box.headers) + 1
-    # After what may have been on its way. A busy machine looks like a slow link: they may be smaller.
+    # After what was on its way. A busy machine looks like a slow link: they may be smaller.
     assert max(widths[:obeyed_from]) == 256
     assert max(widths[obeyed_from + 3 :]) == 160
 

@@ -303,11 +303,11 @@ class Adaptation:
             return None
         if self._wanted:
             return 0
+        rested_ns = self._planned_ns + round(self._took_ns / self._parameters.replan_share)
         if self._urgent:
-            rest_ns = round(self._took_ns / self._parameters.replan_share)
-            rest_ns = max(rest_ns, self._parameters.replan_min_ns)
-            return min(self._due_ns, self._planned_ns + rest_ns)
-        return self._due_ns
+            soon_ns = self._planned_ns + self._parameters.replan_min_ns
+            return max(rested_ns, min(self._due_ns, soon_ns))
+        return max(rested_ns, self._due_ns)
 
     def compute_plan(self, now_ns: int) -> ComputePlan:
         """Take a snapshot and request a plan; no other one is requested before its answer."""

@@ -15,7 +15,7 @@ from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile, 
 from edgebox.domain.overrides import NOTHING_SET, Overrides
 from edgebox.domain.pipelines import Pipeline
 from edgebox.domain.plans import Plan, PlanningSnapshot
-from edgebox.domain.requests import Camera, CameraId, DropReason
+from edgebox.domain.requests import Camera, CameraId, DropReason, RequestId
 from edgebox.inference.family import Family
 from edgebox.link.bandwidth import BandwidthEstimate, EstimatorKind
 from edgebox.link.site_estimates import SiteEstimates
@@ -459,23 +459,23 @@ class Box:
         app: str,
         on_end: OnEnd,
         pipeline: Pipeline | None = None,
-    ) -> None:
+    ) -> RequestId:
         """Submit a program's single JPEG or (h, w, 3) RGB picture; `on_end` as above.
 
         `variant` is of the family of the pipeline's first stage, if there is a pipeline.
         """
-        driver = self.driver
         request = one_shot_request(
-            driver.next_request_id(),
+            self.driver.next_request_id(),
             picture,
             picture_px,
             variant,
             app=app,
-            now_ns=driver.clock_ns(),
+            now_ns=self.driver.clock_ns(),
             deadline_ms=deadline_ms,
             pipeline=pipeline,
         )
-        driver.submit(one_shot_frame(request, picture, on_end))
+        self.driver.submit(one_shot_frame(request, picture, on_end))
+        return request.id
 
     def advised(self, order: Advise) -> None:
         """Apply new advice."""

@@ -156,6 +156,7 @@ async def bare_box(
         name="benchmark",
         version=edgebox.__version__,
         cameras_max=config.limits.cameras_max,
+        unacknowledged_max=config.limits.unacknowledged_max,
         bandwidth=EstimatorKind(config.planner.bandwidth),
         on_event=lambda event: None,
         on_camera=lambda record: None,

@@ -178,6 +178,7 @@ class App:
             name=config.server.name,
             version=__version__,
             cameras_max=config.limits.cameras_max,
+            unacknowledged_max=config.limits.unacknowledged_max,
             bandwidth=EstimatorKind(config.planner.bandwidth),
             on_event=self._store_event,
             on_camera=self._store_camera,

@@ -16,6 +16,7 @@ from edgebox.domain.requests import Camera, Request, RequestId, SiteId
 from edgebox.link.from_camera import RATE_MAX_HZ
 from edgebox.link.messages import FrameHeader
 from edgebox.link.placement_offer import PlacementOffer
+from edgebox.link.receive_budget import ReceiveBudget
 from edgebox.link.transit import FrameArrival, FrameTransit, TransitEstimator
 from edgebox.runtime.frames import ArrivedFrame
 
@@ -69,6 +70,8 @@ class CameraRecord:
     overrides: Overrides = NOTHING_SET
     pipelines: Mapping[PipelineName, Pipeline] = field(default_factory=dict)
     """The pipelines that are served."""
+    unacknowledged_max: int = 2
+    """Frames that it may send ahead of their acks."""
     opened_ns: int = 0
     inferred: SiteId | None = None
     """The inferred site; used if the camera declares none."""
@@ -92,10 +95,13 @@ class CameraRecord:
     """(instant, advised variant), at each change."""
     _received: int = 0
     _skipped: int = 0
+    budget: ReceiveBudget = field(init=False)
+    """How many of its frames the box takes, whatever else there is to do."""
     camera: Camera = field(init=False)
     """The settings in force: those of its hello, with the box's overrides."""
 
     def __post_init__(self) -> None:
+        self.budget = ReceiveBudget(self.unacknowledged_max)
         self.override(self.overrides)
 
     def override(self, overrides: Overrides) -> None:
@@ -114,12 +120,18 @@ class CameraRecord:
         """Return whether the camera is connected."""
         return self.session is not None
 
+    @property
+    def address(self) -> str:
+        """The address that it is connected from; empty: it is not connected."""
+        return "" if self.session is None else self.session.address
+
     def advised(self, advice: Advice, now_ns: int) -> None:
         """Record new advice."""
         if self.advice is None or self.advice.width_px != advice.width_px:
             self.width_history.append((now_ns, advice.width_px))
         if self.advice is None or self.advice.variant != advice.variant:
             self._advice_history.append((now_ns, advice.variant))
+        self.budget.advised(advice.rate_hz, now_ns)
         self.advice = advice
 
     def frame_arrived(

@@ -32,6 +32,7 @@ from benchmarks.ingest import machine
 from benchmarks.links_machine import living_s
 from benchmarks.soak_load import Load
 from benchmarks.soak_slopes import Quantity, slopes, table
+from edgebox.camera.shutdown import on_end_signals
 
 MB = 1e6
 QUANTITIES = (
@@ -153,7 +154,7 @@ def smaps(proc: Path) -> dict[str, int]:
 async def soak(
     hours: float, every_s: float, file: Path, about: dict[str, Any], *, seed: int
 ) -> None:
-    """Run a box with its clients; append each sample to a file."""
+    """Run a box with its clients, or until SIGTERM; append each sample to a file."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         config = write_config(folder, about["model"])
@@ -163,9 +164,13 @@ async def soak(
                 sampler = Sampler(box, folder)
                 out.write(json.dumps({"about": {**about, "pid": box.pid}}) + "\n")
                 end_s = time.monotonic() + 3600 * hours
+                stopped = asyncio.Event()
+                on_end_signals(stopped.set)
                 async with load.running():
-                    while time.monotonic() < end_s:
-                        await asyncio.sleep(min(every_s, max(0.0, end_s - time.monotonic())))
+                    while time.monotonic() < end_s and not stopped.is_set():
+                        wait_s = min(every_s, max(0.0, end_s - time.monotonic()))
+                        with contextlib.suppress(TimeoutError):
+                            await asyncio.wait_for(stopped.wait(), wait_s)
                         out.write(json.dumps(await sampler.sample()) + "\n")
                         out.flush()
                 state = await box.state()

@@ -20,6 +20,7 @@ from edgebox.config.host_names import wrong_hosts
 from edgebox.config.inference_section import InferenceParameters, data_folder
 from edgebox.config.keys import KeyInfo, as_toml, converted, expected, is_tables, nearest, repeated
 from edgebox.config.keys import key as _key
+from edgebox.config.log_section import LogParameters
 from edgebox.config.notification_sections import (
     PATHS,
     DetectionParameters,
@@ -201,6 +202,7 @@ class Config:
 
     server: ServerParameters = field(default_factory=ServerParameters)
     access: AccessParameters = field(default_factory=AccessParameters)
+    log: LogParameters = field(default_factory=LogParameters)
     limits: LimitParameters = field(default_factory=LimitParameters)
     storage: StorageParameters = field(default_factory=StorageParameters)
     inference: InferenceParameters = field(default_factory=InferenceParameters)

@@ -35,6 +35,8 @@ from edgebox.scheduling.events import LossCause
 from edgebox.scheduling.supervision import ExecutorState
 from edgebox.web.crop_metrics import CropNumbers, crop_families
 from edgebox.web.energy_metrics import energy_family
+from edgebox.web.event_metrics import event_families
+from edgebox.web.process_metrics import process_families, task_count
 from edgebox.web.routes import Answer, Route
 from edgebox.web.tracking_metrics import TrackingNumbers, tracking_families
 from edgebox.web.web_context import WebContext
@@ -118,6 +120,7 @@ class _BoxNumbers:
     loaded: _Durations
     stale: Mapping[str, int]
     """Reports to the core that came too late to matter, by event."""
+    tasks: int
 
 
 async def _metrics(context: WebContext, request: web.Request) -> web.Response:
@@ -211,6 +214,7 @@ def _box(box: Box, machine: MachineMeasurements) -> _BoxNumbers:
         factors,
         loaded,
         dict(box.driver.scheduler.stale_events) if box.ready else {},
+        task_count(),
     )
 
 
@@ -231,9 +235,10 @@ class _Exposition(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield every family."""
         yield from _box_families(self._box)
+        yield from process_families(self._box.tasks)
         yield from _executor_families(self._box.executors)
         yield from _supervision_families(self._box.executors)
-        yield from _event_families(self._box.destinations)
+        yield from event_families(self._box.destinations)
         yield from _memory_families(self._box)
         yield from _frame_families(self._cameras)
         yield from crop_families([camera.crops for camera in self._cameras])
@@ -335,27 +340,6 @@ def _supervision_families(executors: Iterable[_ExecutorNumbers]) -> Iterator[Met
         for cause, count in executor.losses.items():
             losses.add_metric([executor.name, cause], count)
     yield from (up, restarts, losses, abandoned)
-
-
-def _event_families(destinations: Iterable[Destination]) -> Iterator[Metric]:
-    labels = ["destination", "kind"]
-    connected = GaugeMetricFamily(
-        "edgebox_events_connected", "Whether the destination accepts events.", labels=labels
-    )
-    queued = GaugeMetricFamily("edgebox_events_queued", "Events that wait.", labels=labels)
-    sent = CounterMetricFamily("edgebox_events_sent", "Events taken.", labels=labels)
-    dropped = CounterMetricFamily(
-        "edgebox_events_dropped", "Events lost.", labels=[*labels, "reason"]
-    )
-    for destination in destinations:
-        known = [destination.name, destination.kind]
-        if destination.connected is not None:
-            connected.add_metric(known, float(destination.connected))
-        queued.add_metric(known, destination.queued)
-        sent.add_metric(known, destination.sent)
-        for reason, count in sorted(destination.dropped.items()):
-            dropped.add_metric([*known, reason], count)
-    yield from (connected, queued, sent, dropped)
 
 
 def _memory_families(box: _BoxNumbers) -> Iterator[Metric]:

@@ -1,0 +1,245 @@
+"""The life of one pulled camera: open its source, serve it, and try again for ever."""
+
+import asyncio
+import os
+import random
+import time
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import partial
+
+from edgebox.domain.requests import Camera
+from edgebox.domain.source_settings import SourceSettings
+from edgebox.ingest.pulled_session import PulledSession
+from edgebox.ingest.source_reader import SourceReader
+from edgebox.link.backoff import Backoff
+from edgebox.link.capture_clock import CaptureClock
+from edgebox.media.picture_stream import PictureStream, open_stream
+from edgebox.runtime.box import Box
+from edgebox.runtime.model_choice import UnknownFamilyError, UnknownPipelineError
+from edgebox.runtime.refusals import REFUSALS
+from edgebox.runtime.source_status import SourceState, SourceStatus
+from edgebox.storage.wall_clock import wall_clock_ms
+
+REPORT_PERIOD_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Picture:
+    """The reader has a picture."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Lost:
+    """No more pictures come from the source."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Reconnect:
+    """The camera is to connect again."""
+
+    why: str
+
+
+_Event = PictureStream | _Picture | _Lost | _Reconnect
+
+
+class _EndedError(Exception):
+    """A connection has ended; `state` is what the source is in now."""
+
+    def __init__(self, state: SourceState, why: str) -> None:
+        super().__init__(why)
+        self.state = state
+
+
+class PulledCamera:
+    """One camera, for as long as its settings are the same."""
+
+    def __init__(
+        self,
+        box: Box,
+        settings: SourceSettings,
+        status: SourceStatus,
+        pool: Executor,
+        *,
+        rng: random.Random | None = None,
+    ) -> None:
+        """Prepare to fetch; `run` does.
+
+        Args:
+            box: takes the pictures.
+            settings: of the camera.
+            status: is kept up to date.
+            pool: threads that scale and encode.
+            rng: for the waits between attempts.
+        """
+        self._box = box
+        self._settings = settings
+        self._status = status
+        self._pool = pool
+        self._backoff = Backoff(rng or random.Random())
+        self._instance = f"pulled-{os.urandom(6).hex()}"
+
+    async def run(self) -> None:
+        """Fetch pictures until cancelled."""
+        self._enter(SourceState.CONNECTING, "")
+        while True:
+            self._status.attempts += 1
+            try:
+                await self._connection()
+            except _EndedError as ended:
+                self._enter(ended.state, str(ended))
+            await asyncio.sleep(self._backoff.wait_s())
+
+    # -- one connection -----------------------------------------------------------------------
+
+    async def _connection(self) -> None:
+        """Serve one connection until it ends.
+
+        Raises:
+            _EndedError: always, with how it ended.
+        """
+        events: asyncio.Queue[_Event] = asyncio.Queue()
+        settings = self._settings
+        reader = SourceReader(
+            partial(
+                open_stream,
+                settings.address,
+                settings.credentials,
+                settings.decoder,
+                CaptureClock,
+            ),
+            self._status.decoding,
+            on_opened=events.put_nowait,
+            on_picture=lambda: events.put_nowait(_Picture()),
+            on_lost=lambda why: events.put_nowait(_Lost(why)),
+        )
+        session: PulledSession | None = None
+        why = "the box does not fetch it any more"
+        reader.start()
+        try:
+            stream = await self._opened(events)
+            session = PulledSession(
+                self._box,
+                settings.address.shown,
+                (stream.width_px, stream.height_px),
+                pool=self._pool,
+                decoding=self._status.decoding,
+                on_end=lambda why: events.put_nowait(_Reconnect(why)),
+            )
+            await self._open_camera(stream, session)
+            await self._serve(stream, session, reader, events)
+        except _EndedError as ended:
+            why = f"source lost: {ended}" if ended.state is SourceState.LOST else str(ended)
+            raise
+        finally:
+            reader.close()
+            if session is not None:
+                await session.close(why)
+
+    async def _opened(self, events: "asyncio.Queue[_Event]") -> PictureStream:
+        """Return the source once it is open; raises _EndedError."""
+        event = await events.get()
+        if isinstance(event, _Lost):
+            raise _EndedError(SourceState.LOST, event.why)
+        assert not isinstance(event, _Picture | _Reconnect)
+        status = self._status
+        status.codec, status.decoder = event.codec, event.decoder
+        status.width_px, status.height_px = event.width_px, event.height_px
+        return event
+
+    async def _open_camera(self, stream: PictureStream, session: PulledSession) -> None:
+        """Have the box take the camera; raises _EndedError."""
+        box, settings = self._box, self._settings
+        if not box.ready:
+            raise _EndedError(SourceState.REFUSED, f"the box is not ready: {box.not_ready_because}")
+        try:
+            family, pipeline = box.models.of(settings.family, settings.pipeline)
+            camera = Camera(
+                id=settings.camera,
+                app=settings.app,
+                family=family,
+                slo_ns=round(settings.slo_ms * 1e6),
+                rate_hz=settings.rate_hz,
+                width_px=stream.width_px,
+                height_px=stream.height_px,
+                min_accuracy=settings.min_accuracy,
+                min_rate_hz=settings.min_rate_hz,
+                pipeline=pipeline,
+            )
+            agent = f"fetched by the box ({stream.codec})"
+            record = await box.open_camera(camera, agent, self._instance, session, pulled=True)
+        except (*REFUSALS, UnknownFamilyError, UnknownPipelineError) as error:
+            raise _EndedError(SourceState.REFUSED, str(error)) from None
+        record.named = settings.named
+        session.opened(record)
+
+    async def _serve(
+        self,
+        stream: PictureStream,
+        session: PulledSession,
+        reader: SourceReader,
+        events: "asyncio.Queue[_Event]",
+    ) -> None:
+        """Give pictures to the box until something ends it; raises _EndedError."""
+        report_s = time.monotonic()
+        while True:
+            reader.rate_hz = session.rate_hz
+            left_s = report_s + REPORT_PERIOD_S - time.monotonic()
+            if left_s <= 0:
+                report_s = time.monotonic()
+                session.report()
+                continue
+            try:
+                event = await asyncio.wait_for(events.get(), left_s)
+            except TimeoutError:
+                continue
+            match event:
+                case _Picture():
+                    self._captured(stream, session, reader)
+                case _Lost():
+                    raise _EndedError(SourceState.LOST, event.why)
+                case _Reconnect():
+                    raise _EndedError(SourceState.CONNECTING, event.why)
+
+    def _captured(
+        self, stream: PictureStream, session: PulledSession, reader: SourceReader
+    ) -> None:
+        newest = reader.take()
+        if newest is None:
+            return
+        picture = newest.picture
+        size_px = (picture.width_px, picture.height_px)
+        if size_px != (stream.width_px, stream.height_px):
+            raise _EndedError(
+                SourceState.CONNECTING, f"its pictures have {size_px[0]} x {size_px[1]} px now"
+            )
+        self._status.times = stream.times
+        self._enter(SourceState.LIVE, "")
+        session.captured(newest)
+
+    # -- what people learn of it ----------------------------------------------------------------
+
+    def _enter(self, state: SourceState, why: str) -> None:
+        """Note a state, and tell people if it is another one."""
+        status, before = self._status, self._status.state
+        status.why = why
+        if state is SourceState.LIVE:
+            self._backoff.reset()
+            status.attempts = 0
+        if state is before and status.since_ms:
+            return
+        now_ms = wall_clock_ms()
+        lasted_s = (now_ms - status.since_ms) // 1000
+        status.state, status.since_ms = state, now_ms
+        address, camera = status.address.shown, status.camera
+        publish = partial(self._box.notices.publish_from, address, camera=camera)
+        if state is SourceState.LOST:
+            status.losses += 1
+            publish("warning", f"{camera}: source lost: {why}; the box tries again")
+        elif state is SourceState.REFUSED:
+            publish("warning", f"{camera}: the box does not take it: {why}; it tries again")
+        elif state is SourceState.LIVE and before in (SourceState.LOST, SourceState.REFUSED):
+            publish("info", f"{camera}: pictures come again, after {lasted_s} s")

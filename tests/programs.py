@@ -38,7 +38,7 @@ def program(package: str, *names: str) -> str:
 def gstreamer_python() -> str:
     """Return a Python that has GStreamer's RTSP server: the system's.
 
-    Without it the test fails, and is skipped if somebody has said so: `make test WITHOUT=gstreamer`.
+    Without it the test fails, and is skipped if somebody has said so: make test WITHOUT=gstreamer.
     """
     if "gstreamer" in os.environ.get("WITHOUT", "").split():
         pytest.skip("WITHOUT names gstreamer")

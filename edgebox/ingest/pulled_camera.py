@@ -193,7 +193,8 @@ class PulledCamera:
                 session.report()
                 continue
             try:
-                event = await asyncio.wait_for(events.get(), left_s)
+                async with asyncio.timeout(left_s):
+                    event = await events.get()
             except TimeoutError:
                 continue
             match event:

@@ -49,7 +49,7 @@ class TestsBusyError(EdgeboxError):
     """Too many sources are being tried."""
 
     http_status = 503
-    code = "busy"
+    code = "tests_busy"
     title = "Other sources are being tried"
 
 

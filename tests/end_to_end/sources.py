@@ -2,14 +2,13 @@
 
 import asyncio
 import contextlib
-import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import av
 import numpy as np
-from aiohttp import BasicAuth, web
+from aiohttp import encode_basic_auth, web
 from numpy.typing import NDArray
 
 from edgebox.media.jpeg import encode
@@ -54,7 +53,7 @@ class RtspServer:
 
     def __init__(self) -> None:
         self.port = 0
-        self._process: subprocess.Popen[str] | None = None
+        self._process: asyncio.subprocess.Process | None = None
 
     @property
     def url(self) -> str:
@@ -64,9 +63,11 @@ class RtspServer:
     async def start(self, file: Path, codec: str, *login: str) -> None:
         """Serve a file at the same port as before; `login`: user and password."""
         command = [gstreamer_python(), str(SERVER), str(self.port), str(file), codec, *login]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self._process = await asyncio.create_subprocess_exec(
+            *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
+        )
         assert self._process.stdout is not None
-        line = await asyncio.to_thread(self._process.stdout.readline)
+        line = (await self._process.stdout.readline()).decode()
         assert line.startswith("ready"), line
         self.port = int(line.split()[1])
 
@@ -75,9 +76,7 @@ class RtspServer:
         process, self._process = self._process, None
         if process is not None:
             process.kill()
-            await asyncio.to_thread(process.wait)
-            assert process.stdout is not None
-            process.stdout.close()
+            await process.wait()
 
 
 @contextlib.asynccontextmanager
@@ -98,7 +97,7 @@ async def mjpeg(login: tuple[str, str] | None = None) -> AsyncIterator[str]:
     async def stream(request: web.Request) -> web.StreamResponse:
         if login is not None:
             given = request.headers.get("Authorization", "")
-            if given != BasicAuth(*login).encode():
+            if given != encode_basic_auth(*login):
                 refuse = {"WWW-Authenticate": 'Basic realm="camera"'}
                 return web.Response(status=401, headers=refuse)
         answer = web.StreamResponse(

@@ -140,8 +140,6 @@ def _of(camera: CameraParameters) -> Iterator[str]:
         yield f"{given[1]}: there is a {given[0]}, too; keep one of them"
     if given and not camera.username:
         yield "username: is needed with a password"
-    if camera.min_rate_hz > camera.rate_hz:
-        yield "min_rate_hz: must be at most rate_hz"
 
 
 def in_folder(folder: Path, url: str) -> str:

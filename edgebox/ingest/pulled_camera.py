@@ -166,7 +166,7 @@ class PulledCamera:
                 width_px=stream.width_px,
                 height_px=stream.height_px,
                 min_accuracy=settings.min_accuracy,
-                min_rate_hz=settings.min_rate_hz,
+                min_rate_hz=min(settings.min_rate_hz, settings.rate_hz),
                 pipeline=pipeline,
             )
             agent = f"fetched by the box ({stream.codec})"

@@ -67,8 +67,6 @@ def read_settings(
     read.finish()
     if after.address is NOTHING:
         raise InvalidInputError("source.url: is needed")
-    if after.min_rate_hz > after.rate_hz:
-        raise InvalidInputError("source.min_rate_hz: must be at most rate_hz")
     return after
 
 

@@ -56,7 +56,7 @@ class PulledSession:
         self._window: SenderWindow | None = None
         self._numbers = itertools.count(1)
         self._pictures: dict[int, tuple[DecodedPicture, int]] = {}
-        self._captured_total = 0
+        self._captured_total = self._captured_before = 0
         self._encoding: set[asyncio.Task[None]] = set()
 
     def opened(self, record: CameraRecord) -> None:
@@ -64,6 +64,7 @@ class PulledSession:
         camera = record.camera
         last_slo_ns = camera.steps[-1].by_ns if camera.steps else camera.slo_ns
         self._record = record
+        self._captured_before = self._decoding.captured_total
         self._window = SenderWindow(
             *self._size_px,
             camera.slo_ns,
@@ -80,6 +81,12 @@ class PulledSession:
     def rate_hz(self) -> float:
         """How many pictures a second the camera is to give, by its own settings."""
         return 0.0 if self._record is None else self._record.camera.rate_hz
+
+    @property
+    def advised_px(self) -> tuple[int, int] | None:
+        """The width and height that the plan wants its pictures to have; None: not known yet."""
+        advice = None if self._record is None else self._record.advice
+        return None if advice is None else (advice.width_px, advice.height_px)
 
     # -- the session as the box sees it -----------------------------------------------------
 
@@ -105,9 +112,9 @@ class PulledSession:
         """Decide about a picture that was just decoded."""
         if self._window is None:
             return
-        self._captured_total = newest.captured_total
+        self._captured_total = newest.captured_total - self._captured_before
         number = next(self._numbers)
-        self._pictures[number] = (newest.picture, newest.captured_total)
+        self._pictures[number] = (newest.picture, self._captured_total)
         captured_ns = newest.picture.captured_ns
         self._apply(self._window.captured(number, captured_ns, time.monotonic_ns()))
 

@@ -12,6 +12,7 @@ from edgebox.link.rate_gate import RateGate
 from edgebox.media.containers import SourceError
 from edgebox.media.picture_stream import DecodedPicture, PictureStream
 from edgebox.runtime.source_status import Decoding
+from edgebox.vision.motion_gate import GRID_PX, MotionGate
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,7 @@ class NewestPicture:
 
     picture: DecodedPicture
     captured_total: int
-    """Pictures that were due since the connection began, this one included."""
+    """Pictures that were due and not still, since the box was started, this one included."""
 
 
 class SourceReader:
@@ -31,6 +32,7 @@ class SourceReader:
         open_stream: Callable[[], PictureStream],
         decoding: Decoding,
         *,
+        gate: MotionGate | None = None,
         on_opened: Callable[[PictureStream], None],
         on_picture: Callable[[], None],
         on_lost: Callable[[str], None],
@@ -40,6 +42,7 @@ class SourceReader:
         Args:
             open_stream: opens the source; called in the thread.
             decoding: takes the cost.
+            gate: leaves out pictures of a scene that stands still; None: none are.
             on_opened: called on the loop when it is open.
             on_picture: called on the loop when there is a picture to `take`.
             on_lost: called on the loop, once, with why no more pictures come.
@@ -48,6 +51,7 @@ class SourceReader:
         """At most so many pictures a second are kept; 0: none yet."""
         self._open_stream = open_stream
         self._decoding = decoding
+        self._gate = gate
         self._on_opened = on_opened
         self._on_picture = on_picture
         self._on_lost = on_lost
@@ -57,7 +61,6 @@ class SourceReader:
         self._stream: PictureStream | None = None
         self._closed = False
         self._rate = RateGate()
-        self._captured_total = 0
         self._thread = threading.Thread(target=self._run, name="source", daemon=True)
 
     def start(self) -> None:
@@ -100,9 +103,16 @@ class SourceReader:
         began_ns = time.thread_time_ns()
         for picture in stream.pictures(self._wanted):
             self._decoding.pictures += 1
+            if self._gate is None or self._moves(picture):
+                self._put(picture)
+            else:
+                self._decoding.still += 1
             began_ns = self._note_cost(began_ns)
-            self._put(picture)
         self._note_cost(began_ns)
+
+    def _moves(self, picture: DecodedPicture) -> bool:
+        assert self._gate is not None
+        return self._gate.passes(picture.luma(*GRID_PX), picture.captured_ns)
 
     def _note_cost(self, began_ns: int) -> int:
         now_ns = time.thread_time_ns()
@@ -114,8 +124,8 @@ class SourceReader:
 
     def _put(self, picture: DecodedPicture) -> None:
         with self._lock:
-            self._captured_total += 1
-            replaced, self._newest = self._newest, NewestPicture(picture, self._captured_total)
+            replaced = self._newest
+            self._newest = NewestPicture(picture, self._decoding.captured_total)
         if replaced is None:
             self._tell(self._on_picture)
 

@@ -4,6 +4,7 @@ PyAV is an extra (`pip install av`) and is imported only when a video is opened.
 address only what may be shown: FFmpeg's own have all of it, the password too.
 """
 
+import errno
 import socket
 import time
 from contextlib import suppress
@@ -129,6 +130,8 @@ def reason_of(error: BaseException) -> str:
     ):
         if isinstance(error, kind):
             return words
+    if getattr(error, "errno", None) == errno.EIO:
+        return "the connection broke off"
     text = getattr(error, "strerror", None)
     return str(text).lower() if text else type(error).__name__
 

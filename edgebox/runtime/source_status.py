@@ -41,6 +41,11 @@ class Decoding:
     _recent: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=COST_WINDOW_S))
     """(instant, processor time until then), about once a second."""
 
+    @property
+    def captured_total(self) -> int:
+        """Pictures that count as captured: due, and not of a scene that stands still."""
+        return self.pictures - self.still
+
     def note(self, now_ns: int) -> None:
         """Remember the cost so far; called about once a second."""
         self._recent.append((now_ns, self.decode_ns + self.convert_ns))

@@ -30,7 +30,12 @@ def scene(number: int, size_px: tuple[int, int] = VIDEO_PX) -> NDArray[np.uint8]
 
 
 def write_video(
-    path: Path, codec: str, *, seconds: int = 60, size_px: tuple[int, int] = VIDEO_PX
+    path: Path,
+    codec: str,
+    *,
+    seconds: int = 60,
+    size_px: tuple[int, int] = VIDEO_PX,
+    moving: bool = True,
 ) -> Path:
     """Write a video of a codec, with a keyframe each second."""
     with av.open(str(path), "w") as container:
@@ -42,7 +47,7 @@ def write_video(
         if codec == "h265":
             stream.options |= {"x265-params": "log-level=none"}
         for number in range(seconds * RATE_HZ):
-            frame = av.VideoFrame.from_ndarray(scene(number, size_px), format="rgb24")
+            frame = av.VideoFrame.from_ndarray(scene(number * moving, size_px), format="rgb24")
             container.mux(stream.encode(frame))
         container.mux(stream.encode())
     return path

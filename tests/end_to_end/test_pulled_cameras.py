@@ -201,3 +201,41 @@ async def test_a_fetched_camera_sends_no_more_than_the_plan_asks_for(
         status, _ = await send(app, "DELETE", "/v1/cameras/gate")
         assert status == 204
         assert decoding.used <= decoding.pictures
+
+
+async def test_the_smaller_stream_is_read_while_the_plan_needs_no_more(
+    database: Path, h264: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgebox.ingest.stream_choice.SETTLED_NS", 1_000_000_000)
+    large = await asyncio.to_thread(
+        write_video, tmp_path / "large.mkv", "h264", seconds=20, size_px=(640, 360)
+    )
+    small = await asyncio.to_thread(
+        write_video, tmp_path / "small.mkv", "h265", seconds=20, size_px=(160, 90)
+    )
+    async with running(database, **ADMIN) as app:
+        # Whatever size the plan chooses, the smaller of these streams is not enough for it.
+        await add(app, "large", f"file:{large}", substream_url=f"file:{small}")
+        # This is: it is as large as the main one.
+        await add(app, "gate", f"file:{h264}", substream_url=f"file:{h264}")
+        await until(lambda: source(app, "gate").stream == "sub", "the change")
+        await answered(app, "gate")
+        await answered(app, "large")
+        assert source(app, "large").stream == "main"
+        assert source(app, "gate").losses == source(app, "large").losses == 0
+
+
+async def test_still_pictures_are_left_out_and_are_no_misses(
+    database: Path, tmp_path: Path
+) -> None:
+    still = await asyncio.to_thread(
+        write_video, tmp_path / "still.mkv", "h264", seconds=20, moving=False
+    )
+    async with running(database, **ADMIN) as app:
+        await add(app, "yard", f"file:{still}", motion_gate=True)
+        await answered(app, "yard", 4)
+        decoding = source(app, "yard").decoding
+        assert decoding.still > decoding.used
+        counts = counts_of(app, "yard")
+        assert counts.captured <= decoding.captured_total
+        assert counts.dropped["sender"] == 0

@@ -74,15 +74,13 @@ def areas(luma: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Return the mean brightness of each area."""
     height_px, width_px = luma.shape
     blocks = luma.reshape(height_px // AREA_PX, AREA_PX, width_px // AREA_PX, AREA_PX)
-    return blocks.mean((1, 3), dtype=np.float64)
+    return np.asarray(blocks.mean((1, 3)), np.float64)
 
 
 def grid(luma: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Return what the gate looks at."""
     frame = av.VideoFrame.from_ndarray(luma, format="gray")
-    scaled = frame.reformat(*GRID_PX, "gray", interpolation="AREA")  # type: ignore[arg-type]
-    found: NDArray[np.uint8] = scaled.to_ndarray()
-    return found
+    return np.asarray(frame.reformat(*GRID_PX, "gray", interpolation="AREA").to_ndarray(), np.uint8)
 
 
 class Watch:

@@ -152,3 +152,23 @@ def measured_path_ns(address: SourceAddress) -> int:
             return (time.monotonic_ns() - began_ns) // 2
     except OSError as error:
         raise SourceError(address.shown, reason_of(error)) from None
+
+
+def hardware_decoders() -> dict[str, bool]:
+    """Return PyAV's types of hardware decoders, and whether this machine has such a device. Blocks.
+
+    Raises:
+        InvalidInputError: PyAV is not installed.
+    """
+    av = import_av()
+    from av.codec.hwaccel import HWAccel, hwdevices_available  # noqa: PLC0415 - part of an extra
+
+    codec, found = av.codec.Codec("h264", "r"), {}
+    for name in hwdevices_available():
+        try:
+            HWAccel(name, allow_software_fallback=False).create(codec)
+        except Exception:  # each driver fails in its own way
+            found[name] = False
+        else:
+            found[name] = True
+    return found

@@ -75,6 +75,7 @@ export const NAMED: Readonly<Record<string, Shape>> = {
   State: ['object', { type: ['const', 'state'], now_ms: 'number', box: ['named', 'BoxState'], cameras: ['array', ['named', 'CameraState']], sources: ['array', ['named', 'SourceDocument']] }],
   Storage: ['object', { file: 'string', database_bytes: 'number', log_bytes: 'number', free_bytes: ['any', 'number', 'null'], rows: ['map', 'number'], waiting_rows: 'number', lost_rows: 'number', last_error: 'string' }],
   System: ['object', { edgebox: 'string', python: 'string', platform: 'string', onnxruntime: ['any', 'string', 'null'], providers: ['array', 'string'], storage: ['named', 'Storage'], packages: ['array', ['named', 'Package']] }],
+  TestPicture: ['object', { width_px: 'number', height_px: 'number', codec: 'string', decoder: 'string', jpeg: 'string' }],
   Token: ['object', { id: 'string', name: 'string', scope: 'string', camera: ['any', 'string', 'null'], created_ms: 'number', last_used_ms: ['any', 'number', 'null'] }],
   Variant: ['object', { name: 'string', width_px: 'number', height_px: 'number', accuracy: 'number', accuracy_assumed: 'boolean', accuracy_report: ['any', ['named', 'AccuracyReport'], 'null'], dominated: ['any', 'string', 'null'], in_memory: ['array', 'string'], sha256: 'string', cameras: 'number', profiles: ['map', ['map', ['array', 'number']]] }],
   Zone: ['object', { name: 'string', points: ['array', ['tuple', 'number', 'number']], 'classes?': ['array', 'string'], 'min_dwell_s?': 'number' }],
@@ -83,6 +84,8 @@ export const NAMED: Readonly<Record<string, Shape>> = {
 
 export const ANSWERS: Readonly<Record<string, Shape>> = {
   'GET /v1/addresses': ['named', 'Addresses'],
+  'POST /v1/cameras': ['named', 'Camera'],
+  'POST /v1/cameras/test': ['named', 'TestPicture'],
   'GET /v1/cameras/{id}': ['named', 'Camera'],
   'PATCH /v1/cameras/{id}': ['named', 'Camera'],
   'DELETE /v1/cameras/{id}': 'null',

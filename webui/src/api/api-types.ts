@@ -847,6 +847,17 @@ export type System = {
   packages: ReadonlyArray<Package>
 }
 
+export type TestPicture = {
+  /** Of the source's picture; the JPEG may be smaller */
+  width_px: number
+  height_px: number
+  codec: string
+  /** software, or the type of the hardware device that decoded it */
+  decoder: string
+  /** The first picture */
+  jpeg: string
+}
+
 export type Token = {
   id: string
   name: string
@@ -901,6 +912,8 @@ export type ZoneState = {
 /** What each operation that the page uses answers. */
 export interface Answers {
   'GET /v1/addresses': Addresses
+  'POST /v1/cameras': Camera
+  'POST /v1/cameras/test': TestPicture
   'GET /v1/cameras/{id}': Camera
   'PATCH /v1/cameras/{id}': Camera
   'DELETE /v1/cameras/{id}': null

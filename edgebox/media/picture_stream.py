@@ -29,6 +29,7 @@ _REPORT = "prft"
 """FFmpeg's name of what a sender report says of a packet: its wall clock, in microseconds."""
 BEHIND_MAX_S = 0.5
 """A file's picture that is decoded later than this is left out."""
+_KEYFRAME_PATIENCE_NS = 5_000_000_000
 _STAMPS_KEPT = 64
 """Packets whose pictures may still come out of the decoder."""
 
@@ -204,12 +205,18 @@ class LiveStream(_Opened):
     def pictures(self, wanted: Wanted) -> Iterator[DecodedPicture]:
         """Yield the wanted pictures; of codecs without references, only those are decoded."""
         av, shown = import_av(), self.address.shown
-        every_one_alone = self._stream.codec_context.codec.intra_only
+        whole = every_one_alone = self._stream.codec_context.codec.intra_only
+        give_up_ns = time.monotonic_ns() + _KEYFRAME_PATIENCE_NS
         try:
             for packet in self._container.demux(self._stream):
                 if self._closed:
                     break
                 captured_ns = self._capture_of(packet)
+                # Who joins a stream in the middle sees grey smears until the next keyframe. Some
+                # cameras send none.
+                whole = whole or packet.is_keyframe or time.monotonic_ns() > give_up_ns
+                if not whole:
+                    continue
                 if every_one_alone and not wanted(captured_ns):
                     continue
                 for frame in self._decoded(packet):

@@ -17,6 +17,7 @@ from edgebox.runtime.frame_metrics import WINDOW_S
 from edgebox.runtime.machine_measurements import Energy, MachineMeasurements
 from edgebox.scheduling.residency import Memory
 from edgebox.web.camera_state import camera_state, counts_document
+from edgebox.web.source_documents import source_document
 from edgebox.web.state_types import (
     AppLatency,
     BatchPercentiles,
@@ -77,6 +78,7 @@ async def state_document(box: Box, machine: MachineMeasurements) -> State:
         "now_ms": round(time.time() * 1e3),
         "box": _box(box, machine),
         "cameras": cameras,
+        "sources": [source_document(status) for status in box.sources.values()],
     }
 
 

@@ -174,7 +174,7 @@ async def bare_box(
         ),
         decode_threads=decode_threads(1),
         planner=functools.partial(plan, parameters=config.planning_parameters()),
-        callbacks=Callbacks(on_advice=box.advised, on_plan=box.planned),
+        callbacks=Callbacks(on_advice=box.advised, on_plan=box.last_plan.replace),
         journal=journal,
     )
     machine = MachineMeasurements()

@@ -328,7 +328,7 @@ class App:
             planner=functools.partial(plan, parameters=self.config.planning_parameters()),
             callbacks=Callbacks(
                 on_advice=self.box.advised,
-                on_plan=self.box.planned,
+                on_plan=self.box.last_plan.replace,
                 on_drift=self._report_drift,
                 on_failure=self._fail,
                 on_give_up=self._cpu_fallback.give_up,

@@ -14,7 +14,7 @@ from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile, Variant, VariantName
 from edgebox.domain.overrides import NOTHING_SET, Overrides
 from edgebox.domain.pipelines import Pipeline
-from edgebox.domain.plans import Plan, PlanningSnapshot
+from edgebox.domain.plans import PlanningSnapshot
 from edgebox.domain.requests import Camera, CameraId, DropReason, RequestId
 from edgebox.inference.family import Family
 from edgebox.link.bandwidth import BandwidthEstimate, EstimatorKind
@@ -38,6 +38,7 @@ from edgebox.runtime.frames import (
     one_shot_frame,
     one_shot_request,
 )
+from edgebox.runtime.last_plan import LastPlan
 from edgebox.runtime.model_choice import ModelChoice
 from edgebox.runtime.notices import Notices
 from edgebox.runtime.observers import Observers
@@ -119,10 +120,7 @@ class Box:
         self.notices = Notices(self._peers, on_event)
         self._not_ready_because = "starting"
         self.started_ns = time.monotonic_ns()
-        self.plan_ns = 0
-        self.plan_at_ns: int | None = None
-        self.plan: Plan | None = None
-        self.plans = 0
+        self.last_plan = LastPlan()
         self._profiles: Profiles = {}
         self._cameras_max, self._unacknowledged_max = cameras_max, unacknowledged_max
         self._on_camera = on_camera
@@ -494,10 +492,3 @@ class Box:
             self.notices.publish_from(session.address, "info", text, order.camera)
         if session is not None and before is not None:
             session.advised(after)
-
-    def planned(self, plan: Plan, took_ns: int) -> None:
-        """Record the planner's last run."""
-        self.plan = plan
-        self.plans += 1
-        self.plan_ns = took_ns
-        self.plan_at_ns = self.driver.clock_ns()

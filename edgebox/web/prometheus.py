@@ -31,6 +31,7 @@ from edgebox.runtime.camera_record import CameraRecord
 from edgebox.runtime.destinations import Destination
 from edgebox.runtime.frame_metrics import Counts
 from edgebox.runtime.machine_measurements import Energy, MachineMeasurements
+from edgebox.runtime.source_status import SourceStatus
 from edgebox.scheduling.events import LossCause
 from edgebox.scheduling.supervision import ExecutorState
 from edgebox.web.crop_metrics import CropNumbers, crop_families
@@ -38,6 +39,7 @@ from edgebox.web.energy_metrics import energy_family
 from edgebox.web.event_metrics import event_families
 from edgebox.web.process_metrics import process_families, task_count
 from edgebox.web.routes import Answer, Route
+from edgebox.web.source_metrics import source_families
 from edgebox.web.tracking_metrics import TrackingNumbers, tracking_families
 from edgebox.web.web_context import WebContext
 
@@ -114,6 +116,7 @@ class _BoxNumbers:
     energy: Sequence[Energy]
     executors: Sequence[_ExecutorNumbers]
     destinations: Sequence[Destination]
+    sources: Sequence[SourceStatus]
     memories: Sequence[_MemoryNumbers]
     factors: Mapping[tuple[str, str], float]
     """Factors of profiles, by executor and variant."""
@@ -148,7 +151,7 @@ def _camera(box: Box, record: CameraRecord) -> _CameraNumbers:
             for part, histogram in metrics.latencies.items()
         },
         record.connected,
-        record.link.bandwidth.bps(box.driver.clock_ns()) if record.connected else None,
+        record.bandwidth_bps(box.driver.clock_ns()) if record.connected else None,
         record.link.rtt_ns if record.connected else None,
         record.advice if record.connected else None,
         CropNumbers.of(record.camera.id, metrics),
@@ -204,12 +207,13 @@ def _box(box: Box, machine: MachineMeasurements) -> _BoxNumbers:
         box.metrics.total(),
         dict(box.refusals.counts),
         box.driver.scheduler.queue_length if box.ready else 0,
-        box.plans,
-        box.plan_ns,
+        box.last_plan.runs,
+        box.last_plan.took_ns,
         machine.lag.quantiles_ms() or {},
         machine.energy,
         executors,
         [copy.deepcopy(destination) for destination in box.destinations],
+        [copy.deepcopy(status) for status in box.sources.values()],
         memories,
         factors,
         loaded,
@@ -239,6 +243,7 @@ class _Exposition(Collector):
         yield from _executor_families(self._box.executors)
         yield from _supervision_families(self._box.executors)
         yield from event_families(self._box.destinations)
+        yield from source_families(self._box.sources)
         yield from _memory_families(self._box)
         yield from _frame_families(self._cameras)
         yield from crop_families([camera.crops for camera in self._cameras])

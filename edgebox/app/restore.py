@@ -9,28 +9,32 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from edgebox.app.backup import (
-    ACCESS,
-    CONFIGURATION,
-    DATABASE,
-    MODELS,
-    TLS,
-    BackupError,
-    verify,
-)
+from edgebox.app.backup import places, sync_folder
 from edgebox.config.config_file import Config, load
 from edgebox.domain.errors import ConfigError, InvalidInputError
-from edgebox.storage.access_store import access_file
-from edgebox.storage.connecting import IN_MEMORY
+from edgebox.storage.backup_archive import (
+    ACCESS,
+    CERTIFICATE,
+    CERTIFICATE_KEY,
+    CONFIGURATION,
+    CREDENTIALS,
+    DATABASE,
+    MODELS,
+    BackupError,
+    extract,
+    extract_one,
+    read_manifest,
+)
 from edgebox.storage.schema import MIGRATIONS
 from edgebox.storage.snapshots import check, unused
 
-_LOG_PARTS = ("-wal", "-shm")
+_LOG_PARTS = ("-wal", "-shm", "-journal")
+_ORDER = (CREDENTIALS, CERTIFICATE, CERTIFICATE_KEY, MODELS, CONFIGURATION, ACCESS, DATABASE)
+"""Names of a backup in the order in which they are put in place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,37 +52,44 @@ class Restored:
 class _Replacement:
     """Renames files, and undoes it if told."""
 
-    ending: str
-    """Of the names that old files get."""
     placed: list[Path] = field(default_factory=list)
-    _renamed: list[tuple[Path, Path]] = field(default_factory=list)
+    kept: list[tuple[Path, Path]] = field(default_factory=list)
+    """Where what was there before was, and its new name."""
+    _stamp: str = field(default_factory=lambda: time.strftime("%Y%m%d-%H%M%S"))
 
     def place(self, new: Path, place: Path) -> None:
-        """Put a file or a folder in its place."""
-        self.keep(place)
+        """Put a file or a folder in its place; what was there gets another name."""
+        logs = _LOG_PARTS if new.is_file() else ()
+        if any(os.path.lexists(_with_part(place, part)) for part in ("", *logs)):
+            aside = self._unused_name(place)
+            for part in (*logs, ""):  # a log must never lie beside another database
+                self._rename(_with_part(place, part), _with_part(aside, part))
         new.rename(place)
         self.placed.append(place)
+        sync_folder(place.parent)
 
-    def keep(self, place: Path) -> None:
-        """Rename what is in a place, if anything is."""
-        if place.exists():
-            aside = place.with_name(place.name + self.ending)
+    def _unused_name(self, place: Path) -> Path:
+        endings = (f"{self._stamp}{more}" for more in ("", *(f"-{n}" for n in range(2, 99))))
+        names = (place.with_name(f"{place.name}.before-restore-{ending}") for ending in endings)
+        return next(name for name in names if not os.path.lexists(name))
+
+    def _rename(self, place: Path, aside: Path) -> None:
+        if os.path.lexists(place):
             place.rename(aside)
-            self._renamed.append((place, aside))
-
-    @property
-    def kept(self) -> tuple[Path, ...]:
-        """The new names of what was there before."""
-        return tuple(aside for _, aside in self._renamed)
+            self.kept.append((place, aside))
 
     def undo(self) -> None:
         """Bring back what was there, as far as it can be."""
         for place in reversed(self.placed):
             with contextlib.suppress(OSError):
                 shutil.rmtree(place) if place.is_dir() else place.unlink()
-        for place, aside in reversed(self._renamed):
+        for place, aside in reversed(self.kept):
             with contextlib.suppress(OSError):
                 aside.rename(place)
+
+
+def _with_part(file: Path, part: str) -> Path:
+    return file.with_name(file.name + part)
 
 
 def restore(archive: Path, config_file: Path | None, *, configuration: bool) -> Restored:
@@ -96,15 +107,49 @@ def restore(archive: Path, config_file: Path | None, *, configuration: bool) -> 
         StorageError: a box runs.
     """
     try:
-        with tempfile.TemporaryDirectory(prefix="edgebox-restore-") as name:
+        names = read_manifest(archive)["files"]
+        if configuration and config_file is None:
+            raise InvalidInputError("say with --config where the configuration is to be restored")
+        config = _restored_config(archive, config_file) if configuration else load(config_file)
+        where = places(config)
+        if configuration:
+            assert config_file is not None
+            where[CONFIGURATION] = config_file
+        where = {
+            name: where[name]
+            for name in _ORDER
+            if name in where and (name in names or (name == MODELS and _has_models(names)))
+        }
+        database = where[DATABASE]
+        _make_folder(database.parent)
+        with tempfile.TemporaryDirectory(prefix=".edgebox-restore-", dir=database.parent) as name:
             files = Path(name)
-            manifest = verify(archive, files)
+            manifest = extract(archive, files)
             _check_databases(archive, files)
-            new = _new_configuration(archive, files, config_file) if configuration else None
-            config = _loaded(new or config_file, config_file)
-            return _put_in_place(files, manifest, config, config_file if configuration else None)
+            return _put_in_place(files, manifest, where)
     except OSError as error:
         raise BackupError(f"{archive}: cannot be restored ({error})") from error
+
+
+def _has_models(names: dict[str, Any]) -> bool:
+    return any(name.startswith(f"{MODELS}/") for name in names)
+
+
+def _restored_config(archive: Path, place: Path | None) -> Config:
+    """Return a backup's configuration as it will mean in its place.
+
+    Paths in it are relative to its folder, so it is read there, under another name.
+    """
+    assert place is not None
+    _make_folder(place.absolute().parent)
+    beside = place.with_name(f".edgebox-restore-{os.getpid()}.toml")
+    try:
+        extract_one(archive, CONFIGURATION, beside)
+        return load(beside)
+    except ConfigError as error:
+        raise ConfigError(str(error).replace(str(beside), f"{archive}: {CONFIGURATION}")) from None
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def _check_databases(archive: Path, files: Path) -> None:
@@ -120,82 +165,56 @@ def _check_databases(archive: Path, files: Path) -> None:
         check(files / ACCESS)
 
 
-def _new_configuration(archive: Path, files: Path, config_file: Path | None) -> Path:
-    if config_file is None:
-        raise InvalidInputError("say with --config where the configuration is to be restored")
-    if not (files / CONFIGURATION).exists():
-        raise InvalidInputError(f"{archive}: has no configuration")
-    return files / CONFIGURATION
-
-
-def _loaded(file: Path | None, place: Path | None) -> Config:
-    """Return a configuration as it will mean in its place: paths are relative to its folder."""
-    if file is None or place is None or file == place:
-        return load(file)
-    with tempfile.TemporaryDirectory(prefix=".edgebox-restore-", dir=place.parent) as name:
-        # A folder deeper would change what relative paths mean, so the copy lies beside.
-        beside = Path(name).with_suffix(".toml")
-        shutil.copyfile(file, beside)
+def _put_in_place(files: Path, manifest: dict[str, Any], where: dict[str, Path]) -> Restored:
+    replacement = _Replacement()
+    with contextlib.ExitStack() as stack:
+        for name in (DATABASE, ACCESS):
+            if name in where:
+                stack.enter_context(unused(where[name]))
+        staged = {name: _staged(files / name, place, stack) for name, place in where.items()}
         try:
-            return load(beside)
-        except ConfigError as error:
-            raise ConfigError(str(error).replace(str(beside), f"{CONFIGURATION}")) from None
-        finally:
-            beside.unlink()
-
-
-def _put_in_place(
-    files: Path, manifest: dict[str, Any], config: Config, config_file: Path | None
-) -> Restored:
-    if config.storage.file == IN_MEMORY:
-        raise InvalidInputError("this configuration keeps nothing (storage.path)")
-    database = Path(config.storage.file).expanduser()
-    places = {
-        DATABASE: database,
-        ACCESS: Path(access_file(str(database))),
-        **{name: database.parent / name for name in TLS},
-        MODELS: config.inference.models_folder.expanduser(),
-    }
-    if config_file is not None:
-        places[CONFIGURATION] = config_file
-    places = {name: place for name, place in places.items() if (files / name).exists()}
-    replacement = _Replacement(time.strftime(".before-restore-%Y%m%d-%H%M%S"))
-    with unused(database), _staged(files, places) as staged:
-        try:
-            for part in _LOG_PARTS:  # first: a log must never lie beside another database
-                replacement.keep(database.with_name(database.name + part))
-            for name, place in places.items():
+            for name, place in where.items():
                 replacement.place(staged[name], place)
         except BaseException:
             replacement.undo()
             raise
-    return Restored(manifest, tuple(replacement.placed), replacement.kept)
+    kept = tuple(aside for _, aside in replacement.kept)
+    return Restored(manifest, tuple(replacement.placed), kept)
 
 
-@contextlib.contextmanager
-def _staged(files: Path, places: dict[str, Path]) -> Iterator[dict[str, Path]]:
-    """Give copies beside their places, so that putting them there is a rename and needs no room."""
-    with contextlib.ExitStack() as stack:
-        staged = {}
-        for name, place in places.items():
-            place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            folder = stack.enter_context(
-                tempfile.TemporaryDirectory(prefix=".edgebox-restore-", dir=place.parent)
-            )
-            staged[name] = Path(folder) / place.name
-            if (files / name).is_dir():
-                shutil.copytree(files / name, staged[name])
-                for each in (staged[name], *filter(Path.is_dir, staged[name].rglob("*"))):
-                    each.chmod(0o700)
-            else:
-                shutil.copy2(files / name, staged[name])
-            _sync(staged[name])
-        yield staged
-
-
-def _sync(path: Path) -> None:
-    """Let what was copied reach the disk."""
-    for file in path.rglob("*") if path.is_dir() else (path,):
-        if file.is_file():
-            with file.open("rb") as opened:
+def _staged(file: Path, place: Path, stack: contextlib.ExitStack) -> Path:
+    """Move a file or folder to the disk of its place, with the owner that it must have there."""
+    _make_folder(place.parent)
+    folder = stack.enter_context(
+        tempfile.TemporaryDirectory(prefix=".edgebox-restore-", dir=place.parent)
+    )
+    staged = Path(folder) / place.name
+    if file.stat().st_dev == Path(folder).stat().st_dev:
+        file.rename(staged)
+    elif file.is_dir():
+        shutil.copytree(file, staged)
+    else:
+        shutil.copy(file, staged)
+    like = (place if place.exists() else place.parent).stat()
+    if place.is_file() and file.name == CONFIGURATION:
+        staged.chmod(like.st_mode & 0o777)
+    for each in (staged, *staged.rglob("*")):
+        if each.is_dir():
+            each.chmod(0o700)
+        if os.geteuid() == 0:  # else the box, which is another user, could not read it
+            os.chown(each, like.st_uid, like.st_gid)
+        if each.is_file():
+            with each.open("rb") as opened:
                 os.fsync(opened.fileno())
+    return staged
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder, for its user alone, with the owner of what it is in."""
+    if folder.exists():
+        return
+    _make_folder(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if os.geteuid() == 0:
+        like = folder.parent.stat()
+        os.chown(folder, like.st_uid, like.st_gid)

@@ -1,6 +1,7 @@
 """Copies of databases that are in use, and their check. Everything here blocks."""
 
 import contextlib
+import errno
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from edgebox.storage.schema import APPLICATION_ID
 _BUSY_S = 10.0
 _PAGES_PER_STEP = 1000
 _PAUSE_S = 0.001
+_UNUSED_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,8 @@ def snapshot(file: Path, copy: Path) -> DatabaseAbout:
             target.execute("PRAGMA journal_mode = DELETE")
         return check(copy)
     except sqlite3.Error as error:
+        if "disk is full" in str(error):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(copy)) from error
         raise StorageError(f"{file}: cannot be copied ({error})") from error
 
 
@@ -83,18 +87,21 @@ def unused(file: Path) -> Iterator[None]:
         yield
         return
     try:
-        connection = sqlite3.connect(file, isolation_level=None, timeout=0.5)
+        connection = sqlite3.connect(file, isolation_level=None, timeout=_UNUSED_S)
     except sqlite3.Error as error:
         raise StorageError(f"{file}: cannot be opened ({error})") from error
     with contextlib.closing(connection):
         try:
-            # With the log shared by nobody: fails while another connection is open.
-            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            # What its log has goes into the file, which is then whole under any name. That fails
+            # while another connection is open, even if it is idle.
+            connection.execute("PRAGMA journal_mode = DELETE")
             connection.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as error:
-            raise StorageError(
-                f"{file}: a box or a command uses it ({error}): stop it first"
-            ) from error
+            if "locked" in str(error):
+                raise StorageError(
+                    f"{file}: a box or a command uses it ({error}): stop it first"
+                ) from error
+            # else its disk is full or it cannot be written: its log goes with it
         except sqlite3.DatabaseError:
             pass  # it is damaged, which is a reason to restore another one
         yield

@@ -16,7 +16,7 @@ import click
 from rich.markup import escape
 
 from edgebox import __version__
-from edgebox.commands.backup import backup, restore
+from edgebox.commands.backups import backup, restore
 from edgebox.commands.console import (
     HEALTH_STYLES,
     clear_errors,

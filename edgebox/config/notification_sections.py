@@ -144,7 +144,8 @@ def _of_mqtt(mqtt: MqttParameters) -> Iterator[str]:
     if mqtt.password_file and mqtt.password_env:
         yield "mqtt.password_env: there is a password_file, too; keep one of them"
     if (mqtt.password_file or mqtt.password_env) and not mqtt.username:
-        yield "mqtt.username: is needed with a password"
+        given = "mqtt.password_file" if mqtt.password_file else "mqtt.password_env"
+        yield f"mqtt.username: is needed with {given}"
     for name, topic in (("topic", mqtt.topic), ("discovery", mqtt.discovery)):
         if set(topic) & set("+#\0") or topic.startswith(("/", "$")) or topic.endswith("/"):
             yield f"mqtt.{name}: must be a topic without + and #, and no / at its ends"

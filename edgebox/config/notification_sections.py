@@ -78,6 +78,11 @@ class MqttParameters:
         "Home Assistant's discovery prefix; empty: no discovery",
         may_be_empty=True,
     )
+    pictures: bool = key(
+        False,
+        "Publish the best picture of each camera's latest sighting, with boxes. Whoever may read "
+        "the topics sees them",
+    )
     metrics_s: float = key(
         10.0, "Seconds between two messages with a camera's figures", low=1, high=3600
     )

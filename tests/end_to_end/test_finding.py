@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -109,7 +110,7 @@ async def test_the_announcement_says_that_there_is_tls(database: Path, service_t
 async def test_of_several_boxes_a_person_chooses(
     database: Path, tmp_path: Path, service_type: str
 ) -> None:
-    names = {"server__announce": True}
+    names: dict[str, Any] = {"server__announce": True}
     async with (
         running(database, **names, server__name="yard") as yard,
         running(tmp_path / "other.sqlite3", **names, server__name="gate") as gate,

@@ -235,16 +235,15 @@ def test_a_picture_that_the_decoder_does_not_know_is_refused_in_plain_words() ->
 
 
 @given(
-    width=st.integers(1, 200),
-    height=st.integers(1, 200),
-    wider=st.integers(0, 3),
-    higher=st.integers(0, 40),
+    size=st.tuples(st.integers(1, 200), st.integers(1, 200)),
+    more=st.tuples(st.integers(0, 3), st.integers(0, 40)),
     fit=st.sampled_from(["top_left", "centre", "stretch", "cover"]),
     seed=st.integers(0, 9),
 )
 def test_a_picture_of_its_place_is_decoded_as_if_alone(
-    width: int, height: int, wider: int, higher: int, fit: jpeg.Fit, seed: int
+    size: tuple[int, int], more: tuple[int, int], fit: jpeg.Fit, seed: int
 ) -> None:
+    (width, height), (wider, higher) = size, more
     rgb = np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
     data = jpeg.encode(rgb)
     canvas = np.full((height + higher, width + wider, 3), 7, np.uint8)

@@ -43,9 +43,10 @@ class Order:
     slo_ms: float = _SLO_MS
     prefix: str = "camera-"
     """Of the cameras' names."""
-    min_accuracy: float = 0.0
     obey: bool = False
     """Whether to send no more often than advised."""
+    singles: int = 0
+    """Single pictures that are asked for at once, all the time, in place of cameras."""
     watch: bool = False
     """Whether a page is open, too."""
 
@@ -95,7 +96,6 @@ class Camera:
                 height_px=order.height_px,
                 slo_ms=order.slo_ms,
                 rate_hz=rate_hz,
-                min_accuracy=order.min_accuracy,
                 agent="benchmark",
             )
             await socket.send_str(hello.encode().decode())
@@ -151,6 +151,14 @@ class Camera:
             await socket.send_bytes(header.encode() + self._jpeg)
 
 
+async def _ask(session: aiohttp.ClientSession, order: Order) -> None:
+    """Ask for a picture's objects again and again."""
+    url, jpeg = f"http://127.0.0.1:{order.port}/v1/infer", base64.b64decode(order.jpeg)
+    while True:
+        async with session.post(url, data=jpeg, params={"deadline_ms": order.slo_ms}) as answer:
+            await answer.read()
+
+
 async def _watch(session: aiohttp.ClientSession, port: int, seen: Latencies) -> None:
     """Read what a page would read: the overview asks for nothing, and acknowledges nothing."""
     async with session.ws_connect(f"http://127.0.0.1:{port}/v1/ui", max_msg_size=0) as socket:
@@ -167,8 +175,9 @@ async def main() -> None:
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         running = [
             tasks.create_task(Camera(order, number, seen).run(session))
-            for number in range(order.cameras)
+            for number in range(0 if order.singles else order.cameras)
         ]
+        running += [tasks.create_task(_ask(session, order)) for _ in range(order.singles)]
         if order.watch:
             running.append(tasks.create_task(_watch(session, order.port, seen)))
         while (await asyncio.to_thread(sys.stdin.readline)).strip() == "begin":

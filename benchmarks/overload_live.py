@@ -22,7 +22,8 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import click
@@ -32,8 +33,11 @@ from benchmarks.ingest import CLIENT, PICTURE_PX, SWITCH_INTERVAL_S, bare_box, m
 from edgebox.app.composition import App
 from edgebox.config.config_file import Config, LimitParameters
 from edgebox.domain.access import OpenTo
+from edgebox.domain.model_family import FamilyName
 from edgebox.domain.requests import CameraId
+from edgebox.inference.zoo import bundled_folders
 from edgebox.runtime.box import Box
+from edgebox.runtime.camera_placement import submit
 from edgebox.runtime.looplag import LoopLag
 
 WINDOW = 10_000
@@ -42,6 +46,7 @@ LOAD = 0.9
 """Load of the established cameras."""
 RECOVERED = 0.95
 """The part of its earlier on-time share with which a camera has recovered."""
+VARIANT, FAMILY = "street-256", "one"
 STEP_S = 0.5
 RECOVERY_MAX_S = 20.0
 
@@ -77,6 +82,18 @@ def established(name: CameraId) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class Load:
+    """What joins the established cameras."""
+
+    factor: float
+    crowd: int
+    singles: int
+    """Programs that ask for single pictures, in place of the crowd; 0: none."""
+    gate: bool
+    """Whether the box holds back what is beyond its advice."""
+
+
+@dataclass(frozen=True, slots=True)
 class Tested:
     """A box that is measured."""
 
@@ -84,8 +101,6 @@ class Tested:
     port: int
     capacity_hz: float
     """Frames that its executor can answer in a second."""
-    min_accuracy: float = 0.0
-    """What cameras ask for, so that all run on one variant."""
 
 
 @contextlib.asynccontextmanager
@@ -97,25 +112,38 @@ async def with_timer(frame_ms: float) -> AsyncIterator[Tested]:
 
 @contextlib.asynccontextmanager
 async def with_model() -> AsyncIterator[Tested]:
-    """Run a whole box with the bundled model, all cameras on its largest variant."""
+    """Run a whole box with one variant of the bundled model."""
     with tempfile.TemporaryDirectory() as folder:
         given = config()
+        one_variant(bundled_folders()[0], Path(folder))
         app = App(
             replace(
                 given,
                 server=replace(given.server, port=0),
                 storage=replace(given.storage, path=f"{folder}/edgebox.sqlite3"),
                 access=replace(given.access, open_to=OpenTo.EVERYBODY),
+                inference=replace(given.inference, families=(folder,), family=FAMILY),
             )
         )
         await app.start()
         try:
-            largest = app.box.families[app.box.models.default_family].offered[-1]
-            profiles = (of[largest.name] for of in app.box.profiles.values())
+            (variant,) = app.box.families[FamilyName(FAMILY)].offered
+            profiles = (of[variant.name] for of in app.box.profiles.values())
             capacity_hz = sum(1e9 / profile.mean_ns(1) for profile in profiles)
-            yield Tested(app.box, app.port, capacity_hz, largest.accuracy)
+            yield Tested(app.box, app.port, capacity_hz)
         finally:
             await app.stop()
+
+
+def one_variant(of: Path, folder: Path) -> None:
+    """Make a family of one variant of another family."""
+    head, *variants = (of / "family.toml").read_text().split("[[variants]]")
+    wanted = next(each for each in variants if f'"{VARIANT}"' in each)
+    head = head.replace('name = "street"', f'name = "{FAMILY}"')
+    wanted = wanted.replace(VARIANT, f"{FAMILY}-256")
+    (folder / "family.toml").write_text(f"{head}[[variants]]{wanted}")
+    for model in of.glob("*.onnx"):
+        (folder / model.name).symlink_to(model)
 
 
 def config() -> Config:
@@ -170,9 +198,7 @@ class LoopUse:
         return round((self.cpu_s - before.cpu_s) / max(1, self.frames - before.frames) * 1e6, 1)
 
 
-async def measure(
-    tested: Tested, factor: float, crowd: int, seconds: float, core: int | None
-) -> dict[str, Any]:
+async def measure(tested: Tested, seconds: float, core: int | None, load: Load) -> dict[str, Any]:
     """Measure before, while and after the crowd is there."""
     box, capacity_hz, lag = tested.box, tested.capacity_hz, LoopLag()
     width_px, height_px = PICTURE_PX
@@ -183,10 +209,14 @@ async def measure(
         "height_px": height_px,
         "window": WINDOW,
         "slo_ms": 500.0,
-        "min_accuracy": tested.min_accuracy,
     }
     few = {**order, "cameras": 4, "frames_hz": LOAD * capacity_hz, "prefix": "first-"}
-    many = {**order, "cameras": crowd, "frames_hz": (factor - LOAD) * capacity_hz}
+    many = {**order, "cameras": load.crowd, "frames_hz": (load.factor - LOAD) * capacity_hz}
+    many["singles"] = load.singles
+    if not load.gate:
+        box.gate.submit = lambda record, frame, detected: submit(  # type: ignore[method-assign]
+            frame, detected, record.offer, box.driver
+        )
     everybody = functools.partial(Counted.of, box, lambda name: True)
     first = functools.partial(Counted.of, box, established)
     async with cameras({**few, "obey": True}, core):
@@ -228,16 +258,14 @@ async def measure(
     }
 
 
-async def run(
-    factor: float, crowd: int, seconds: float, frame_ms: float | None, apart: bool
-) -> dict[str, Any]:
+async def run(load: Load, seconds: float, frame_ms: float | None, apart: bool) -> dict[str, Any]:
     """Run a box and measure it; without `frame_ms`, one with the bundled model."""
     cores = sorted(os.sched_getaffinity(0))
     core = cores[-1] if apart and len(cores) > 1 else None
     if core is not None:
         os.sched_setaffinity(0, set(cores[:-1]))
     async with with_model() if frame_ms is None else with_timer(frame_ms) as tested:
-        return await measure(tested, factor, crowd, seconds, core)
+        return await measure(tested, seconds, core, load)
 
 
 @click.command()
@@ -246,6 +274,8 @@ async def run(
 @click.option("--seconds", default=10.0, show_default=True, help="Of each measurement.")
 @click.option("--frame-ms", default=20.0, show_default=True, help="Inference of a frame.")
 @click.option("--model", is_flag=True, help="Run the bundled model in place of a timer.")
+@click.option("--singles", default=0, help="Programs that ask for single pictures, not a crowd.")
+@click.option("--no-gate", is_flag=True, help="Take all frames into the core, as versions before.")
 @click.option("--apart", is_flag=True, help="Run the cameras on the last core, the box elsewhere.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def main(
@@ -255,13 +285,16 @@ def main(
     seconds: float,
     frame_ms: float,
     model: bool,
+    singles: int,
+    no_gate: bool,
     apart: bool,
     as_json: bool,
 ) -> None:
     """Measure goodput under overload by cameras that ignore advice."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    figures = uvloop.run(run(factor, crowd, seconds, None if model else frame_ms, apart))
-    document = {"machine": machine(), "factor": factor, "crowd": crowd, **figures}
+    load = Load(factor, crowd, singles, not no_gate)
+    figures = uvloop.run(run(load, seconds, None if model else frame_ms, apart))
+    document = {"machine": machine(), **asdict(load), **figures}
     click.echo(json.dumps(document, indent=None if as_json else 1))
 
 

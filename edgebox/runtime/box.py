@@ -14,10 +14,11 @@ from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile, Variant, VariantName
 from edgebox.domain.overrides import NOTHING_SET, Overrides
 from edgebox.domain.pipelines import Pipeline
-from edgebox.domain.plans import Plan, PlanningSnapshot
+from edgebox.domain.plans import PlanningSnapshot
 from edgebox.domain.requests import Camera, CameraId, DropReason, RequestId
 from edgebox.inference.family import Family
 from edgebox.link.bandwidth import BandwidthEstimate, EstimatorKind
+from edgebox.link.own_uplink import NoUplink
 from edgebox.link.site_estimates import SiteEstimates
 from edgebox.link.transit import TransitEstimator
 from edgebox.runtime.availability import unserved_because
@@ -37,6 +38,7 @@ from edgebox.runtime.frames import (
     one_shot_frame,
     one_shot_request,
 )
+from edgebox.runtime.last_plan import LastPlan
 from edgebox.runtime.model_choice import ModelChoice
 from edgebox.runtime.notices import Notices
 from edgebox.runtime.observers import Observers
@@ -49,6 +51,7 @@ from edgebox.runtime.refusals import (
     Refusals,
     UnavailableError,
 )
+from edgebox.runtime.source_status import SourceStatus
 from edgebox.runtime.viewer_data import BoxEvent, ShownFrame
 from edgebox.scheduling.events import (
     Advise,
@@ -109,16 +112,15 @@ class Box:
         self.viewers = 0
         self.observers: Observers[[CameraRecord, PendingFrame, FrameResult]] = Observers()
         """Called with each frame of a camera that has ended, after its camera was informed."""
+        self.sources: dict[CameraId, SourceStatus] = {}
+        """The cameras whose pictures the box fetches itself."""
         self._destinations: list[Destination] = []
         self.metrics = Metrics()
         self._peers = Peers(cameras_max, time.monotonic_ns)
         self.notices = Notices(self._peers, on_event)
         self._not_ready_because = "starting"
         self.started_ns = time.monotonic_ns()
-        self.plan_ns = 0
-        self.plan_at_ns: int | None = None
-        self.plan: Plan | None = None
-        self.plans = 0
+        self.last_plan = LastPlan()
         self._profiles: Profiles = {}
         self._cameras_max, self._unacknowledged_max = cameras_max, unacknowledged_max
         self._on_camera = on_camera
@@ -219,9 +221,15 @@ class Box:
         self.forget_old_cameras()
 
     async def open_camera(
-        self, camera: Camera, agent: str, instance: str | None, session: Session
+        self,
+        camera: Camera,
+        agent: str,
+        instance: str | None,
+        session: Session,
+        *,
+        pulled: bool = False,
     ) -> CameraRecord:
-        """Connect a camera; its first advice is in the record.
+        """Connect a camera, `pulled` if the box fetches it; its first advice is in the record.
 
         Cameras that arrive together are admitted one after the other.
 
@@ -242,7 +250,7 @@ class Box:
             except REFUSALS as error:
                 self.refusals.add(camera.id, session.address, error)
                 raise
-            return self._take_on(camera, agent, instance, session)
+            return self._take_on(camera, agent, instance, session, pulled)
 
     def _check_names(self, camera: CameraId, address: str) -> None:
         try:
@@ -277,11 +285,10 @@ class Box:
             raise UnavailableError(f"{family} cannot run now: {because}. Try again")
 
     def _take_on(
-        self, camera: Camera, agent: str, instance: str | None, session: Session
+        self, camera: Camera, agent: str, instance: str | None, session: Session, pulled: bool
     ) -> CameraRecord:
         old = self.cameras.get(camera.id)
-        if old is not None and old.session is not None:
-            before = old.session
+        if old is not None and (before := old.session) is not None:
             self.close_camera(old, "connected again")
             before.replaced()
         overrides = self.overrides.get(camera.id, NOTHING_SET)
@@ -295,8 +302,11 @@ class Box:
             unacknowledged_max=self._unacknowledged_max,
             opened_ns=self.driver.clock_ns(),
             link=TransitEstimator(
-                self.sites.join(camera.id, overrides.site or camera.site, session.address)
+                NoUplink()
+                if pulled
+                else self.sites.join(camera.id, overrides.site or camera.site, session.address)
             ),
+            pulled=pulled,
         )
         self.cameras[camera.id] = record
         self.driver.feed(CameraConnected(record.camera))
@@ -322,7 +332,7 @@ class Box:
             record.session.reconnect("its pipeline was changed on the box")  # for new labels
             return
         record.override(overrides)
-        if record.camera.site != site and record.connected:
+        if record.camera.site != site and record.connected and not record.pulled:
             record.inferred = None
             record.override(overrides)
             record.link.bandwidth = self.sites.join(camera, record.camera.site, record.address)
@@ -346,15 +356,6 @@ class Box:
     def connected(self) -> int:
         """Cameras that are connected now."""
         return sum(record.connected for record in self.cameras.values())
-
-    def uplinks(self) -> dict[CameraId, float | None]:
-        """Return the estimated uplink bandwidth of each connected camera, in bit/s."""
-        now_ns = self.driver.clock_ns()
-        return {
-            camera: record.link.bandwidth.bps(now_ns)
-            for camera, record in self.cameras.items()
-            if record.connected
-        }
 
     def close_camera(self, record: CameraRecord, why: str) -> None:
         """Disconnect a camera; does nothing if it is not connected."""
@@ -491,10 +492,3 @@ class Box:
             self.notices.publish_from(session.address, "info", text, order.camera)
         if session is not None and before is not None:
             session.advised(after)
-
-    def planned(self, plan: Plan, took_ns: int) -> None:
-        """Record the planner's last run."""
-        self.plan = plan
-        self.plans += 1
-        self.plan_ns = took_ns
-        self.plan_at_ns = self.driver.clock_ns()

@@ -14,7 +14,7 @@ Pure: the instants are arguments. O(advices of the last deadline) per frame.
 
 from collections import deque
 
-MARGIN = 1.05
+MARGIN = 1.25
 """The rate is this many times the advised one: sources are not exactly on time."""
 JITTER_FRAMES = 3
 """A sender may be two periods behind its schedule and catch up, and a quarter ahead of it."""

@@ -16,6 +16,7 @@ goodput      answers on time per second, of all cameras
 share        on-time share of the frames that the established cameras sent
 recovery     from when the others leave until the established cameras have their share back
 CPU          share of one core: the box, its event loop, the clients
+per_cpu_s    answers on time per CPU second of the box, which other programs change little
 """
 
 import asyncio
@@ -55,6 +56,7 @@ RECOVERED = 0.95
 SETTLES_S = 4.0
 STEP_S = 0.5
 RECOVERY_MAX_S = 10.0
+CONNECT_MAX_S = 60.0
 PAGES_S = 60.0
 """The box says the lag of its last minute."""
 _CONFIGURATION = """
@@ -128,12 +130,15 @@ async def measured(box: RunningBox, seconds: float, *clients: Client) -> dict[st
     before = Meter.read(box, list(clients))
     first, *others = await asyncio.gather(*(each.measured(seconds) for each in clients))
     everybody = [first, *others]
+    on_time = sum(each["on_time"] for each in everybody)
+    cpu = Meter.read(box, list(clients)).shares(before)
     return {
         "offered_hz": round(sum(each["sent"] for each in everybody) / seconds, 1),
-        "goodput_hz": round(sum(each["on_time"] for each in everybody) / seconds, 1),
+        "goodput_hz": round(on_time / seconds, 1),
         "first_hz": round(first["on_time"] / seconds, 1),
         "share": share(first),
-        "cpu": Meter.read(box, list(clients)).shares(before),
+        "cpu": cpu,
+        "per_cpu_s": round(on_time / seconds / max(cpu["box"], 1e-3), 1),
     }
 
 
@@ -157,6 +162,8 @@ async def goodput(box: RunningBox, seconds: float) -> dict[str, Any]:
             async with client(box.url, **_cameras("crowd-", CROWD, beyond_hz)) as crowd:
                 await asyncio.sleep(SETTLES_S)
                 during = await measured(box, seconds, first, crowd)
+            used = during["per_cpu_s"] / max(found["1"]["per_cpu_s"], 1e-9)
+            during["of_capacity_per_cpu_s"] = round(used, 3)
             during["of_capacity"] = round(during["goodput_hz"] / capacity_hz, 3)
             during["recovery_s"] = await recovery_s(first, found["1"]["share"])
             found[f"{factor:g}"] = during
@@ -189,15 +196,30 @@ async def connect(box: RunningBox, seconds: float) -> dict[str, Any]:
     async with client(box.url, **order) as first:
         await asyncio.sleep(SETTLES_S)
         found: dict[str, Any] = {"before": await measured(box, seconds, first)}
+        before = Meter.read(box, [first])
         async with client(box.url, **many) as crowd:
-            # They begin as soon as their process has: the first seconds show them connecting.
-            during = await asyncio.gather(measured(box, 5.0, first), crowd.measured(5.0))
-            found["connecting"] = during[0]
+            connecting = asyncio.create_task(_connecting(crowd))
+            sent = on_time = 0
+            while not connecting.done():
+                seen = await first.measured(STEP_S)
+                sent, on_time = sent + seen["sent"], on_time + seen["on_time"]
+            found["connecting"] = await connecting
+            found["connecting"]["share"] = share({"sent": sent, "on_time": on_time})
+            passed_s = time.monotonic() - before.at_s
+            used = Meter.read(box, [first, crowd]).shares(before)
+            found["connecting"]["cpu_s"] = {k: round(v * passed_s, 2) for k, v in used.items()}
             found["after"] = await measured(box, seconds, first, crowd)
-            welcomed_s = [ns / 1e9 for ns in (await crowd.measured(0.1))["welcome_ns"]]
-        found["welcomed"] = {"cameras": len(welcomed_s), "last_s": round(max(welcomed_s), 2)}
         found["recovery_s"] = await recovery_s(first, found["before"]["share"])
     return found
+
+
+async def _connecting(crowd: Client) -> dict[str, Any]:
+    """Wait until all cameras of a crowd are in; return how long it took from the first connect."""
+    welcomed_s: list[float] = []
+    began_s = time.monotonic()
+    while len(welcomed_s) < NEWCOMERS and time.monotonic() - began_s < CONNECT_MAX_S:
+        welcomed_s = [ns / 1e9 for ns in (await crowd.measured(STEP_S))["welcome_ns"]]
+    return {"cameras": len(welcomed_s), "last_s": round(max(welcomed_s, default=0.0), 2)}
 
 
 async def singles(box: RunningBox, seconds: float) -> dict[str, Any]:

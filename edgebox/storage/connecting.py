@@ -108,7 +108,7 @@ async def connect(path: Path | str) -> aiosqlite.Connection:
         await connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_MAX}")
         # Overwriting deleted rows would double the writing, for figures that are not secret.
         await connection.execute("PRAGMA secure_delete = OFF")
-        # Migrating an up-to-date file writes nothing, and to begin is no error where it is read-only.
+        # Detects a read-only file: migrating an up-to-date one writes nothing.
         await connection.execute("BEGIN IMMEDIATE")
         await connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
         await connection.execute("ROLLBACK")

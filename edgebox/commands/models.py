@@ -23,6 +23,7 @@ from edgebox.commands.console import (
     table,
 )
 from edgebox.commands.models_cascade import cascade
+from edgebox.commands.models_get import default, get, remove
 from edgebox.commands.shared_options import CONFIG, JSON
 from edgebox.domain.errors import EdgeboxError, ModelError
 
@@ -40,7 +41,7 @@ _QUICK_PROFILE_S = 10.0
 
 @click.group()
 def models() -> None:
-    """Import and list models."""
+    """Get, import, list and remove models."""
 
 
 @models.command("import")
@@ -411,3 +412,6 @@ def _single_ms(row: dict[str, Any]) -> float:
 
 
 models.add_command(cascade)
+models.add_command(default)
+models.add_command(get)
+models.add_command(remove)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from edgebox.config.access_section import AccessParameters
+from edgebox.config.default_family import stored_default
 from edgebox.config.executor_section import MOVED, ExecutorParameters
 from edgebox.config.executor_section import contradictions as executor_contradictions
 from edgebox.config.host_names import wrong_hosts
@@ -192,7 +193,7 @@ class StorageParameters:
         )
 
 
-Origin = Literal["default", "file", "environment", "option"]
+Origin = Literal["default", "file", "environment", "option", "stored"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,6 +316,8 @@ def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Confi
             kind(**_checked(f"{name}[{number}]", declared[name], table, problems))
             for number, table in enumerate(tables.get(name, ()))
         )
+    if "inference.family" not in origins:
+        sections["inference"], origins = _with_stored_default(sections["inference"], origins)
     config = Config(**sections)
     if not problems:
         problems += executor_contradictions(config.executors)
@@ -327,6 +330,16 @@ def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Confi
     if problems:
         raise ConfigError("\n".join([f"{source}:", *(f"  {problem}" for problem in problems)]))
     return replace(config, origins=origins, source=source)
+
+
+def _with_stored_default(
+    inference: InferenceParameters, origins: dict[str, Origin]
+) -> tuple[InferenceParameters, dict[str, Origin]]:
+    """Return the section with the default family that `edgebox models default` stored, if any."""
+    name = stored_default(inference.models_folder)
+    if name is None:
+        return inference, origins
+    return replace(inference, family=name), {**origins, "inference.family": "stored"}
 
 
 def _overridden(tables: dict[str, Any], overrides: Mapping[str, Any]) -> dict[str, Origin]:

@@ -76,7 +76,9 @@ def _imported(order: dict[str, Any]) -> dict[str, Any]:
         Path(order["models"]),
         ImportOptions(
             name=order["name"],
+            labels=None if order["labels"] is None else tuple(order["labels"]),
             layout=layout_named(order["layout"] or ""),
+            embeds=order["embeds"],
             licence=order["licence"],
         ),
         taken=order["taken"],

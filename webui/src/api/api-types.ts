@@ -248,7 +248,7 @@ export type ConfigKey = {
   /** What is in force, with what is left empty filled in */
   value: unknown
   default: unknown
-  origin: 'default' | 'file' | 'environment' | 'option'
+  origin: 'default' | 'file' | 'environment' | 'option' | 'stored'
   /** Its value is not shown, or of a URL only scheme and host */
   secret: boolean
   expected: string

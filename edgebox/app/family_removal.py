@@ -10,28 +10,26 @@ from edgebox.domain.errors import EdgeboxError, ModelError
 from edgebox.inference.family import MANIFEST
 from edgebox.inference.importing.folder import UNFINISHED, family_name
 from edgebox.inference.zoo import bundled_folders
+from edgebox.web.web_context import FamilyInUseError
 
 
-class FamilyInUseError(EdgeboxError):
-    """A family cannot be removed because something uses it."""
-
-    http_status = 409
-    code = "family_in_use"
-    title = "The model family is in use"
-
-
-def remove_family(config: Config, name: str) -> Path:
+def remove_family(config: Config, name: str, *, default: str | None = None) -> Path:
     """Delete an imported family; return the folder that is gone. Blocks.
 
+    Args:
+        config: the configuration.
+        name: the family.
+        default: the default family of a running box; None: that of the configuration.
+
     Raises:
-        FamilyInUseError: it is the default, or a pipeline uses it.
-        ModelError: it was not imported, or cannot be deleted.
+        FamilyInUseError: it was not imported, is the default, or the configuration uses it.
+        ModelError: there is none, or it cannot be deleted.
     """
     family_name(name, Path())  # it becomes a path
-    check_unused(config, name)
+    check_unused(config, name, default=default)
     folder = config.inference.models_folder / name
     if not (folder / MANIFEST).is_file():
-        raise ModelError(_not_imported(config, name))
+        raise _not_imported(config, name)
     try:
         # Out of sight at once, even if deleting is interrupted.
         gone = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=folder.parent))
@@ -42,13 +40,13 @@ def remove_family(config: Config, name: str) -> Path:
     return folder
 
 
-def check_unused(config: Config, name: str) -> None:
+def check_unused(config: Config, name: str, *, default: str | None = None) -> None:
     """Check that the configuration does not use a family.
 
     Raises:
         FamilyInUseError: it does.
     """
-    if name == config.inference.family:
+    if name == (default or config.inference.family):
         raise FamilyInUseError(
             f"{name} is the default model; choose another one first: edgebox models default street"
         )
@@ -64,16 +62,18 @@ def check_unused(config: Config, name: str) -> None:
             )
 
 
-def _not_imported(config: Config, name: str) -> str:
+def _not_imported(config: Config, name: str) -> EdgeboxError:
     if any(folder.name == name for folder in bundled_folders()):
-        return f"{name} comes with edgebox and stays; only imported families can be removed"
+        return FamilyInUseError(
+            f"{name} comes with edgebox and stays; only imported families can be removed"
+        )
     for folder in known_folders(config.inference):
         if folder.name == name:
-            return (
+            return FamilyInUseError(
                 f"{name} is in {folder}, which inference.families of {config.source} names; take "
                 "it out there"
             )
-    return (
+    return ModelError(
         f"there is no imported family {name!r} in {config.inference.models_folder}; edgebox models "
         "list shows those there are"
     )

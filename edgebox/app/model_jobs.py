@@ -1,8 +1,7 @@
 """Jobs on models while the box runs: measuring and importing families.
 
 Measuring uses the box's executors, so it runs only while no camera is connected; a camera that
-connects ends it within one batch. Importing runs in another process; the new family is served from
-the next start on.
+connects ends it within one batch. Importing runs in another process; then the new family is served.
 """
 
 import asyncio
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from edgebox.app.import_process import ImportOrder, import_in_process
+from edgebox.app.live_families import LiveFamilies
 from edgebox.app.startup import measure
 from edgebox.config.config_file import Config
 from edgebox.domain.errors import EdgeboxError, ModelError
@@ -54,6 +54,8 @@ class ModelJobs:
         self._config = config
         self._box = box
         self._storage = storage
+        self.live: LiveFamilies | None = None
+        """Changes what is served; None: the box is not ready."""
 
     # -- measuring --------------------------------------------------------------------------
 
@@ -193,12 +195,47 @@ class ModelJobs:
             ),
             job.progress,
         )
-        text = (
-            f"imported as {upload.name}: {done.layout}, variants: {done.variants}; "
-            "served from the box's next start on, which measures it"
-        )
+        text = f"imported as {upload.name}: {done.layout}, variants: {done.variants}; "
+        text += await self._serve(upload.name, job)
         self._box.notices.publish("info", text)
         return Finished(text, done.remarks)
+
+    async def _serve(self, name: str, job: Job) -> str:
+        """Serve a family that was just imported; return in words since when."""
+        folder = self._config.inference.models_folder / name
+        try:
+            if self.live is None:
+                raise ModelError("the box is not ready")
+            executors = await self.live.add(folder, job.progress)
+        except ModelError as error:
+            return f"served from the box's next start on, which measures it ({error})"
+        return f"served from now on, on {', '.join(executors)}"
+
+    # -- removing, and the default ------------------------------------------------------------
+
+    async def remove(self, name: str) -> None:
+        """Serve a family no more, and delete it.
+
+        Raises:
+            BusyError: a job runs.
+            FamilyInUseError: it is in use; the message says by what.
+            ModelError: it was not imported, or cannot be deleted.
+        """
+        self.jobs.check_free()
+        await self._running().remove(name)
+
+    async def set_default(self, name: str) -> None:
+        """Make a family that of cameras that name none.
+
+        Raises:
+            FamilyInUseError: the configuration file names another one.
+            ModelError: it is not given pictures, or this cannot be stored.
+        """
+        await self._running().set_default(name)
+
+    def _running(self) -> LiveFamilies:
+        assert self.live is not None, "routes that change models need a box that is ready"
+        return self.live
 
 
 class _LentExecutor:

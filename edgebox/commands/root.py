@@ -107,6 +107,11 @@ main.add_command(tokens)
     help="Who needs no token: nobody, programs on this machine, everybody.  [default: nobody]",
 )
 @click.option(
+    "--family",
+    help="Default model family, for cameras that name none.  [default: that of edgebox models "
+    "default, else street]",
+)
+@click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="warning",
@@ -122,6 +127,7 @@ def serve(
     allowed_hosts: tuple[str, ...],
     tls: str | None,
     open_to: str | None,
+    family: str | None,
     log_level: str,
     as_json: bool,
 ) -> None:
@@ -143,6 +149,7 @@ def serve(
         "server.allowed_hosts": allowed_hosts or None,
         "server.tls": tls,
         "access.open_to": open_to,
+        "inference.family": family,
     }
     with certain_end(), clear_errors("serve"), contextlib.ExitStack() as ending:
         config = load(config_file, {key: v for key, v in overrides.items() if v is not None})
@@ -229,6 +236,8 @@ def _print_ready(app: Any, as_json: bool, administrator: str | None) -> None:
                     for e in executors
                 ],
                 "families": list(app.box.families),
+                "family": app.box.models.default_family,
+                "only_synthetic": app.box.models.only_synthetic,
             }
         )
         return
@@ -240,6 +249,7 @@ def _print_ready(app: Any, as_json: bool, administrator: str | None) -> None:
         )
         if executor.note:
             err.print(f"  [yellow]{executor.note}[/]")
+    _print_model(app.box.models)
     stream = app.url.replace("http", "ws", 1)
     pinned = "" if app.fingerprint is None else f" --fingerprint {app.fingerprint}"
     pairing = "" if app.access.is_open else f" --pair {app.access.begin_pairing(None).shown}"
@@ -247,6 +257,19 @@ def _print_ready(app: Any, as_json: bool, administrator: str | None) -> None:
     if app.config.server.host == "127.0.0.1":
         err.print("  only this machine can connect; --host 0.0.0.0 lets others in")
     err.print("  Ctrl-C stops")
+
+
+def _print_model(models: Any) -> None:
+    """Print which model cameras get, and what helps where it is not for real cameras."""
+    default = models.families[models.default_family]
+    err.print(f"  cameras that name no model get {default.name}")
+    if not default.synthetic:
+        return
+    err.print(
+        f"  [yellow]{default.name} was trained on synthetic drawings and is not for real cameras[/]"
+    )
+    helps = "get deimv2-atto --default" if models.only_synthetic else "default NAME"
+    err.print(f"  a model for real cameras: edgebox models {helps}", markup=False)
 
 
 @main.command()

@@ -233,7 +233,7 @@ class Box:
             try:
                 self._check_place(camera, instance)
                 overrides = self.overrides.get(camera.id, NOTHING_SET)
-                in_force = overrides.applied_to(camera, self.models.pipelines)
+                in_force = overrides.applied_to(camera, self.models.pipelines, self.families)
                 await self._check_capacity(in_force)
                 self._check_executors(in_force.family)
             except REFUSALS as error:
@@ -289,6 +289,7 @@ class Box:
             session,
             overrides=overrides,
             pipelines=self.models.pipelines,
+            families=self.families,
             opened_ns=self.driver.clock_ns(),
             link=TransitEstimator(
                 self.sites.join(camera.id, overrides.site or camera.site, session.address)
@@ -313,9 +314,9 @@ class Box:
         record = self.cameras.get(camera)
         if record is None:
             return
-        site, pipeline = record.camera.site, record.overrides.pipeline
-        if record.session is not None and pipeline != overrides.pipeline:
-            record.session.reconnect("its pipeline was changed on the box")  # for new labels
+        site, models = record.camera.site, (record.overrides.pipeline, record.overrides.family)
+        if record.session is not None and models != (overrides.pipeline, overrides.family):
+            record.session.reconnect("its model was changed on the box")  # for new labels
             return
         record.override(overrides)
         if record.camera.site != site and record.connected:

@@ -4,11 +4,11 @@ Lives on the event loop. A session (web/) feeds it; it knows no sockets.
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from edgebox.domain.model_family import VariantName
+from edgebox.domain.model_family import FamilyName, VariantName
 from edgebox.domain.overrides import NOTHING_SET, Overrides
 from edgebox.domain.pipelines import Pipeline, PipelineName
 from edgebox.domain.plans import Advice
@@ -69,6 +69,8 @@ class CameraRecord:
     overrides: Overrides = NOTHING_SET
     pipelines: Mapping[PipelineName, Pipeline] = field(default_factory=dict)
     """The pipelines that are served."""
+    families: Container[FamilyName] = ()
+    """The families that are served."""
     opened_ns: int = 0
     inferred: SiteId | None = None
     """The inferred site; used if the camera declares none."""
@@ -101,13 +103,18 @@ class CameraRecord:
     def override(self, overrides: Overrides) -> None:
         """Apply the box's settings from the next frame on."""
         self.overrides = overrides
-        camera = overrides.applied_to(self.requested, self.pipelines)
+        camera = overrides.applied_to(self.requested, self.pipelines, self.families)
         self.camera = replace(camera, site=camera.site or self.inferred)
 
     @property
     def slo_ms(self) -> float | None:
         """The deadline set on the box; None: that of the hello is in force."""
         return None if self.overrides.slo_ns is None else self.overrides.slo_ns / 1e6
+
+    @property
+    def takes_default(self) -> bool:
+        """Whether it gets the default family, because its hello names nothing else."""
+        return self.named.isdisjoint(("family", "pipeline")) and self.requested.pipeline is None
 
     @property
     def connected(self) -> bool:

@@ -269,6 +269,9 @@ class BoxState(TypedDict):
     uptime_s: float
     family: str
     labels: Sequence[str]
+    only_synthetic: Annotated[
+        bool, "Every detector was trained on synthetic pictures: none is for real cameras"
+    ]
     executors: Sequence[Executor]
     devices: Sequence[Device]
     applications: Sequence[AppLatency]

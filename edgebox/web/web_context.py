@@ -64,6 +64,14 @@ class FamilyExistsError(EdgeboxError):
     title = "There is a model family of this name"
 
 
+class FamilyInUseError(EdgeboxError):
+    """A family cannot be removed or replaced as the default; the message says what uses it."""
+
+    http_status = 409
+    code = "family_in_use"
+    title = "The model family is in use"
+
+
 class NoImportsError(EdgeboxError):
     """The packages for importing are not installed."""
 
@@ -99,6 +107,25 @@ class ModelJobs(Protocol):
 
         Raises:
             EdgeboxError: the upload failed, or the file cannot be imported; nothing is stored.
+        """
+        ...
+
+    async def remove(self, name: str) -> None:
+        """Serve a family no more, and delete it.
+
+        Raises:
+            BusyError: a job runs.
+            FamilyInUseError: it is in use; the message says by what.
+            ModelError: it was not imported, or cannot be deleted.
+        """
+        ...
+
+    async def set_default(self, name: str) -> None:
+        """Make a family that of cameras that name none.
+
+        Raises:
+            FamilyInUseError: the configuration file names another one.
+            ModelError: it is not given pictures, or this cannot be stored.
         """
         ...
 

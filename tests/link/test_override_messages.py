@@ -91,7 +91,7 @@ def test_every_mistake_is_named() -> None:
     with pytest.raises(InvalidInputError) as caught:
         changed(
             NOTHING_SET,
-            {"slo_ms": 0, "rate_hz": "fast", "app": "a b", "min_accuracy": 2, "family": "cats"},
+            {"slo_ms": 0, "rate_hz": "fast", "app": "a b", "min_accuracy": 2, "famly": "cats"},
         )
     message = str(caught.value)
     for part in (
@@ -99,7 +99,7 @@ def test_every_mistake_is_named() -> None:
         'settings.rate_hz must be a number from 0.01 to 1000, not "fast"',
         "settings.app must be 1 to 64 letters",
         "settings.min_accuracy must be a number from 0 to 1, not 2",
-        "settings.family is not known; there are slo_ms, rate_hz, app, min_accuracy, site, "
+        "settings.famly is not known; there are slo_ms, rate_hz, app, min_accuracy, site, "
         "pipeline, ",
     ):
         assert part in message

@@ -116,6 +116,8 @@ export type BoxState = {
   uptime_s: number
   family: string
   labels: ReadonlyArray<string>
+  /** Every detector was trained on synthetic pictures: none is for real cameras */
+  only_synthetic: boolean
   executors: ReadonlyArray<Executor>
   devices: ReadonlyArray<Device>
   applications: ReadonlyArray<AppLatency>
@@ -589,6 +591,8 @@ export type Overrides = {
   site: string | null
   /** The pipeline that its frames run through; a connected camera connects again */
   pipeline: string | null
+  /** The model family that its frames run on, instead of a pipeline; a connected camera connects again */
+  family: string | null
   /** Whether its objects are tracked; null: as the configuration says */
   tracking: boolean | null
   /** All its zones; null: those of the configuration */
@@ -743,6 +747,7 @@ export type SettingOrigins = {
   app: 'camera' | 'configuration' | 'default' | 'unknown'
   site: 'camera' | 'configuration' | 'default' | 'unknown'
   pipeline: 'camera' | 'configuration' | 'default' | 'unknown'
+  family: 'camera' | 'configuration' | 'default' | 'unknown'
 }
 
 export type StageFindings = {

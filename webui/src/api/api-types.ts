@@ -244,6 +244,48 @@ export type CascadeComparison = {
   measured_loss: number
 }
 
+export type CocoAnnotation = {
+  id: number
+  image_id: number
+  category_id: number
+  bbox: readonly [number, number, number, number]
+  area: number
+  iscrowd: 0
+  score: number
+  /** What classifiers say, by attribute */
+  attributes?: Readonly<Record<string, string>>
+  /** What the later stages of a pipeline say about it, by the stage's name */
+  stages?: Readonly<Record<string, StageFindings>>
+}
+
+export type CocoAnswer = {
+  images: ReadonlyArray<CocoImage>
+  annotations: ReadonlyArray<CocoAnnotation>
+  categories: ReadonlyArray<CocoCategory>
+  info: CocoInfo
+}
+
+export type CocoCategory = {
+  id: number
+  name: string
+}
+
+export type CocoImage = {
+  id: number
+  width: number
+  height: number
+}
+
+export type CocoInfo = {
+  variant: string
+  outcome: 'on_time' | 'late'
+  timing_ms: InferTiming
+  /** Stages that some object was not answered by in time: the answer is partial */
+  missing?: ReadonlyArray<string>
+  /** With a cascade: whether the objects are the small model's (kept), the large one's (sent_on), or the small one's because the large one was too late (missed) */
+  cascade?: 'kept' | 'sent_on' | 'missed'
+}
+
 export type ConfigKey = {
   /** Section and key; of sections that repeat, with a number from 0 */
   key: string
@@ -458,6 +500,28 @@ export type InForce = {
   height_px: number
   site: string | null
   pipeline: string | null
+}
+
+export type InferAnswer = {
+  width_px: number
+  height_px: number
+  detections: ReadonlyArray<Detection>
+  variant: string
+  outcome: 'on_time' | 'late'
+  timing_ms: InferTiming
+  /** Stages that some object was not answered by in time: the answer is partial */
+  missing?: ReadonlyArray<string>
+  /** With a cascade: whether the objects are the small model's (kept), the large one's (sent_on), or the small one's because the large one was too late (missed) */
+  cascade?: 'kept' | 'sent_on' | 'missed'
+}
+
+export type InferTiming = {
+  network: number
+  queue: number
+  inference: number
+  total: number
+  batch_size: number
+  return: number
 }
 
 export type IssuedToken = {
@@ -792,6 +856,37 @@ export type Storage = {
   last_error: string
 }
 
+export type SupervisionAnswer = {
+  image: SupervisionImage
+  predictions: ReadonlyArray<SupervisionPrediction>
+  variant: string
+  outcome: 'on_time' | 'late'
+  timing_ms: InferTiming
+  /** What classifiers say, by attribute: a label per prediction */
+  data?: Readonly<Record<string, ReadonlyArray<string>>>
+  /** Stages that some object was not answered by in time: the answer is partial */
+  missing?: ReadonlyArray<string>
+  /** With a cascade: whether the objects are the small model's (kept), the large one's (sent_on), or the small one's because the large one was too late (missed) */
+  cascade?: 'kept' | 'sent_on' | 'missed'
+}
+
+export type SupervisionImage = {
+  width: number
+  height: number
+}
+
+export type SupervisionPrediction = {
+  x: number
+  y: number
+  width: number
+  height: number
+  confidence: number
+  class_id: number
+  class: string
+  /** What the later stages of a pipeline say about it, by the stage's name */
+  stages?: Readonly<Record<string, StageFindings>>
+}
+
 export type System = {
   edgebox: string
   python: string
@@ -887,6 +982,9 @@ export interface Answers {
     pipelines: ReadonlyArray<Pipeline>
   }
   'POST /v1/models/{family}/profile': Job
+  'POST /v1/models/{family}/default': null
+  'DELETE /v1/models/{family}': null
+  'POST /v1/infer': InferAnswer | CocoAnswer | SupervisionAnswer
   'GET /v1/plan': Plan
   'GET /v1/state': State
   'GET /v1/system': System

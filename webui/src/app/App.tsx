@@ -17,6 +17,7 @@ import type { BoxState } from '../api/types'
 import { ConnectionBar, ConnectionPill } from '../ui/ConnectionStatus'
 import { Logo } from '../ui/icons'
 import { Lazy } from '../ui/Lazy'
+import { SyntheticHint } from '../models/SyntheticHint'
 import { Nav } from './Nav'
 import { ThemeButton } from '../ui/ThemeButton'
 
@@ -73,6 +74,7 @@ function Frame({ connection, state, unreadable = null, dispatcher, feed, onRetry
           <ThemeButton />
         </div>
       </header>
+      {!locked && <SyntheticHint state={state} />}
       {locked ? (
         <Login scope={session.scope} onLoggedIn={() => location.reload()} />
       ) : state ? (

@@ -19,6 +19,7 @@ export interface Settings {
   name: string
   app: string
   site?: string
+  family?: string
   slo_ms: Deadlines
   rate_hz: number
 }

@@ -56,6 +56,8 @@ function OneCamera({ state, dispatcher, camera: id, range }: CameraProps) {
   const { answer: newest } = usePolled('GET /v1/events', { query: { camera: id, limit: EVENTS } }, EVENTS_PERIOD_MS)
   const { answer: offered } = usePolled('GET /v1/pipelines', {}, PIPELINES_PERIOD_MS)
   const pipelines = offered?.pipelines.map(({ name }) => name) ?? []
+  const { answer: models } = usePolled('GET /v1/models', {}, PIPELINES_PERIOD_MS)
+  const families = models?.families.map(({ name }) => name) ?? []
   const { frame, results } = useFrames(dispatcher, id)
   const drawing = useDrawing()
   const camera = state.cameras.find((one) => one.id === id)
@@ -79,7 +81,7 @@ function OneCamera({ state, dispatcher, camera: id, range }: CameraProps) {
         </div>
         <div class={styles.column}>
           {camera && known && <ErrorBoundary what="The zones"><ZoneEditor camera={camera} known={known} drawing={drawing} onChanged={put} /></ErrorBoundary>}
-          {known && <ErrorBoundary what="The settings"><Settings known={known} connected={connected} pipelines={pipelines} onChanged={put} /></ErrorBoundary>}
+          {known && <ErrorBoundary what="The settings"><Settings known={known} connected={connected} pipelines={pipelines} families={families} onChanged={put} /></ErrorBoundary>}
           <ErrorBoundary what="The results"><Results camera={id} results={results} /></ErrorBoundary>
           {newest && <Events class={styles.events} events={newest.events} />}
         </div>

@@ -18,8 +18,7 @@ export function SyntheticHint({ state }: { state: BoxState | null }) {
   )
 }
 
-/** Two words for small places, such as a camera's tile; nothing where a real model is installed. */
-export function SyntheticMark({ state }: { state: BoxState }) {
-  if (!state.box.only_synthetic) return null
-  return <span class={styles.mark} title={`${state.box.family} was trained on synthetic drawings and is not for real cameras: edgebox models get`}>demo model</span>
+/** The same in two words, for a camera's tile. */
+export function SyntheticMark() {
+  return <span class={styles.mark} title="The model was trained on synthetic drawings and is not for real cameras. On the box: edgebox models get">demo model</span>
 }

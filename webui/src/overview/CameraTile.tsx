@@ -17,16 +17,19 @@ import { EnlargeIcon, HealthIcon, ShrinkIcon } from '../ui/icons'
 import { LatencyBars } from '../figures/LatencyBars'
 import { LinkChart } from './LinkChart'
 import { Picture } from '../live/Picture'
+import { SyntheticMark } from '../models/SyntheticHint'
 
 export interface CameraTileProps {
   camera: Camera
   window_s: number
   dispatcher: FrameDispatcher
   enlarged: boolean
+  /** Whether no model of the box is for real cameras. */
+  synthetic?: boolean
   onToggle: () => void
 }
 
-export function CameraTile({ camera, window_s, dispatcher, enlarged, onToggle }: CameraTileProps) {
+export function CameraTile({ camera, window_s, dispatcher, enlarged, synthetic = false, onToggle }: CameraTileProps) {
   const health = cameraHealth(camera)
   const tile = useRef<HTMLElement>(null)
   useEffect(() => {
@@ -45,6 +48,7 @@ export function CameraTile({ camera, window_s, dispatcher, enlarged, onToggle }:
         <span class={styles.health}><HealthIcon health={health} /></span>
         <h2><a href={hashOf({ page: 'camera', camera: camera.id })}>{camera.id}</a></h2>
         <p class="muted">{origin(camera)}</p>
+        {synthetic && <SyntheticMark />}
         <button
           type="button"
           class="quiet"

@@ -46,6 +46,7 @@ export function Overview({ state, dispatcher }: PageProps) {
                 <CameraTile
                   camera={camera}
                   window_s={state.box.window_s}
+                  synthetic={state.box.only_synthetic}
                   dispatcher={dispatcher}
                   enlarged={camera.id === enlarged}
                   onToggle={() => setEnlarged(camera.id === enlarged ? null : camera.id)}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from edgebox.app.core_profiles import measure_shared_cores
 from edgebox.app.executor_setup import Opened, open_executors
-from edgebox.app.family_folders import served_folders
+from edgebox.app.family_folders import check_default, served_folders
 from edgebox.app.interference_profiles import Progress
 from edgebox.app.weights_loading import WeightsLoader, load_in_time
 from edgebox.config.config_file import Config
@@ -78,7 +78,7 @@ def load_families(config: Config) -> tuple[list[Family], list[ModelError]]:
     if not zoo.families:
         why = "; ".join(map(str, problems)) or "no folder with a family.toml was found"
         raise ModelError(f"no model family can be served: {why}")
-    zoo.family(config.inference.family).insist_on_pictures()
+    check_default(config, zoo)
     return list(zoo.families), problems
 
 

@@ -292,14 +292,13 @@ def demo(
     as_json: bool,
 ) -> None:
     """Run a box and four simulated cameras on this machine, to look at in a browser."""
-    from edgebox.commands.demo import Demo, demo_overrides
-    from edgebox.config.config_file import load
+    from edgebox.commands.demo import Demo, demo_config
     from edgebox.inference.onnx_runtime import onnx_runtime
     from edgebox.runtime.threads import certain_end
 
     set_up_logging("error")
     with certain_end(), clear_errors("demo"):
-        config = load(config_file, demo_overrides(port))
+        config = demo_config(config_file, port)
         onnx_runtime()
         show = Demo(config, rate_hz=rate_hz, duration_s=duration, quiet=as_json)
         run_loop(show.run())

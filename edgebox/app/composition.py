@@ -19,6 +19,7 @@ from edgebox.app.configured_pipelines import make_pipelines
 from edgebox.app.cpu_fallback import CpuFallback
 from edgebox.app.executor_replacement import ExecutorReplacer
 from edgebox.app.executor_setup import Opened, open_executors
+from edgebox.app.family_watch import FamilyWatch, look_into
 from edgebox.app.interference_profiles import Progress
 from edgebox.app.live_families import LiveFamilies
 from edgebox.app.model_jobs import ModelJobs
@@ -244,6 +245,7 @@ class App:
     async def _start_models(self) -> None:
         inference = self.config.inference
         self.box.set_not_ready("reading model families")
+        at_start = await asyncio.to_thread(look_into, inference.models_folder)
         families, problems = await asyncio.to_thread(load_families, self.config)
         pipelines = make_pipelines(self.config, families, problems)
         assert self._storage is not None
@@ -292,6 +294,8 @@ class App:
         self._model_jobs.live = LiveFamilies(
             self.config, self.box, self._storage, known, self._opened, self._remembered_learning
         )
+        watch = FamilyWatch(self._model_jobs.live, self._model_jobs.jobs, at_start)
+        self._tasks.append(asyncio.create_task(watch.run(), name="family watch"))
         self._history_recorder = self._make_history_recorder(driver, known.variants)
         self._tasks.append(
             asyncio.create_task(self._history_recorder.run(), name="history recorder")

@@ -21,14 +21,14 @@ from edgebox.config.config_file import Config
 from edgebox.config.default_family import store_default
 from edgebox.domain.errors import EdgeboxError, ModelError
 from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile, VariantName
-from edgebox.inference.executor import Executor, OnnxExecutor
+from edgebox.inference.executor import Executor, HungError, OnnxExecutor
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import fingerprint
 from edgebox.inference.tensors import ModelInput
 from edgebox.inference.zoo import load_family
 from edgebox.runtime.box import Box
-from edgebox.scheduling.events import ExecutorStarted, VariantsAvailable
+from edgebox.scheduling.events import ExecutorHung, ExecutorStarted, VariantsAvailable
 from edgebox.scheduling.supervision import ExecutorState
 from edgebox.storage.database import Storage
 from edgebox.web.web_context import FamilyInUseError
@@ -72,6 +72,8 @@ class LiveFamilies:
                 found[executor.id] = await self._profiles(family, executor, progress)
             except ModelError as error:
                 failures.append(f"{executor.id}: {error}")
+                if isinstance(error, HungError):
+                    self.box.driver.feed(ExecutorHung(executor.id))
         if not found:
             raise ModelError("; ".join(failures) or "no executor is up that may run it")
         await self._offer(family, found)
@@ -188,6 +190,18 @@ class LiveFamilies:
         box.notices.publish("info", f"the model {name} was removed")
         return folder
 
+    def forget(self, name: str) -> None:
+        """Serve a family no more whose files are gone, unless something uses it."""
+        box = self.box
+        pipelines = box.models.pipelines.values()
+        used = name == box.models.default_family or self.users(name)
+        if name not in box.families or used or any(_has(p.stages, name) for p in pipelines):
+            return
+        kept = {key: family for key, family in box.families.items() if key != name}
+        box.offer(replace(box.models, families=kept))
+        self.served.remove(name)
+        box.notices.publish("info", f"the model {name} was removed")
+
     async def set_default(self, name: str) -> None:
         """Make a family the default, now and after restarts.
 
@@ -195,15 +209,24 @@ class LiveFamilies:
             FamilyInUseError: the configuration file names another one.
             ModelError: it is not given pictures, or this cannot be stored.
         """
-        box = self.box
-        box.families[FamilyName(name)].insist_on_pictures()
+        self.box.families[FamilyName(name)].insist_on_pictures()
         if self.config.origins.get("inference.family") == "file":
             raise FamilyInUseError(
                 f"{self.config.source} sets inference.family, which counts more: change it there"
             )
         await asyncio.to_thread(store_default, self.config.inference.models_folder, name)
+        await self.use_default(FamilyName(name))
+
+    async def use_default(self, name: FamilyName) -> None:
+        """Make a family the default of this run; cameras that name none connect again.
+
+        Raises:
+            ModelError: it is not given pictures.
+        """
+        box = self.box
+        box.families[name].insist_on_pictures()
         before = box.models.default_family
-        box.offer(replace(box.models, default_family=FamilyName(name)))
+        box.offer(replace(box.models, default_family=name))
         if before == name:
             return
         box.notices.publish("info", f"{name} is the model of cameras that name none from now on")

@@ -186,7 +186,7 @@ def _offer_default(
     if quiet:
         return bool(wanted)
     if wanted:
-        out.print(f"cameras that name no model now get {name}; a running box from its next start")
+        out.print(f"cameras that name no model now get {name}")
     elif entry.task == "detect":
         out.print(f"  make it the default: edgebox models default {name}", markup=False)
     out.print(f"  try it: edgebox detect PICTURE --family {name}", markup=False)
@@ -230,7 +230,7 @@ def default(*, name: str | None, config_file: Path | None, as_json: bool) -> Non
     elif name is None:
         out.print(shown, markup=False)
     else:
-        out.print(f"cameras that name no model now get {name}; a running box from its next start")
+        out.print(f"cameras that name no model now get {name}")
 
 
 @click.command()
@@ -247,5 +247,5 @@ def remove(*, name: str, config_file: Path | None, as_json: bool) -> None:
     if as_json:
         print_json({"removed": name, "folder": str(folder)})
     else:
-        out.print(f"removed {name}; a running box has it until its next start", markup=False)
+        out.print(f"removed {name}; a box that runs keeps it for cameras that use it", markup=False)
         err.print(f"  deleted {folder}", markup=False, soft_wrap=True)

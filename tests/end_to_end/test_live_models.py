@@ -10,7 +10,9 @@ from edgebox.config.config_file import load
 from edgebox.domain.model_family import FamilyName
 from edgebox.domain.requests import CameraId
 from edgebox.runtime.camera_record import CameraRecord
+from edgebox.runtime.replay import replay_file
 from tests.conftest import settings
+from tests.end_to_end.program import edgebox
 from tests.end_to_end.running import (
     get_json,
     post,
@@ -121,6 +123,49 @@ async def test_a_new_default_reaches_cameras_that_name_none_and_survives(databas
             if each["key"] == "inference.family"
         ]
         assert (key["value"], key["origin"]) == ("tiny", "stored")
+
+
+async def test_a_box_follows_the_commands(database: Path, tmp_path: Path) -> None:
+    models, file = database.parent / "models", tmp_path / "tiny.onnx"
+    file.write_bytes(model())
+    config = tmp_path / "box.toml"
+    config.write_text(f'[inference]\nmodels = "{models}"\n')
+
+    async def command(*arguments: str) -> None:
+        ended = await edgebox(tmp_path, "models", *arguments, "--config", str(config))
+        assert ended.code == 0, ended.err
+
+    async with running(database) as app, streaming(app, "yard") as camera:
+        await command("import", str(file), "--profile-s", "0")
+        await command("default", "tiny")
+        await until(lambda: "tiny" in app.box.families, "the new family")
+        await until(lambda: app.box.models.default_family == "tiny", "the new default")
+        await until(lambda: record_of(app, "yard").camera.family == "tiny", "its camera")
+        answered = camera.summary().on_time
+        await until(lambda: camera.summary().on_time > answered, "its answers")
+        await command("default", "street")
+        await until(lambda: record_of(app, "yard").camera.family == "street", "its camera")
+        await command("remove", "tiny")
+        await until(lambda: list(app.box.families) == ["street"], "the family to go")
+        path = await app.write_journal()
+        assert path is not None
+        assert replay_file(path, None, None).replay.differing == 0
+
+
+async def test_a_folder_that_is_no_family_is_told_once(database: Path) -> None:
+    models = database.parent / "models"
+    async with running(database) as app:
+        await until(lambda: not app.box.not_ready_because, "the box")
+        broken = models / "broken"
+        broken.mkdir(parents=True)
+        (broken / "family.toml").write_text("name = 1")
+
+        def told() -> list[str]:
+            return [text for text in texts(app, "warning") if "broken is not served yet" in text]
+
+        await until(lambda: bool(told()), "the warning")
+        assert len(told()) == 1
+        assert list(app.box.families) == ["street"]
 
 
 async def test_the_configuration_file_keeps_the_default(database: Path, tmp_path: Path) -> None:

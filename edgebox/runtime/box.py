@@ -316,7 +316,8 @@ class Box:
             return
         site, models = record.camera.site, (record.overrides.pipeline, record.overrides.family)
         if record.session is not None and models != (overrides.pipeline, overrides.family):
-            record.session.reconnect("its model was changed on the box")  # for new labels
+            kind = "model" if models[0] == overrides.pipeline else "pipeline"
+            record.session.reconnect(f"its {kind} was changed on the box")  # for new labels
             return
         record.override(overrides)
         if record.camera.site != site and record.connected:

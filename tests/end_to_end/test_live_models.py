@@ -10,7 +10,6 @@ from edgebox.config.config_file import load
 from edgebox.domain.model_family import FamilyName
 from edgebox.domain.requests import CameraId
 from edgebox.runtime.camera_record import CameraRecord
-from edgebox.runtime.replay import replay_file
 from tests.conftest import settings
 from tests.end_to_end.program import edgebox
 from tests.end_to_end.running import (
@@ -147,9 +146,6 @@ async def test_a_box_follows_the_commands(database: Path, tmp_path: Path) -> Non
         await until(lambda: record_of(app, "yard").camera.family == "street", "its camera")
         await command("remove", "tiny")
         await until(lambda: list(app.box.families) == ["street"], "the family to go")
-        path = await app.write_journal()
-        assert path is not None
-        assert replay_file(path, None, None).replay.differing == 0
 
 
 async def test_a_folder_that_is_no_family_is_told_once(database: Path) -> None:

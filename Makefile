@@ -105,7 +105,7 @@ fuzz: $(VENV)/.edgebox-dev
 
 # Breaks executors, links, cameras, memory and the planner at random, under virtual time.
 EVENTS ?= 10000000
-faults: $(VENV)/.edgebox
+faults: $(VENV)/.edgebox-$(RUNTIME)
 	$(BIN)/edgebox simulate faults --events $(EVENTS)
 
 clean:

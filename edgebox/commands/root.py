@@ -19,12 +19,11 @@ from edgebox import __version__
 from edgebox.commands.console import (
     HEALTH_STYLES,
     clear_errors,
-    err,
     out,
     print_json,
     progress_bar,
-    set_up_logging,
     table,
+    tell,
 )
 from edgebox.commands.detect import detect
 from edgebox.commands.models import models
@@ -33,6 +32,7 @@ from edgebox.commands.profile import profile
 from edgebox.commands.shared_options import CONFIG, JSON
 from edgebox.commands.simulate import simulate
 from edgebox.commands.tokens import tokens
+from edgebox.config.log_section import FORMATS, LEVELS, LogParameters
 from edgebox.domain.access import OpenTo
 
 _DIFFERENCES_SHOWN = 10
@@ -113,10 +113,13 @@ main.add_command(tokens)
 )
 @click.option(
     "--log-level",
-    type=click.Choice(["debug", "info", "warning", "error"]),
-    default="warning",
-    show_default=True,
-    help="Least level of log messages (on stderr).",
+    type=click.Choice(LEVELS),
+    help="Least level of log lines (on stderr).  [default: warning]",
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(FORMATS),
+    help="How log lines are written.  [default: text]",
 )
 @JSON
 def serve(
@@ -128,7 +131,8 @@ def serve(
     tls: str | None,
     open_to: str | None,
     family: str | None,
-    log_level: str,
+    log_level: str | None,
+    log_format: str | None,
     as_json: bool,
 ) -> None:
     """Run the box until Ctrl-C.
@@ -138,11 +142,11 @@ def serve(
     installation is wrong and no other start can help.
     """
     from edgebox.app.composition import App
+    from edgebox.commands.logs import logging_to_stderr
     from edgebox.config.config_file import load
     from edgebox.inference.onnx_runtime import onnx_runtime
     from edgebox.runtime.threads import certain_end
 
-    set_up_logging(log_level)
     overrides = {
         "server.host": host,
         "server.port": port,
@@ -150,9 +154,17 @@ def serve(
         "server.tls": tls,
         "access.open_to": open_to,
         "inference.family": family,
+        "log.level": log_level,
+        "log.format": log_format,
     }
-    with certain_end(), clear_errors("serve"), contextlib.ExitStack() as ending:
+    with certain_end(), clear_errors("serve"):
         config = load(config_file, {key: v for key, v in overrides.items() if v is not None})
+    with (
+        logging_to_stderr(config.log),
+        certain_end(),
+        clear_errors("serve"),
+        contextlib.ExitStack() as ending,
+    ):
         onnx_runtime()
         with progress_bar(as_json) as progress:
             app = App(config, on_progress=progress)
@@ -171,12 +183,9 @@ async def _serve(app: Any, as_json: bool, ending: contextlib.ExitStack) -> None:
     informing = asyncio.create_task(manager.run(lambda: _state_of(app.box)))
     write_journal_on_signal(app)
     if not as_json:
-        err.print(f"[bold]edgebox {__version__}[/] starting; the page: [cyan]{app.url}[/]")
+        tell(f"[bold]edgebox {__version__}[/] starting; the page: [cyan]{app.url}[/]")
         if administrator is not None:
-            err.print(
-                f"the administrator's token, shown only now: [bold]{administrator}[/]",
-                soft_wrap=True,
-            )
+            tell(f"the administrator's token, shown only now: [bold]{administrator}[/]")
     start = asyncio.create_task(app.start())
     stop = asyncio.create_task(stopping.wait())
     await asyncio.wait({start, stop}, return_when="FIRST_COMPLETED")
@@ -197,7 +206,7 @@ async def _serve(app: Any, as_json: bool, ending: contextlib.ExitStack) -> None:
     await app.stop()
     counts = app.box.metrics.total()
     if not as_json:
-        err.print(
+        tell(
             f"stopped: {counts.captured} frames captured, {counts.on_time} answered on time, "
             f"{counts.late} late, {sum(counts.dropped.values())} dropped"
         )
@@ -241,35 +250,35 @@ def _print_ready(app: Any, as_json: bool, administrator: str | None) -> None:
             }
         )
         return
-    err.print(f"[green]ready[/] in {app.ready_s:.1f} s: [cyan]{app.url}[/]")
+    tell(f"[green]ready[/] in {app.ready_s:.1f} s: [cyan]{app.url}[/]")
     for executor in executors:
-        err.print(
+        tell(
             f"  {executor.id}: {executor.device} ({executor.provider})"
             f"{executor_text(executor) if len(executors) > 1 or executor.cores else ''}"
         )
         if executor.note:
-            err.print(f"  [yellow]{executor.note}[/]")
-    _print_model(app.box.models)
+            tell(f"  [yellow]{executor.note}[/]")
+    _print_model(app.box.models, tell)
     stream = app.url.replace("http", "ws", 1)
     pinned = "" if app.fingerprint is None else f" --fingerprint {app.fingerprint}"
     pairing = "" if app.access.is_open else f" --pair {app.access.begin_pairing(None).shown}"
-    err.print(f"  a first camera: edgebox camera scene: --server {stream}{pairing}{pinned}")
+    tell(f"  a first camera: edgebox camera scene: --server {stream}{pairing}{pinned}")
     if app.config.server.host == "127.0.0.1":
-        err.print("  only this machine can connect; --host 0.0.0.0 lets others in")
-    err.print("  Ctrl-C stops")
+        tell("  only this machine can connect; --host 0.0.0.0 lets others in")
+    tell("  Ctrl-C stops")
 
 
-def _print_model(models: Any) -> None:
+def _print_model(models: Any, tell: Any) -> None:
     """Print which model cameras get, and what helps where it is not for real cameras."""
     default = models.families[models.default_family]
-    err.print(f"  cameras that name no model get {default.name}")
+    tell(f"  cameras that name no model get {default.name}")
     if not default.synthetic:
         return
-    err.print(
+    tell(
         f"  [yellow]{default.name} was trained on synthetic drawings and is not for real cameras[/]"
     )
     helps = "get deimv2-atto --default" if models.only_synthetic else "default NAME"
-    err.print(f"  a model for real cameras: edgebox models {helps}", markup=False)
+    tell(f"  a model for real cameras: edgebox models {helps}")
 
 
 @main.command()
@@ -293,11 +302,11 @@ def demo(
 ) -> None:
     """Run a box and four simulated cameras on this machine, to look at in a browser."""
     from edgebox.commands.demo import Demo, demo_config
+    from edgebox.commands.logs import logging_to_stderr
     from edgebox.inference.onnx_runtime import onnx_runtime
     from edgebox.runtime.threads import certain_end
 
-    set_up_logging("error")
-    with certain_end(), clear_errors("demo"):
+    with logging_to_stderr(LogParameters(level="error")), certain_end(), clear_errors("demo"):
         config = demo_config(config_file, port)
         onnx_runtime()
         show = Demo(config, rate_hz=rate_hz, duration_s=duration, quiet=as_json)

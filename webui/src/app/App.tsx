@@ -18,6 +18,7 @@ import { ConnectionBar, ConnectionPill } from '../ui/ConnectionStatus'
 import { Logo } from '../ui/icons'
 import { Lazy } from '../ui/Lazy'
 import { Nav } from './Nav'
+import { Verdict } from './Verdict'
 import { ThemeButton } from '../ui/ThemeButton'
 
 export interface AppProps {
@@ -67,6 +68,7 @@ function Frame({ connection, state, unreadable = null, dispatcher, feed, onRetry
           </p>
         )}
         <Nav route={route} />
+        {state && !locked && <Verdict state={state} />}
         <div class={frame.tools}>
           {!locked && <ConnectionPill connection={connection} />}
           <LogOut />

@@ -25,7 +25,7 @@ import { HealthIcon } from '../ui/icons'
 import { LatencyBars } from '../figures/LatencyBars'
 import { bitrate, isKnown, milliseconds, percent } from '../ui/format'
 import type { FrameDispatcher } from '../live/frameDispatcher'
-import { cameraHealth, HEALTH_WORD } from '../figures/health'
+import { HEALTH_WORD } from '../figures/health'
 import type { ShownFrame } from '../api/messages'
 import { usePolled } from '../api/polling'
 import { withResult, type Result } from './results'
@@ -93,7 +93,7 @@ function useDrawing(): Drawing {
 }
 
 function Title({ id, camera, known }: { id: string; camera: CameraState | undefined; known: CameraDocument | null }) {
-  const health = camera ? cameraHealth(camera) : 'gone'
+  const health = camera ? camera.grade : 'gone'
   return (
     <header class={`health-${health} ${styles.title}`}>
       <p><a href={hashOf({ page: 'overview' })}>Cameras</a> <span class="muted" aria-hidden="true">/</span></p>
@@ -112,7 +112,7 @@ function seen(known: CameraDocument | null): string {
 function Figures({ camera, window_s }: { camera: CameraState; window_s: number }) {
   const { link } = camera
   return (
-    <section class={`card health-${cameraHealth(camera)} ${styles.figures}`} aria-label="Now">
+    <section class={`card health-${camera.grade} ${styles.figures}`} aria-label="Now">
       <Headline camera={camera} window_s={window_s} />
       <Decision camera={camera} reason="large" />
       {camera.pipeline && <PipelineStages {...camera.pipeline} />}

@@ -31,7 +31,7 @@ export function Live({ camera, window_s, dispatcher, frame, drawing }: LiveProps
     if (!frame) return
     const name = fileName(camera.id, Date.now(), boxes ? '-boxes.jpg' : '.jpg')
     try {
-      download(boxes ? await pictureWithBoxes(frame, dispatcher.labels) : new Blob([frame.jpeg], { type: 'image/jpeg' }), name)
+      download(boxes ? await pictureWithBoxes(frame) : new Blob([frame.jpeg], { type: 'image/jpeg' }), name)
       setRefusal('')
     } catch (error) {
       setRefusal(messageOf(error))

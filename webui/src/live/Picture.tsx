@@ -4,9 +4,9 @@ import styles from './Picture.module.css'
 
 import type { ComponentChildren } from 'preact'
 
-import { clockTime } from '../ui/format'
+import { clockTime, duration } from '../ui/format'
 import type { FrameDispatcher } from './frameDispatcher'
-import { cameraHealth } from '../figures/health'
+import { frozenFor_s } from '../figures/health'
 import type { Camera } from '../api/types'
 import { classes } from '../ui/classes'
 import { useLivePicture } from './useLivePicture'
@@ -26,8 +26,9 @@ interface PictureProps {
 /** The picture; a click enlarges, as the button in the header does for the keyboard. */
 export function Picture({ camera, window_s, dispatcher, onToggle, class: added, drawing }: PictureProps) {
   const { canvas, caption } = useLivePicture(dispatcher, camera.id)
+  const frozen_s = frozenFor_s(camera)
   return (
-    <div class={classes(styles.picture, added)} data-connected={camera.connected} onClick={onToggle}>
+    <div class={classes(styles.picture, added)} data-connected={camera.connected} data-frozen={frozen_s !== null} onClick={onToggle}>
       <canvas
         ref={canvas}
         role="img"
@@ -38,12 +39,13 @@ export function Picture({ camera, window_s, dispatcher, onToggle, class: added, 
       <Zones camera={camera} />
       {drawing}
       <p ref={caption} class={styles.caption} aria-hidden="true" hidden />
+      {frozen_s !== null && camera.grade !== 'waiting' && <p class={styles.note} data-testid="picture-note">No frame for {duration(frozen_s)}</p>}
       {!camera.connected && (
         <p class={styles.note} data-testid="picture-note">Disconnected{camera.left ? ` at ${clockTime(camera.left.at_ms)}: ${camera.left.why}` : ''}</p>
       )}
-      {cameraHealth(camera) === 'waiting' && (
+      {camera.grade === 'waiting' && (
         <p class={styles.note} data-testid="picture-note">
-          {camera.counts.captured === 0 ? 'Waiting for its first frame' : `No frames in the last ${window_s} s`}
+          {camera.counts.captured === 0 ? 'Waiting for its first frame' : frozen_s === null ? `No frames in the last ${window_s} s` : `No frame for ${duration(frozen_s)}`}
         </p>
       )}
     </div>

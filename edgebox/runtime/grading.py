@@ -14,25 +14,35 @@ answers come too late; many do; no frame came lately; it is disconnected."""
 GOOD_SHARE = 0.99
 """Share of the promised answers that are on time, at least."""
 STRAINED_SHARE = 0.95
+SILENT_S = 3.0
+"""After this long without a frame, and three periods of its rate, a camera is silent."""
 
 
 def grade(
-    *, connected: bool, on_time_share: float | None, advice: Advice | None, rate_hz: float
+    *,
+    connected: bool,
+    last_frame_s: float | None,
+    on_time_share: float | None,
+    advice: Advice | None,
+    rate_hz: float,
 ) -> Grade:
     """Return the grade of a camera.
 
     Args:
         connected: whether it is.
+        last_frame_s: how long ago its last frame came; None: none has.
         on_time_share: over the last minute (`Counts.on_time_share`); None: nothing was due.
         advice: in force; None: none yet.
         rate_hz: what it would like.
     """
     if not connected:
         return "gone"
-    if on_time_share is None:
+    rate_hz_now = rate_hz if advice is None else advice.rate_hz
+    silent = last_frame_s is not None and last_frame_s > max(SILENT_S, 3 / rate_hz_now)
+    if on_time_share is None or silent:
         return "waiting"
     if on_time_share < STRAINED_SHARE:
         return "failing"
     if on_time_share < GOOD_SHARE:
         return "strained"
-    return "reduced" if advice is not None and advice.rate_hz < rate_hz else "good"
+    return "reduced" if rate_hz_now < rate_hz else "good"

@@ -30,6 +30,7 @@ def camera_state(box: Box, record: CameraRecord) -> CameraState:
     advice = record.advice
     window = metrics.window(now_ns)
     share = _rounded(window.on_time_share)
+    last_frame_s = _ago_s(record.last_frame_ns, now_ns)
     return {
         "id": camera.id,
         "app": camera.app,
@@ -38,7 +39,7 @@ def camera_state(box: Box, record: CameraRecord) -> CameraState:
         "connected": record.connected,
         "left": None if record.left_ns is None else _left(record, record.left_ns, now_ns),
         "first_frame_s": _first_frame_s(record),
-        "last_frame_s": _ago_s(record.last_frame_ns, now_ns),
+        "last_frame_s": last_frame_s,
         "agent": record.agent,
         "address": record.session.address if record.session else None,
         "site": None if camera.site is None else _site(record, camera.site),
@@ -51,6 +52,7 @@ def camera_state(box: Box, record: CameraRecord) -> CameraState:
         "remedies": _remedies(box, record),
         "grade": grade(
             connected=record.connected,
+            last_frame_s=last_frame_s,
             on_time_share=share,
             advice=advice,
             rate_hz=camera.rate_hz,

@@ -9,9 +9,17 @@ from edgebox.runtime.frame_metrics import CameraMetrics
 from edgebox.runtime.grading import Grade, grade
 
 
-def of(share: float | None, advised_hz: float, *, connected: bool = True) -> Grade:
+def of(
+    share: float | None, advised_hz: float, *, connected: bool = True, ago_s: float | None = 0.1
+) -> Grade:
     advice = Advice(VariantName("street-256"), 256, 144, advised_hz, 85, 0, "because")
-    return grade(connected=connected, on_time_share=share, advice=advice, rate_hz=5.0)
+    return grade(
+        connected=connected,
+        last_frame_s=ago_s,
+        on_time_share=share,
+        advice=advice,
+        rate_hz=5.0,
+    )
 
 
 @pytest.mark.parametrize(
@@ -28,6 +36,12 @@ def of(share: float | None, advised_hz: float, *, connected: bool = True) -> Gra
 def test_the_promise_decides(share: float | None, advised_hz: float, found: Grade) -> None:
     assert of(share, advised_hz) == found
     assert of(share, advised_hz, connected=False) == "gone"
+
+
+def test_a_camera_that_falls_silent_is_not_well() -> None:
+    assert of(1.0, 5.0, ago_s=12) == "waiting"
+    assert of(1.0, 0.1, ago_s=12) == "reduced"
+    assert of(1.0, 0.1, ago_s=31) == "waiting"
 
 
 def test_what_the_plan_ordered_is_no_miss_and_the_counts_add_up() -> None:

@@ -39,14 +39,9 @@ test('troubled cameras come first, the rest by name, those that are gone apart',
   expect(gone.map(({ id }) => id)).toEqual(['b'])
 })
 
-test.each([
-  [0.1, 10, null],
-  [12, 10, 12],
-  [12, 0.1, null],
-  [31, 0.1, 31],
-  [null, 10, null],
-] as const)('a picture %s s old at %s fps is frozen for %s s', (last_frame_s, rate_hz, found) => {
-  const advice = { ...(STATE.cameras[0] as Camera).advice, rate_hz } as Camera['advice']
-  expect(frozenFor_s({ connected: true, last_frame_s, advice })).toBe(found)
-  expect(frozenFor_s({ connected: false, last_frame_s, advice })).toBe(null)
+test('the picture of a camera that fell silent is frozen', () => {
+  expect(frozenFor_s(camera('a', 'waiting', { last_frame_s: 12.3 }))).toBe(12)
+  expect(frozenFor_s(camera('a', 'waiting', { last_frame_s: null }))).toBe(null)
+  expect(frozenFor_s(camera('a', 'good', { last_frame_s: 2 }))).toBe(null)
+  expect(frozenFor_s(camera('a', 'gone', { last_frame_s: 12 }))).toBe(null)
 })

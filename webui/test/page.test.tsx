@@ -118,8 +118,8 @@ test('what was dropped lately stands beside what was dropped ever', () => {
 
 test('a camera that fell silent is not mistaken for a new one', () => {
   const state = documentedState()
-  const html = page({ ...state, cameras: state.cameras.map((camera) => ({ ...camera, grade: 'waiting' as const, on_time_share: null })) })
-  expect(html).toContain('No frames in the last 60 s')
+  const html = page({ ...state, cameras: state.cameras.map((camera) => ({ ...camera, grade: 'waiting' as const, last_frame_s: 75, on_time_share: null })) })
+  expect(html).toContain('No frame for 1 min 15 s')
 })
 
 test('what an executor has to say is shown', () => {

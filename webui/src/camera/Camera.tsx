@@ -68,13 +68,13 @@ function OneCamera({ state, dispatcher, camera: id, range }: CameraProps) {
       <Title id={id} camera={camera} known={known} />
       {camera && (
         <div class={styles.top}>
-          <ErrorBoundary what="The live picture"><Live camera={camera} window_s={state.box.window_s} dispatcher={dispatcher} frame={frame} drawing={drawing.kind && <DrawingOverlay camera={camera} drawing={drawing} />} /></ErrorBoundary>
+          <ErrorBoundary what="The live picture"><Live camera={camera} dispatcher={dispatcher} frame={frame} drawing={drawing.kind && <DrawingOverlay camera={camera} drawing={drawing} />} /></ErrorBoundary>
           <ErrorBoundary what="The figures"><Figures camera={camera} window_s={state.box.window_s} /></ErrorBoundary>
         </div>
       )}
       <div class={styles.columns}>
         <div class={styles.column}>
-          <ErrorBoundary what="The charts"><Timelines camera={id} range={range} present={present} /></ErrorBoundary>
+          <ErrorBoundary what="The charts"><Timelines camera={id} range={range} present={present} age_ms={isKnown(known?.first_seen_ms) ? state.now_ms - known.first_seen_ms : Infinity} /></ErrorBoundary>
           <ErrorBoundary what="What the planner considers"><Explanation camera={id} connected={connected} /></ErrorBoundary>
         </div>
         <div class={styles.column}>

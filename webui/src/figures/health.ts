@@ -66,10 +66,7 @@ export function verdictOf({ box, cameras }: Pick<BoxState, 'box' | 'cameras'>): 
   return { health: worst.grade, text: `${worst.id}: ${statusText(worst)}${others}`, camera: worst.id }
 }
 
-/** A picture this old no longer shows what is going on; null: it is fresh, or there never was one. */
-export function frozenFor_s({ connected, last_frame_s, advice }: Pick<Camera, 'connected' | 'last_frame_s' | 'advice'>): number | null {
-  if (!connected || last_frame_s === null) return null
-  return last_frame_s > Math.max(STILL_FRESH_S, 3 / (advice?.rate_hz || 1)) ? Math.round(last_frame_s) : null
+/** How long a connected camera has been silent: its picture no longer shows what is going on; null: it is not. */
+export function frozenFor_s({ grade, last_frame_s }: Pick<Camera, 'grade' | 'last_frame_s'>): number | null {
+  return grade === 'waiting' && last_frame_s !== null ? Math.round(last_frame_s) : null
 }
-
-const STILL_FRESH_S = 3

@@ -14,7 +14,6 @@ import { Zones } from './Zones'
 
 interface PictureProps {
   camera: Camera
-  window_s: number
   dispatcher: FrameDispatcher
   onToggle?: () => void
   /** Added to its own class. */
@@ -24,7 +23,7 @@ interface PictureProps {
 }
 
 /** The picture; a click enlarges, as the button in the header does for the keyboard. */
-export function Picture({ camera, window_s, dispatcher, onToggle, class: added, drawing }: PictureProps) {
+export function Picture({ camera, dispatcher, onToggle, class: added, drawing }: PictureProps) {
   const { canvas, caption } = useLivePicture(dispatcher, camera.id)
   const frozen_s = frozenFor_s(camera)
   return (
@@ -39,13 +38,12 @@ export function Picture({ camera, window_s, dispatcher, onToggle, class: added, 
       <Zones camera={camera} />
       {drawing}
       <p ref={caption} class={styles.caption} aria-hidden="true" hidden />
-      {frozen_s !== null && camera.grade !== 'waiting' && <p class={styles.note} data-testid="picture-note">No frame for {duration(frozen_s)}</p>}
       {!camera.connected && (
         <p class={styles.note} data-testid="picture-note">Disconnected{camera.left ? ` at ${clockTime(camera.left.at_ms)}: ${camera.left.why}` : ''}</p>
       )}
       {camera.grade === 'waiting' && (
         <p class={styles.note} data-testid="picture-note">
-          {camera.counts.captured === 0 ? 'Waiting for its first frame' : frozen_s === null ? `No frames in the last ${window_s} s` : `No frame for ${duration(frozen_s)}`}
+          {camera.counts.captured === 0 || frozen_s === null ? 'Waiting for its first frame' : `No frame for ${duration(frozen_s)}`}
         </p>
       )}
     </div>

@@ -42,7 +42,7 @@ export function CameraTile({ camera, window_s, dispatcher, enlarged, onToggle }:
       data-health={health}
       aria-label={`Camera ${camera.id}, ${HEALTH_WORD[health]}`}
     >
-      <Picture class={styles.picture} camera={camera} window_s={window_s} dispatcher={dispatcher} onToggle={onToggle} />
+      <Picture class={styles.picture} camera={camera} dispatcher={dispatcher} onToggle={onToggle} />
       <header>
         <span class={styles.health}><HealthIcon health={health} /></span>
         <h2><a href={hashOf({ page: 'camera', camera: camera.id })}>{camera.id}</a></h2>

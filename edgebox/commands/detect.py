@@ -149,9 +149,9 @@ class _DetectedFrame:
     def draw(self, family: "Family", target: Path) -> None:
         from edgebox.media.drawing import draw_boxes, save_picture
 
-        labels = [int(label) for label in self.found.labels]
+        labels = [family.labels[label] for label in self.found.labels]
         texts = [
-            f"{family.labels[label]} {score:.2f}"
+            f"{label} {100 * score:.0f} %"
             for label, score in zip(labels, self.found.scores, strict=True)
         ]
         save_picture(draw_boxes(self.rgb, self.found.boxes, texts, labels), target)

@@ -409,7 +409,8 @@ class Box:
         update = record.frame_arrived(header, arrived.arrival(now_ns), pixels)
         transit = update.transit
         metrics = self.metrics.of(record.camera.id)
-        metrics.captured(1 + update.skipped, update.skipped, now_ns)
+        skipped = update.skipped
+        metrics.captured(1 + skipped.total, skipped.total, now_ns, skipped.ordered)
         metrics.received(arrived.size_bytes, transit.carried)
         self._note_sites()
         if (link := record.link.take_updates(now_ns)) is not None:

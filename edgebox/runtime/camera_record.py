@@ -19,6 +19,7 @@ from edgebox.link.placement_offer import PlacementOffer
 from edgebox.link.receive_budget import ReceiveBudget
 from edgebox.link.transit import FrameArrival, FrameTransit, TransitEstimator
 from edgebox.runtime.frames import ArrivedFrame
+from edgebox.runtime.planned_skips import PlannedSkips
 
 HISTORY_S = 60
 _SECOND_NS = 1_000_000_000
@@ -48,11 +49,20 @@ class Session(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Skips:
+    """Frames that a camera captured and never sent."""
+
+    total: int
+    ordered: int
+    """Those of them that its advice did not ask for."""
+
+
+@dataclass(frozen=True, slots=True)
 class FrameUpdate:
     """What a frame's arrival revealed: its transit, and what its camera had done until then."""
 
     transit: FrameTransit
-    skipped: int
+    skipped: Skips
     """Frames captured before this one that were never sent."""
     advised: VariantName | None
     """The variant that the camera was advised to use when it sent the frame, as estimated."""
@@ -85,6 +95,8 @@ class CameraRecord:
     """The fields of its hello; the box chose the settings that are not among them."""
     first_frame_ns: int | None = None
     """When its first frame arrived."""
+    last_frame_ns: int | None = None
+    """When its last frame arrived."""
     advice: Advice | None = None
     left_ns: int | None = None
     left_because: str = ""
@@ -101,11 +113,13 @@ class CameraRecord:
     _skipped: int = 0
     budget: ReceiveBudget = field(init=False)
     """How many of its frames the box takes, whatever else there is to do."""
+    _planned: PlannedSkips = field(init=False)
     camera: Camera = field(init=False)
     """The settings in force: those of its hello, with the box's overrides."""
 
     def __post_init__(self) -> None:
         self.budget = ReceiveBudget(self.unacknowledged_max)
+        self._planned = PlannedSkips(self.requested.rate_hz, self.opened_ns)
         self.override(self.overrides)
 
     def override(self, overrides: Overrides) -> None:
@@ -145,6 +159,7 @@ class CameraRecord:
         if self.advice is None or self.advice.variant != advice.variant:
             self._advice_history.append((now_ns, advice.variant))
         self.budget.advised(advice.rate_hz, now_ns)
+        self._planned.advised(advice.rate_hz, now_ns)
         self.advice = advice
 
     def frame_arrived(
@@ -159,12 +174,14 @@ class CameraRecord:
         """
         if self.first_frame_ns is None:
             self.first_frame_ns = arrival.arrival_ns
+        self.last_frame_ns = arrival.arrival_ns
         transit = self.link.frame_arrived(
             header.captured_ns, header.sent_ns, arrival, pixels, self.camera.slo_ns
         )
         self._note_bandwidth(arrival.arrival_ns)
         self._received += 1
-        skipped = self.new_skips(header.captured_total - self._received, arrival.arrival_ns)
+        new = self._new_skips(header.captured_total - self._received, arrival.arrival_ns)
+        skipped = Skips(new, self._planned.take(1 + new, new, transit.captured_ns))
         return FrameUpdate(transit, skipped, self._advised_at(transit.sent_ns - transit.return_ns))
 
     def request(
@@ -197,7 +214,12 @@ class CameraRecord:
         )
         return next(earlier, self._advice_history[0][1])
 
-    def new_skips(self, skipped_total: int, now_ns: int) -> int:
+    def reported(self, skipped_total: int, now_ns: int) -> Skips:
+        """Return the frames skipped since hello that were not counted yet; count them."""
+        new = self._new_skips(skipped_total, now_ns)
+        return Skips(new, self._planned.take(new, new, now_ns))
+
+    def _new_skips(self, skipped_total: int, now_ns: int) -> int:
         """Return how many of the frames skipped since hello were not counted yet; count them.
 
         Frames arrive in the order of their capture. So the captured frames that a header reports

@@ -44,6 +44,9 @@ from edgebox.web.schemas import any_of
 from edgebox.web.stage_formats import add_stages
 from edgebox.web.web_context import WebContext
 
+_NOT_HERE = (DropReason.INVALID, DropReason.SENDER, DropReason.PLAN, DropReason.DEPARTED)
+"""Reasons that belong to cameras, or are told apart."""
+
 _DEADLINE = Number(
     "deadline_ms",
     DEADLINE_MIN_MS,
@@ -262,7 +265,7 @@ ROUTES = (
             *(
                 ProblemKind(reason.value, NotServedError.http_status, _sentence(reason))
                 for reason in DropReason
-                if reason not in (DropReason.INVALID, DropReason.SENDER, DropReason.DEPARTED)
+                if reason not in _NOT_HERE
             ),
         ),
         needs_ready=True,

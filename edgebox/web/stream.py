@@ -456,9 +456,10 @@ class CameraSession:
 
     def _report(self, record: CameraRecord, report: Report) -> None:
         now_ns = self._box.driver.clock_ns()
-        skipped = record.new_skips(sum(report.skipped.values()), now_ns)
-        if skipped:
-            self._box.metrics.of(record.camera.id).captured(skipped, skipped, now_ns)
+        skipped = record.reported(sum(report.skipped.values()), now_ns)
+        if new := skipped.total:
+            metrics = self._box.metrics.of(record.camera.id)
+            metrics.captured(new, new, now_ns, skipped.ordered)
 
 
 def _decoded(text: bytes) -> CameraMessage:

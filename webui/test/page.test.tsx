@@ -48,8 +48,8 @@ describe('the documented state', () => {
 
   test('shows the box', () => {
     expect(text(html, 'connection')).toBe('Live')
-    expect(text(html, 'box-state')).toContain('Ready')
-    expect(text(html, 'counts')).toBe('9,000 captured = 8,940 on time + 4 late + 53 dropped + 3 pending adds up 14 not as advised')
+    expect(text(html, 'box-state')).toBe('All is well')
+    expect(text(page({ ...documentedState(), cameras: [] }), 'counts')).toBe('9,000 captured = 8,940 on time + 4 late + 53 dropped + 3 pending adds up 14 not as advised')
     expect(text(html, 'events')).toContain('gate-2 moved from 320 to 256 px')
   })
 
@@ -69,6 +69,7 @@ test('a camera of which nothing is known yet has its place', () => {
   const camera: Camera = {
     ...(state.cameras[0] as Camera),
     agent: '',
+    grade: 'waiting',
     address: null,
     advice: null,
     on_time_share: null,
@@ -117,8 +118,8 @@ test('what was dropped lately stands beside what was dropped ever', () => {
 
 test('a camera that fell silent is not mistaken for a new one', () => {
   const state = documentedState()
-  const html = page({ ...state, cameras: state.cameras.map((camera) => ({ ...camera, on_time_share: null })) })
-  expect(html).toContain('No frames in the last 60 s')
+  const html = page({ ...state, cameras: state.cameras.map((camera) => ({ ...camera, grade: 'waiting' as const, last_frame_s: 75, on_time_share: null })) })
+  expect(html).toContain('No frame for 1 min 15 s')
 })
 
 test('what an executor has to say is shown', () => {
@@ -164,13 +165,13 @@ test('a box of which nothing is known yet says why it is not ready', () => {
 
 test('counts that do not add up are told', () => {
   const state = documentedState()
-  const html = page({ ...state, box: { ...state.box, counts: { ...state.box.counts, captured: 9007 } } })
+  const html = page({ ...state, cameras: [], box: { ...state.box, counts: { ...state.box.counts, captured: 9007 } } })
   expect(text(html, 'counts')).toContain('off by 7')
 })
 
 test('a camera that left stays, greyed', () => {
   const state = documentedState()
-  const html = page({ ...state, cameras: state.cameras.map((camera) => ({ ...camera, connected: false })) })
+  const html = page({ ...state, cameras: state.cameras.map((camera) => ({ ...camera, grade: 'gone' as const, connected: false })) })
   expect(html).toContain('data-health="gone"')
   expect(html).toContain('Disconnected')
 })

@@ -51,6 +51,7 @@ export type Assignment = {
   served: boolean
   reason: string
   limit: Limit | null
+  remedies: ReadonlyArray<Remedy>
 }
 
 export type AttributeLabel = {
@@ -207,6 +208,8 @@ export type CameraState = {
   pipeline: CameraPipeline | null
   connected: boolean
   first_frame_s: number | null
+  /** How long ago its last frame came; null: none has come */
+  last_frame_s: number | null
   left: Departure | null
   agent: string
   address: string | null
@@ -217,6 +220,9 @@ export type CameraState = {
   width_px: number
   height_px: number
   advice: Advice | null
+  /** What a person can do to get more than the advice gives */
+  remedies: ReadonlyArray<Remedy>
+  grade: 'good' | 'reduced' | 'strained' | 'failing' | 'waiting' | 'gone'
   on_time_share: number | null
   dropped_in_window: Readonly<Record<string, number>>
   fps: number
@@ -425,6 +431,7 @@ export type ExplainedOption = {
   verdict: 'chosen' | 'smaller' | 'contended' | 'infeasible' | 'not_yet' | 'inaccurate' | 'no_gain' | 'exceeds_source' | 'exceeds_stage'
   why: string
   limit: Limit | null
+  remedies: ReadonlyArray<Remedy>
 }
 
 export type Family = {
@@ -588,7 +595,7 @@ export type Limit = {
   unit: string
   gain: number
   price: number
-  lifted_by: string
+  of: string
 }
 
 export type Line = {
@@ -780,6 +787,12 @@ export type Problem = {
   code: string
   /** Only if the box failed: the reference in its log */
   instance?: string
+}
+
+export type Remedy = {
+  action: 'lower_rate' | 'import_smaller_model' | 'import_better_model' | 'add_executor' | 'improve_uplink' | 'extend_deadline' | 'lower_accuracy' | 'wait'
+  text: string
+  value: number | null
 }
 
 export type RequestedSettings = {

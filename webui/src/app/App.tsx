@@ -19,6 +19,7 @@ import { Logo } from '../ui/icons'
 import { Lazy } from '../ui/Lazy'
 import { SyntheticHint } from '../models/SyntheticHint'
 import { Nav } from './Nav'
+import { Verdict } from './Verdict'
 import { ThemeButton } from '../ui/ThemeButton'
 
 export interface AppProps {
@@ -68,6 +69,7 @@ function Frame({ connection, state, unreadable = null, dispatcher, feed, onRetry
           </p>
         )}
         <Nav route={route} />
+        {state && !locked && <Verdict state={state} />}
         <div class={frame.tools}>
           {!locked && <ConnectionPill connection={connection} />}
           <LogOut />

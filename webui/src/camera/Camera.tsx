@@ -25,7 +25,7 @@ import { HealthIcon } from '../ui/icons'
 import { LatencyBars } from '../figures/LatencyBars'
 import { bitrate, isKnown, milliseconds, percent } from '../ui/format'
 import type { FrameDispatcher } from '../live/frameDispatcher'
-import { cameraHealth, HEALTH_WORD } from '../figures/health'
+import { HEALTH_WORD } from '../figures/health'
 import type { ShownFrame } from '../api/messages'
 import { usePolled } from '../api/polling'
 import { withResult, type Result } from './results'
@@ -70,13 +70,13 @@ function OneCamera({ state, dispatcher, camera: id, range }: CameraProps) {
       <Title id={id} camera={camera} known={known} />
       {camera && (
         <div class={styles.top}>
-          <ErrorBoundary what="The live picture"><Live camera={camera} window_s={state.box.window_s} dispatcher={dispatcher} frame={frame} drawing={drawing.kind && <DrawingOverlay camera={camera} drawing={drawing} />} /></ErrorBoundary>
+          <ErrorBoundary what="The live picture"><Live camera={camera} dispatcher={dispatcher} frame={frame} drawing={drawing.kind && <DrawingOverlay camera={camera} drawing={drawing} />} /></ErrorBoundary>
           <ErrorBoundary what="The figures"><Figures camera={camera} window_s={state.box.window_s} /></ErrorBoundary>
         </div>
       )}
       <div class={styles.columns}>
         <div class={styles.column}>
-          <ErrorBoundary what="The charts"><Timelines camera={id} range={range} present={present} /></ErrorBoundary>
+          <ErrorBoundary what="The charts"><Timelines camera={id} range={range} present={present} age_ms={isKnown(known?.first_seen_ms) ? state.now_ms - known.first_seen_ms : Infinity} /></ErrorBoundary>
           <ErrorBoundary what="What the planner considers"><Explanation camera={id} connected={connected} /></ErrorBoundary>
         </div>
         <div class={styles.column}>
@@ -95,7 +95,7 @@ function useDrawing(): Drawing {
 }
 
 function Title({ id, camera, known }: { id: string; camera: CameraState | undefined; known: CameraDocument | null }) {
-  const health = camera ? cameraHealth(camera) : 'gone'
+  const health = camera ? camera.grade : 'gone'
   return (
     <header class={`health-${health} ${styles.title}`}>
       <p><a href={hashOf({ page: 'overview' })}>Cameras</a> <span class="muted" aria-hidden="true">/</span></p>
@@ -114,7 +114,7 @@ function seen(known: CameraDocument | null): string {
 function Figures({ camera, window_s }: { camera: CameraState; window_s: number }) {
   const { link } = camera
   return (
-    <section class={`card health-${cameraHealth(camera)} ${styles.figures}`} aria-label="Now">
+    <section class={`card health-${camera.grade} ${styles.figures}`} aria-label="Now">
       <Headline camera={camera} window_s={window_s} />
       <Decision camera={camera} reason="large" />
       {camera.pipeline && <PipelineStages {...camera.pipeline} />}

@@ -5,6 +5,7 @@ import styles from './Decision.module.css'
 import { rate } from '../ui/format'
 import type { Camera } from '../api/types'
 import { classes } from '../ui/classes'
+import { Remedies } from './Remedies'
 
 interface DecisionProps {
   camera: Camera
@@ -21,11 +22,12 @@ export function Decision({ camera, reason = 'clamped' }: DecisionProps) {
         <strong data-testid="variant">{advice?.variant ?? 'no variant yet'}</strong>
         {advice && (
           <span class="muted">
-            {advice.width_px} × {advice.height_px} px · {rate(advice.rate_hz)} Hz · quality {advice.quality}
+            {advice.width_px} × {advice.height_px} px · {rate(advice.rate_hz)} fps · quality {advice.quality}
           </span>
         )}
       </p>
       <p class={classes(styles.reason, styles[reason])} data-testid="reason" title={advice?.reason}>{advice?.reason ?? ''}</p>
+      <Remedies camera={camera.id} remedies={camera.remedies} />
     </section>
   )
 }

@@ -7,11 +7,12 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 
 import { messageOf, request } from '../api/api'
 import { useMay } from '../access/session'
-import { colourOf, drawBox } from '../live/painter'
+import { classColour, countsByClass } from '../live/classColours'
+import { drawBox } from '../live/painter'
 import { scaleBox } from '../live/geometry'
 import { milliseconds, percent } from '../ui/format'
 import type { Family, ModelList } from './families'
-import { countsOf, type PictureAnswer } from './pictureAnswer'
+import type { PictureAnswer } from './pictureAnswer'
 
 /** A person waits for it, and nobody else does. */
 const DEADLINE_MS = 60_000
@@ -108,14 +109,14 @@ function Result({ seen: { answer, family, bitmap, name } }: { seen: Seen }) {
       if (family.task !== 'detect') return
       const source = { width: answer.width_px, height: answer.height_px }
       for (const { label, score, box } of answer.detections)
-        drawBox(context, scaleBox(box, source, whole), label, score, colourOf(label, family.labels), ratio)
+        drawBox(context, scaleBox(box, source, whole), label, score, classColour(label), ratio)
     }
     draw()
     const resizes = new ResizeObserver(draw)
     resizes.observe(element)
     return () => resizes.disconnect()
   }, [answer, bitmap, family])
-  const counts = countsOf(answer.detections)
+  const counts = countsByClass(answer.detections)
   return (
     <div class={styles.result}>
       <canvas
@@ -124,8 +125,8 @@ function Result({ seen: { answer, family, bitmap, name } }: { seen: Seen }) {
       />
       <div>
         <p data-testid="try-counts">
-          {counts.length === 0 ? <strong>Nothing found.</strong> : counts.map(({ label, count }, at) => (
-            <span key={label}>{at > 0 && ', '}<span class={styles.colour} style={{ background: colourOf(label, family.labels) }} aria-hidden="true" /> {family.task === 'detect' ? `${count} ${label}` : label}</span>
+          {counts.length === 0 ? <strong>Nothing found.</strong> : counts.map(({ label, amount }, at) => (
+            <span key={label}>{at > 0 && ', '}<span class={styles.colour} style={{ background: classColour(label) }} aria-hidden="true" /> {family.task === 'detect' ? `${amount} ${label}` : label}</span>
           ))}
         </p>
         <p class="muted">{answer.variant}, {milliseconds(answer.timing_ms.inference)} of inference, {milliseconds(answer.timing_ms.total)} in all</p>

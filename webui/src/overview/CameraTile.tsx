@@ -1,12 +1,12 @@
-// One camera: its picture, how it is doing, and why the box treats it as it does.
+// One camera: its picture and how it is doing; enlarged, also why the box treats it as it does.
 
 import styles from './CameraTile.module.css'
 
 import { useEffect, useRef } from 'preact/hooks'
 
-import { bitrate, isKnown, milliseconds } from '../ui/format'
+import { bitrate, isKnown, milliseconds, rate } from '../ui/format'
 import type { FrameDispatcher } from '../live/frameDispatcher'
-import { cameraHealth, HEALTH_WORD } from '../figures/health'
+import { HEALTH_WORD, statusText } from '../figures/health'
 import { hashOf } from '../app/route'
 import type { Camera } from '../api/types'
 import { classes } from '../ui/classes'
@@ -30,7 +30,8 @@ export interface CameraTileProps {
 }
 
 export function CameraTile({ camera, window_s, dispatcher, enlarged, synthetic = false, onToggle }: CameraTileProps) {
-  const health = cameraHealth(camera)
+  const health = camera.grade
+  const isTroubled = health === 'failing' || health === 'strained'
   const tile = useRef<HTMLElement>(null)
   useEffect(() => {
     if (enlarged) tile.current?.scrollIntoView({ block: 'start' })
@@ -44,29 +45,33 @@ export function CameraTile({ camera, window_s, dispatcher, enlarged, synthetic =
       data-health={health}
       aria-label={`Camera ${camera.id}, ${HEALTH_WORD[health]}`}
     >
+      <Picture class={styles.picture} camera={camera} dispatcher={dispatcher} onToggle={onToggle} />
       <header>
         <span class={styles.health}><HealthIcon health={health} /></span>
         <h2><a href={hashOf({ page: 'camera', camera: camera.id })}>{camera.id}</a></h2>
-        <p class="muted">{origin(camera)}</p>
+        <p class={classes(isTroubled && styles.troubled)} title={camera.advice?.reason}>{isTroubled || health === 'reduced' ? statusText(camera) : `${rate(camera.fps)} fps`}</p>
         {synthetic && <SyntheticMark />}
         <button
           type="button"
           class="quiet"
           onClick={onToggle}
           aria-expanded={enlarged}
-          aria-label={`${enlarged ? 'Shrink' : 'Enlarge'} ${camera.id}`}
+          aria-label={`${enlarged ? 'Less of' : 'More of'} ${camera.id}`}
         >
           {enlarged ? <ShrinkIcon /> : <EnlargeIcon />}
         </button>
       </header>
-      <Picture class={styles.picture} camera={camera} window_s={window_s} dispatcher={dispatcher} onToggle={onToggle} />
-      <div class={styles.figures}>
-        <Headline camera={camera} window_s={window_s} />
-        <Decision camera={camera} reason={enlarged ? 'whole' : 'clamped'} />
-        <LatencyBars camera={camera} window_s={window_s} />
-        <LinkSection camera={camera} window_s={window_s} enlarged={enlarged} />
-        <FrameCounts camera={camera} window_s={window_s} />
-      </div>
+      {isTroubled && !enlarged && <p class={styles.why}>{camera.advice?.reason}</p>}
+      {enlarged && (
+        <div class={styles.figures}>
+          <p class="muted">{origin(camera)}</p>
+          <Headline camera={camera} window_s={window_s} />
+          <Decision camera={camera} reason="whole" />
+          <LatencyBars camera={camera} window_s={window_s} />
+          <LinkSection camera={camera} window_s={window_s} enlarged={enlarged} />
+          <FrameCounts camera={camera} window_s={window_s} />
+        </div>
+      )}
     </article>
   )
 }

@@ -39,6 +39,8 @@ export function HealthIcon({ health }: { health: Health }) {
   switch (health) {
     case 'good':
       return <Icon><circle cx="8" cy="8" r="6.5" {...LINE} /><path d="M5.2 8.2l2 2 3.6-4.2" {...LINE} /></Icon>
+    case 'reduced':
+      return <Icon><circle cx="8" cy="8" r="6.5" {...LINE} /><path d="M8 4.8v6M5.4 8.4L8 11l2.6-2.6" {...LINE} /></Icon>
     case 'strained':
       return <Icon><path d="M8 2L14.5 13.5H1.5Z" {...LINE} /><path d="M8 6.5v3M8 11.4v.1" {...LINE} /></Icon>
     case 'failing':

@@ -490,8 +490,8 @@ class Box:
         record.advised(after, self.driver.clock_ns())
         session = record.session
         if before is not None and before.variant != after.variant and session is not None:
-            sizes = f"from {before.width_px} to {after.width_px} px"
-            text = f"{order.camera} moved {sizes}: {after.reason}"
+            # The reason begins with the size that it has now.
+            text = f"{order.camera} moved from {before.width_px} px to {after.reason}"
             self.notices.publish_from(session.address, "info", text, order.camera)
         if session is not None and before is not None:
             session.advised(after)

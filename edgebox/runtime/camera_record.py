@@ -98,6 +98,8 @@ class CameraRecord:
     last_frame_ns: int | None = None
     """When its last frame arrived."""
     advice: Advice | None = None
+    source_trouble: str = ""
+    """Why its source gives no pictures, as its camera says; empty: it does."""
     left_ns: int | None = None
     left_because: str = ""
     link: TransitEstimator = field(default_factory=TransitEstimator)

@@ -7,9 +7,10 @@ from typing import Literal
 
 from edgebox.domain.plans import Advice
 
-Grade = Literal["good", "reduced", "strained", "failing", "waiting", "gone"]
+Grade = Literal["good", "reduced", "strained", "failing", "lost", "waiting", "gone"]
 """Answers come as promised; the same, at a lower rate than the camera would like, as planned; some
-answers come too late; many do; no frame came lately; it is disconnected."""
+answers come too late; many do; its source gives no pictures, and why is known; no frame came
+lately; it is disconnected."""
 
 GOOD_SHARE = 0.99
 """Share of the promised answers that are on time, at least."""
@@ -21,6 +22,7 @@ SILENT_S = 3.0
 def grade(
     *,
     connected: bool,
+    lost: bool,
     last_frame_s: float | None,
     on_time_share: float | None,
     advice: Advice | None,
@@ -29,12 +31,15 @@ def grade(
     """Return the grade of a camera.
 
     Args:
-        connected: whether it is.
+        connected: whether it is, or is about to be.
+        lost: whether its source is known to give no pictures.
         last_frame_s: how long ago its last frame came; None: none has.
         on_time_share: over the last minute (`Counts.on_time_share`); None: nothing was due.
         advice: in force; None: none yet.
         rate_hz: what it would like.
     """
+    if lost:
+        return "lost"
     if not connected:
         return "gone"
     rate_hz_now = rate_hz if advice is None else advice.rate_hz

@@ -12,6 +12,7 @@ from edgebox.runtime.box import Box
 from edgebox.runtime.camera_record import HISTORY_S, CameraRecord
 from edgebox.runtime.frame_metrics import CameraMetrics, Counts, CropCounts
 from edgebox.runtime.grading import grade
+from edgebox.runtime.source_status import CHECK_SOURCE
 from edgebox.runtime.stage_documents import stages_json
 from edgebox.web.cascade_documents import cascade_document
 from edgebox.web.state_types import CameraPipeline, CameraSite, CameraState, Departure
@@ -31,6 +32,11 @@ def camera_state(box: Box, record: CameraRecord) -> CameraState:
     window = metrics.window(now_ns)
     share = _rounded(window.on_time_share)
     last_frame_s = _ago_s(record.last_frame_ns, now_ns)
+    source = box.sources.get(camera.id)
+    if source is None:
+        trouble = record.source_trouble if record.connected else ""
+    else:
+        trouble = source.trouble
     return {
         "id": camera.id,
         "app": camera.app,
@@ -49,14 +55,16 @@ def camera_state(box: Box, record: CameraRecord) -> CameraState:
         "width_px": camera.width_px,
         "height_px": camera.height_px,
         "advice": advice,
-        "remedies": _remedies(box, record),
+        "remedies": _remedies(box, record, trouble),
         "grade": grade(
-            connected=record.connected,
+            connected=record.connected or source is not None,
+            lost=bool(trouble),
             last_frame_s=last_frame_s,
             on_time_share=share,
             advice=advice,
             rate_hz=camera.rate_hz,
         ),
+        "trouble": trouble or None,
         "on_time_share": share,
         "dropped_in_window": dict(window.dropped),
         "fps": round(metrics.frames_per_s(now_ns), 1),
@@ -136,8 +144,11 @@ def _site(record: CameraRecord, site: SiteId) -> CameraSite:
     return {"name": site, "inferred": site == record.inferred}
 
 
-def _remedies(box: Box, record: CameraRecord) -> tuple[Remedy, ...]:
-    """Return those of the last plan, while its advice is in force."""
+def _remedies(box: Box, record: CameraRecord, trouble: str) -> tuple[Remedy, ...]:
+    """Return those of its source, if that is lost, else those of the plan in force."""
+    if trouble:
+        source = box.sources.get(record.camera.id)
+        return (CHECK_SOURCE,) if source is None else source.remedies
     plan = box.last_plan.plan
     planned = None if plan is None else plan.assignments.get(record.camera.id)
     return planned.remedies if planned is not None and record.connected else ()

@@ -130,6 +130,9 @@ class CameraState(TypedDict):
     advice: Advice | None
     remedies: Annotated[Sequence[Remedy], "What a person can do to get more than the advice gives"]
     grade: Grade
+    trouble: Annotated[
+        str | None, "Why its source gives no pictures; null: it does, or nobody knows"
+    ]
     on_time_share: Share | None
     dropped_in_window: Mapping[str, int]
     fps: float

@@ -25,6 +25,8 @@ from edgebox.link.messages import (
     BAD_MESSAGES_MAX,
     ERROR_CODES,
     HELLO_TIMEOUT_NS,
+    SOURCE_BACK,
+    SOURCE_LOST,
     VERSIONS,
     Ack,
     AdviceMessage,
@@ -341,6 +343,8 @@ class CameraSession:
                 return False
             case ErrorMessage():
                 self._note(f"{self._name} says: {message.message}")
+                if message.code in (SOURCE_LOST, SOURCE_BACK):
+                    record.source_trouble = message.message if message.code == SOURCE_LOST else ""
             case Hello():
                 self._bad_message("the camera has already sent its hello; reconnect to change it")
         return True

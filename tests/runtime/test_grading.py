@@ -10,11 +10,17 @@ from edgebox.runtime.grading import Grade, grade
 
 
 def of(
-    share: float | None, advised_hz: float, *, connected: bool = True, ago_s: float | None = 0.1
+    share: float | None,
+    advised_hz: float,
+    *,
+    connected: bool = True,
+    lost: bool = False,
+    ago_s: float | None = 0.1,
 ) -> Grade:
     advice = Advice(VariantName("street-256"), 256, 144, advised_hz, 85, 0, "because")
     return grade(
         connected=connected,
+        lost=lost,
         last_frame_s=ago_s,
         on_time_share=share,
         advice=advice,
@@ -36,6 +42,7 @@ def of(
 def test_the_promise_decides(share: float | None, advised_hz: float, found: Grade) -> None:
     assert of(share, advised_hz) == found
     assert of(share, advised_hz, connected=False) == "gone"
+    assert of(share, advised_hz, lost=True) == of(None, 5.0, connected=False, lost=True) == "lost"
 
 
 def test_a_camera_that_falls_silent_is_not_well() -> None:

@@ -222,7 +222,9 @@ export type CameraState = {
   advice: Advice | null
   /** What a person can do to get more than the advice gives */
   remedies: ReadonlyArray<Remedy>
-  grade: 'good' | 'reduced' | 'strained' | 'failing' | 'waiting' | 'gone'
+  grade: 'good' | 'reduced' | 'strained' | 'failing' | 'lost' | 'waiting' | 'gone'
+  /** Why its source gives no pictures; null: it does, or nobody knows */
+  trouble: string | null
   on_time_share: number | null
   dropped_in_window: Readonly<Record<string, number>>
   fps: number
@@ -790,7 +792,7 @@ export type Problem = {
 }
 
 export type Remedy = {
-  action: 'lower_rate' | 'import_smaller_model' | 'import_better_model' | 'add_executor' | 'improve_uplink' | 'extend_deadline' | 'lower_accuracy' | 'wait'
+  action: 'lower_rate' | 'import_smaller_model' | 'import_better_model' | 'add_executor' | 'improve_uplink' | 'extend_deadline' | 'lower_accuracy' | 'check_source' | 'wait'
   text: string
   value: number | null
 }
@@ -857,6 +859,8 @@ export type SourceDocument = {
   why: string
   /** The state for people; empty: pictures come */
   text: string
+  /** What a person can do about it */
+  remedies: ReadonlyArray<Remedy>
   /** How often it was lost since the start */
   losses: number
   /** Attempts to open it since it was last live */

@@ -5,6 +5,7 @@ import styles from './Decision.module.css'
 import { rate } from '../ui/format'
 import type { Camera } from '../api/types'
 import { classes } from '../ui/classes'
+import { missText } from './health'
 import { Remedies } from './Remedies'
 
 interface DecisionProps {
@@ -15,6 +16,8 @@ interface DecisionProps {
 
 export function Decision({ camera, reason = 'clamped' }: DecisionProps) {
   const { advice } = camera
+  const missed = missText(camera)
+  const why = camera.trouble ?? advice?.reason ?? ''
   return (
     <section>
       <h3 class="visually-hidden">What the box decided</h3>
@@ -26,7 +29,8 @@ export function Decision({ camera, reason = 'clamped' }: DecisionProps) {
           </span>
         )}
       </p>
-      <p class={classes(styles.reason, styles[reason])} data-testid="reason" title={advice?.reason}>{advice?.reason ?? ''}</p>
+      <p class={classes(styles.reason, styles[reason])} data-testid="reason" title={why}>{why}</p>
+      {missed && <p data-testid="misses">{missed}.</p>}
       <Remedies camera={camera.id} remedies={camera.remedies} />
     </section>
   )

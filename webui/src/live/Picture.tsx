@@ -4,7 +4,7 @@ import styles from './Picture.module.css'
 
 import type { ComponentChildren } from 'preact'
 
-import { clockTime, duration } from '../ui/format'
+import { capitalised, clockTime, duration } from '../ui/format'
 import type { FrameDispatcher } from './frameDispatcher'
 import { frozenFor_s } from '../figures/health'
 import type { Camera } from '../api/types'
@@ -27,7 +27,7 @@ export function Picture({ camera, dispatcher, onToggle, class: added, drawing }:
   const { canvas, caption } = useLivePicture(dispatcher, camera.id)
   const frozen_s = frozenFor_s(camera)
   return (
-    <div class={classes(styles.picture, added)} data-connected={camera.connected} data-frozen={frozen_s !== null} onClick={onToggle}>
+    <div class={classes(styles.picture, added)} data-connected={camera.connected && camera.grade !== 'lost'} data-frozen={frozen_s !== null} onClick={onToggle}>
       <canvas
         ref={canvas}
         role="img"
@@ -35,10 +35,13 @@ export function Picture({ camera, dispatcher, onToggle, class: added, drawing }:
         data-frames="0"
         data-boxes="0"
       />
+      <p class={classes(styles.note, styles.blank)} aria-hidden="true">No picture yet</p>
       <Zones camera={camera} />
       {drawing}
       <p ref={caption} class={styles.caption} aria-hidden="true" hidden />
-      {!camera.connected && (
+      {camera.grade === 'lost' ? (
+        <p class={styles.note} data-testid="picture-note">{capitalised(camera.trouble ?? '')}</p>
+      ) : camera.grade === 'gone' && (
         <p class={styles.note} data-testid="picture-note">Disconnected{camera.left ? ` at ${clockTime(camera.left.at_ms)}: ${camera.left.why}` : ''}</p>
       )}
       {camera.grade === 'waiting' && (

@@ -4,9 +4,9 @@ import styles from './CameraTile.module.css'
 
 import { useEffect, useRef } from 'preact/hooks'
 
-import { bitrate, isKnown, milliseconds, rate } from '../ui/format'
+import { bitrate, isKnown, milliseconds, percent, rate } from '../ui/format'
 import type { FrameDispatcher } from '../live/frameDispatcher'
-import { HEALTH_WORD, statusText } from '../figures/health'
+import { HEALTH_WORD, missText } from '../figures/health'
 import { hashOf } from '../app/route'
 import type { Camera } from '../api/types'
 import { classes } from '../ui/classes'
@@ -17,6 +17,7 @@ import { EnlargeIcon, HealthIcon, ShrinkIcon } from '../ui/icons'
 import { LatencyBars } from '../figures/LatencyBars'
 import { LinkChart } from './LinkChart'
 import { Picture } from '../live/Picture'
+import { Remedies } from '../figures/Remedies'
 import { SyntheticMark } from '../models/SyntheticHint'
 
 export interface CameraTileProps {
@@ -31,7 +32,7 @@ export interface CameraTileProps {
 
 export function CameraTile({ camera, window_s, dispatcher, enlarged, synthetic = false, onToggle }: CameraTileProps) {
   const health = camera.grade
-  const isTroubled = health === 'failing' || health === 'strained'
+  const isTroubled = health === 'failing' || health === 'strained' || health === 'lost'
   const tile = useRef<HTMLElement>(null)
   useEffect(() => {
     if (enlarged) tile.current?.scrollIntoView({ block: 'start' })
@@ -49,7 +50,7 @@ export function CameraTile({ camera, window_s, dispatcher, enlarged, synthetic =
       <header>
         <span class={styles.health}><HealthIcon health={health} /></span>
         <h2><a href={hashOf({ page: 'camera', camera: camera.id })}>{camera.id}</a></h2>
-        <p class={classes(isTroubled && styles.troubled)} title={camera.advice?.reason}>{isTroubled || health === 'reduced' ? statusText(camera) : `${rate(camera.fps)} fps`}</p>
+        <p class={classes(isTroubled && styles.troubled)} title={camera.advice?.reason}><Status camera={camera} /></p>
         {synthetic && <SyntheticMark />}
         <button
           type="button"
@@ -61,7 +62,9 @@ export function CameraTile({ camera, window_s, dispatcher, enlarged, synthetic =
           {enlarged ? <ShrinkIcon /> : <EnlargeIcon />}
         </button>
       </header>
-      {isTroubled && !enlarged && <p class={styles.why}>{camera.advice?.reason}</p>}
+      {isTroubled && !enlarged && (
+        <div class={styles.why}>{health === 'lost' ? <Remedies camera={camera.id} remedies={camera.remedies} /> : missText(camera)}</div>
+      )}
       {enlarged && (
         <div class={styles.figures}>
           <p class="muted">{origin(camera)}</p>
@@ -74,6 +77,21 @@ export function CameraTile({ camera, window_s, dispatcher, enlarged, synthetic =
       )}
     </article>
   )
+}
+
+/** How it is doing; on a small tile the figure alone. */
+function Status({ camera }: { camera: Camera }) {
+  switch (camera.grade) {
+    case 'failing':
+    case 'strained':
+      return <>{percent(camera.on_time_share, 0)}<span class={styles.unit}> on time</span></>
+    case 'lost':
+      return <>{HEALTH_WORD.lost}</>
+    case 'reduced':
+      return <>{rate(camera.advice?.rate_hz)} of {rate(camera.rate_hz)} fps<span class={styles.unit}>, as planned</span></>
+    default:
+      return <>{rate(camera.fps)} fps</>
+  }
 }
 
 export function origin(camera: Camera): string {

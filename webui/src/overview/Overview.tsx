@@ -12,7 +12,8 @@ import { ErrorBoundary } from '../ui/ErrorBoundary'
 import { NoCameras } from './NoCameras'
 import type { FrameDispatcher } from '../live/frameDispatcher'
 import type { BoxState, Camera } from '../api/types'
-import { inOrder } from '../figures/health'
+import { inOrder, unseenSources } from '../figures/health'
+import { SourceTile } from './SourceTile'
 
 export interface PageProps {
   state: BoxState
@@ -31,6 +32,7 @@ export function Overview({ state, dispatcher }: PageProps) {
   }, [enlarged])
 
   const { shown, gone } = inOrder(state.cameras)
+  const unseen = unseenSources(state)
   const tileOf = (camera: Camera, enlarged_: boolean) => (
     <ErrorBoundary key={camera.id} what={`Camera ${camera.id}`}>
       <CameraTile
@@ -47,12 +49,13 @@ export function Overview({ state, dispatcher }: PageProps) {
     <>
       <div class={`live-data ${styles.columns}`}>
         <main aria-label="Cameras">
-          {state.cameras.length === 0 && <NoCameras ready={state.box.ready} />}
-          <div class={styles.tiles} data-density={densityOf(shown.length)}>
-            {shown.map((camera) => tileOf(camera, camera.id === enlarged || (shown.length === 1 && gone.length === 0)))}
+          {state.cameras.length === 0 && unseen.length === 0 && <NoCameras ready={state.box.ready} />}
+          <div class={styles.tiles} data-density={densityOf(unseen.length + shown.length)}>
+            {unseen.map((source) => <SourceTile key={source.camera} source={source} />)}
+            {shown.map((camera) => tileOf(camera, camera.id === enlarged || (shown.length === 1 && gone.length === 0 && unseen.length === 0)))}
           </div>
           {gone.length > 0 && (
-            <details class={styles.gone} data-testid="gone">
+            <details class={styles.gone} data-testid="gone" open={shown.length + unseen.length === 0}>
               <summary>{gone.length} disconnected: {gone.map(({ id }) => id).join(', ')}</summary>
               <div class={styles.tiles} data-density="many">{gone.map((camera) => tileOf(camera, camera.id === enlarged))}</div>
             </details>

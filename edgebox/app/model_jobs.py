@@ -186,7 +186,8 @@ class ModelJobs:
     async def _import(self, upload: Upload, folder: Path, job: Job) -> Finished:
         done = await import_in_process(
             ImportOrder(
-                file=folder / f"{upload.name}.onnx",
+                files=(Path(f"{upload.name}.onnx"),),
+                folder=folder,
                 models=self._config.inference.models_folder,
                 name=upload.name,
                 taken=self._taken(),
@@ -195,10 +196,10 @@ class ModelJobs:
             ),
             job.progress,
         )
-        text = f"imported as {upload.name}: {done.layout}, variants: {done.variants}; "
+        text = f"imported as {upload.name}: {done.title}, variants: {done.variants}; "
         text += await self._serve(upload.name, job)
         self._box.notices.publish("info", text)
-        return Finished(text, done.remarks)
+        return Finished(text, done.told)
 
     async def _serve(self, name: str, job: Job) -> str:
         """Serve a family that was just imported; return in words since when."""

@@ -148,7 +148,8 @@ def _fetch_and_import(
     family_name(name, Path())  # refuses a bad name before anything is downloaded
     with fetched(entry, models, mirror, progress) as file:
         order = ImportOrder(
-            file=file.absolute(),
+            files=(Path(file.name),),
+            folder=file.absolute().parent,
             models=models,
             name=name,
             taken=[family.name for family in there],
@@ -157,7 +158,7 @@ def _fetch_and_import(
             embeds=entry.task == "embed",
             licence=entry.licence,
         )
-        return asyncio.run(import_in_process(order, progress)).remarks
+        return asyncio.run(import_in_process(order, progress)).told
 
 
 def _print_installed(

@@ -187,8 +187,9 @@ async def test_every_file_of_the_catalogue_imports_and_finds(
     models = tmp_path / "models"
     with fetched(each, models, str(tmp_path / "mirror"), lambda text, share: None) as file:
         order = ImportOrder(
-            file=file, models=models, name=each.name, layout=each.layout,
-            labels=each.labels or None, embeds=each.task == "embed", licence=each.licence,
+            files=(Path(file.name),), folder=file.parent, models=models, name=each.name,
+            layout=each.layout, labels=each.labels or None, embeds=each.task == "embed",
+            licence=each.licence,
         )  # fmt: skip
         await import_in_process(order, lambda text, share: None)
     family = load_family(models / each.name)

@@ -1,4 +1,4 @@
-"""`edgebox models import` of a model that never ends: a limit or Ctrl-C ends it, and nothing stays."""
+"""A model that never ends: a limit or Ctrl-C ends `edgebox models import`, and nothing stays."""
 
 import signal
 import sys

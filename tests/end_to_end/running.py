@@ -160,10 +160,10 @@ def assert_counts_agree(app: App, summary: Summary) -> None:
     assert counts.captured == summary.captured
     assert counts.accepted == summary.accepted
     assert counts.on_time + counts.late == summary.on_time + summary.late
-    assert _unsent_together(counts.dropped) == _unsent_together(summary.dropped)
+    assert unsent_together(counts.dropped) == unsent_together(summary.dropped)
 
 
-def _unsent_together(dropped: Mapping[str, int]) -> dict[str, int]:
+def unsent_together(dropped: Mapping[str, int]) -> dict[str, int]:
     """Add up frames that were never sent. Which of them the plan ordered, the box says by the rate
 
     and the camera by its own decision; frame by frame these may differ.

@@ -35,10 +35,10 @@ export function Picture({ camera, dispatcher, onToggle, class: added, drawing }:
         data-frames="0"
         data-boxes="0"
       />
-      <p class={classes(styles.note, styles.blank)} aria-hidden="true">No picture yet</p>
       <Zones camera={camera} />
       {drawing}
       <p ref={caption} class={styles.caption} aria-hidden="true" hidden />
+      <p class={classes(styles.note, styles.blank)} aria-hidden="true">No picture yet</p>
       {camera.grade === 'lost' ? (
         <p class={styles.note} data-testid="picture-note">{capitalised(camera.trouble ?? '')}</p>
       ) : camera.grade === 'gone' && (

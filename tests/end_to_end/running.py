@@ -140,10 +140,11 @@ async def unharmed_bystander(app: App, rate_hz: float = 15.0) -> AsyncIterator[C
 def assert_unharmed(summary: Summary) -> None:
     """Insist that all it sent was answered in time, over one connection.
 
-    On a busy machine it skips frames to keep its window; how many, the test cannot say.
+    On a busy machine it skips frames to keep its window, or because the plan lowers its rate; how
+    many, the test cannot say.
     """
     assert summary.reconnects == 0
-    assert set(summary.dropped) <= {"sender"}, summary.dropped
+    assert set(summary.dropped) <= {"sender", "plan"}, summary.dropped
     assert summary.late == 0
     assert summary.on_time == summary.sent > 0, summary
     assert_adds_up(summary.captured, summary.on_time, summary.late, summary.dropped)

@@ -19,9 +19,12 @@ from edgebox.app.configured_pipelines import make_pipelines
 from edgebox.app.cpu_fallback import CpuFallback
 from edgebox.app.executor_replacement import ExecutorReplacer
 from edgebox.app.executor_setup import Opened, open_executors
+from edgebox.app.family_watch import FamilyWatch, look_into
 from edgebox.app.interference_profiles import Progress
+from edgebox.app.live_families import LiveFamilies
 from edgebox.app.model_jobs import ModelJobs
 from edgebox.app.remembered_learning import RememberedLearning
+from edgebox.app.served_families import ServedFamilies, tell_of_missing_models
 from edgebox.app.source_setup import pulled_cameras, stored_hello
 from edgebox.app.startup import ModelInventory, load_families, measured
 from edgebox.app.tracking_setup import ZoneNotices, missing_classes, tracking_defaults
@@ -35,7 +38,6 @@ from edgebox.domain.errors import (
 from edgebox.domain.model_family import Variant, VariantName
 from edgebox.domain.overrides import NOTHING_SET
 from edgebox.domain.requests import CameraId
-from edgebox.inference.family import Family
 from edgebox.inference.machine import usable_cores
 from edgebox.ingest.pulled_cameras import PulledCameras
 from edgebox.link.bandwidth import EstimatorKind
@@ -250,12 +252,14 @@ class App:
     async def _start_models(self) -> None:
         inference = self.config.inference
         self.box.set_not_ready("reading model families")
+        at_start = await asyncio.to_thread(look_into, inference.models_folder)
         families, problems = await asyncio.to_thread(load_families, self.config)
         pipelines = make_pipelines(self.config, families, problems)
-        families = [await self._with_accuracy_reports(family) for family in families]
+        assert self._storage is not None
+        load_reports = self._storage.load_accuracy_reports
+        families = [f.with_reports(await load_reports(f.name, f.sha256)) for f in families]
         self.box.set_not_ready("opening executors")
         self._opened = await asyncio.to_thread(open_executors, self.config, families)
-        assert self._storage is not None
         found = await measured(
             inference, self._storage, self._opened.executors, families, self._progress
         )
@@ -267,19 +271,16 @@ class App:
             self.box.notices.publish("error", text)
         self.profiled = found.profiled
         self.box.offer(models)
+        known = ServedFamilies.of(found.families)
         self._zone_notices = ZoneNotices(self.box)
-        for camera, overrides in self.box.overrides.items():
-            if overrides.pipeline is not None and overrides.pipeline not in models.pipelines:
-                gone = f"{camera} was given the pipeline {overrides.pipeline}, which is not served"
-                self.box.notices.publish("warning", f"{gone}; its hello decides", camera)
+        tell_of_missing_models(self.box)
         for text in missing_classes(self.box, tracking_defaults(self.config)):
             self.box.notices.publish("warning", text)
-        driver = self._driver = self._make_driver(found)
+        driver = self._driver = self._make_driver(found, known)
         driver.start()
-        variants = {v.name: v for family in found.families for v in family.offered}
-        driver.feed(VariantsAvailable(tuple(variants.values())))
+        driver.feed(VariantsAvailable(tuple(known.variants.values())))
         for executor in executors:
-            offered = tuple(p for p in found.profiles[executor.id] if p.variant in variants)
+            offered = tuple(p for p in found.profiles[executor.id] if p.variant in known.variants)
             driver.feed(ExecutorStarted(executor.id, offered))
         for limited in found.limits:
             driver.feed(limited)
@@ -296,22 +297,28 @@ class App:
             lambda text: self.box.notices.publish("warning", text)
         )
         self._outgoing.start(self.box)
-        self._history_recorder = self._make_history_recorder(driver, variants)
+        assert self._model_jobs is not None
+        self._model_jobs.live = LiveFamilies(
+            self.config, self.box, self._storage, known, self._opened, self._remembered_learning
+        )
+        watch = FamilyWatch(self._model_jobs.live, self._model_jobs.jobs, at_start)
+        self._tasks.append(asyncio.create_task(watch.run(), name="family watch"))
+        self._history_recorder = self._make_history_recorder(driver, known.variants)
         self._tasks.append(
             asyncio.create_task(self._history_recorder.run(), name="history recorder")
         )
 
-    def _make_driver(self, found: ModelInventory) -> Driver:
+    def _make_driver(self, found: ModelInventory, known: ServedFamilies) -> Driver:
         """Return a driver of the models found, which replaces lost executors."""
         assert self._storage is not None
         replacements = ExecutorReplacer(
-            self._opened, found.families, found, lambda: self.box.profiles
+            self._opened, known.families, found, lambda: self.box.profiles
         )
         self._cpu_fallback = CpuFallback(
             self.box,
             self._opened.cpu_fallbacks,
             replacements,
-            found.families,
+            known.families,
             prepare=(self.config.inference, self._storage),
             give_up=self._give_up,
         )
@@ -321,9 +328,9 @@ class App:
                 make_policy(self.config.scheduler.batching),
             ),
             executors=self._opened.executors,
-            variants={v.name: v for family in found.families for v in family.offered},
-            canvases=CanvasPool({family.name: family.input for family in found.families}),
-            labels={family.name: family.labels for family in found.families},
+            variants=known.variants,
+            canvases=CanvasPool(known.inputs),
+            labels=known.labels,
             decode_threads=decode_threads(self.config.inference.decode_threads),
             planner=functools.partial(plan, parameters=self.config.planning_parameters()),
             callbacks=Callbacks(
@@ -339,13 +346,6 @@ class App:
             opener=replacements.open,
             loaders=found.loaders,
             journal=self.journal,
-        )
-
-    async def _with_accuracy_reports(self, family: Family) -> Family:
-        """Return a family with its accuracy reports on this box."""
-        assert self._storage is not None
-        return family.with_reports(
-            await self._storage.load_accuracy_reports(family.name, family.sha256)
         )
 
     def _make_history_recorder(

@@ -27,7 +27,7 @@ class ExecutorReplacer:
 
         Args:
             opened: the executors; replacements are added to them and closed with them.
-            families: the families that the box serves.
+            families: the families that the box serves, which may change.
             found: the models at the start.
             profiles: returns the present profiles of executors.
         """
@@ -36,7 +36,6 @@ class ExecutorReplacer:
         self._loaders = dict(found.loaders)
         self._limits = {limited.executor: limited for limited in found.limits}
         self._profiles = profiles
-        self._offered = {variant.name for family in families for variant in family.offered}
 
     def add(self, executor: OnnxExecutor, spec: ExecutorSpec, found: ModelInventory) -> None:
         """Add an executor that may have to be replaced. Called on the loop."""
@@ -77,10 +76,11 @@ class ExecutorReplacer:
             if family.name in executor.families
             for variant in family.variants
         }
+        offered = {variant.name for family in self._families for variant in family.offered}
         profiles = tuple(
             profile
             for variant, profile in self._profiles()[executor.id].items()
-            if variant in held & self._offered
+            if variant in held & offered
         )
         limited = self._limits.get(executor.id)
         if limited is None:

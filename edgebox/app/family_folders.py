@@ -5,7 +5,7 @@ from pathlib import Path
 from edgebox.config.config_file import Config
 from edgebox.config.inference_section import InferenceParameters
 from edgebox.domain.errors import ModelError
-from edgebox.inference.zoo import bundled_folders, imported_folders
+from edgebox.inference.zoo import Zoo, bundled_folders, imported_folders
 
 
 def known_folders(inference: InferenceParameters) -> list[Path]:
@@ -38,6 +38,24 @@ def served_folders(config: Config) -> list[Path]:
         *(folder for name, folder in bundled.items() if name in names),
         *_own_folders(inference),
     ]
+
+
+def check_default(config: Config, zoo: Zoo) -> None:
+    """Check that the default family is there and is given pictures.
+
+    Raises:
+        ModelError: it is not; the message says where its name is from.
+    """
+    try:
+        zoo.family(config.inference.family).insist_on_pictures()
+    except ModelError as error:
+        named = {
+            "option": "--family: ",
+            "file": "inference.family: ",
+            "stored": "the default model cannot be used (edgebox models default chooses one): ",
+        }
+        origin = config.origins.get("inference.family", "default")
+        raise ModelError(f"{named.get(origin, '')}{error}") from None
 
 
 def _own_folders(inference: InferenceParameters) -> list[Path]:

@@ -1,25 +1,21 @@
 """Jobs on models while the box runs: measuring and importing families.
 
 Measuring uses the box's executors, so it runs only while no camera is connected; a camera that
-connects ends it within one batch. Importing runs in another process; the new family is served from
-the next start on.
+connects ends it within one batch. Importing runs in another process; then the new family is served.
 """
 
 import asyncio
 import contextlib
 import importlib.util
-import json
-import os
-import sys
 import threading
-from asyncio.subprocess import PIPE, Process
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import edgebox
+from edgebox.app.import_process import ImportOrder, import_in_process
+from edgebox.app.live_families import LiveFamilies
 from edgebox.app.startup import measure
 from edgebox.config.config_file import Config
 from edgebox.domain.errors import EdgeboxError, ModelError
@@ -39,24 +35,14 @@ from edgebox.storage.database import Storage
 from edgebox.web.web_context import (
     CamerasConnectedError,
     FamilyExistsError,
-    ImportRefusedError,
     MemoryLimitedError,
     NoImportsError,
     Upload,
 )
 
-_WORKER_MODULE = "edgebox.inference.importing.import_worker"
-_KEPT_VARIABLES = (
-    "PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "LD_LIBRARY_PATH",
-    "OMP_NUM_THREADS", "MALLOC_ARENA_MAX",
-)  # fmt: skip
-"""What an import is given of this process's environment. The rest may hold secrets."""
 _POLL_S = 0.02
 """Period at which a measurement checks for cameras and for idle executors."""
-_IMPORT_S = 900.0
-_END_S = 3.0
 _WRITE_BYTES = 1 << 20
-_LINE_BYTES_MAX = 1 << 20
 
 
 class ModelJobs:
@@ -68,6 +54,8 @@ class ModelJobs:
         self._config = config
         self._box = box
         self._storage = storage
+        self.live: LiveFamilies | None = None
+        """Changes what is served; None: the box is not ready."""
 
     # -- measuring --------------------------------------------------------------------------
 
@@ -196,35 +184,59 @@ class ModelJobs:
         return [*self._box.families, *(folder.name for folder in bundled_folders())]
 
     async def _import(self, upload: Upload, folder: Path, job: Job) -> Finished:
-        order = {
-            "file": f"{upload.name}.onnx",
-            "models": str(self._config.inference.models_folder.absolute()),
-            "name": upload.name,
-            "layout": upload.layout,
-            "licence": upload.licence,
-            "taken": self._taken(),
-        }
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", _WORKER_MODULE),
-            stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=folder, env=_environment(),
-            limit=_LINE_BYTES_MAX,
-        )  # fmt: skip
-        try:
-            async with asyncio.timeout(_IMPORT_S):
-                done = await _followed(process, order, job)
-        except TimeoutError:
-            raise ImportRefusedError(
-                f"it was not done after {_IMPORT_S / 60:g} minutes; edgebox models import on the "
-                "box has no such limit"
-            ) from None
-        finally:
-            await _ended(process)
-        text = (
-            f"imported as {upload.name}: {done['layout']}, variants: {done['variants']}; "
-            "served from the box's next start on, which measures it"
+        done = await import_in_process(
+            ImportOrder(
+                files=(Path(f"{upload.name}.onnx"),),
+                folder=folder,
+                models=self._config.inference.models_folder,
+                name=upload.name,
+                taken=self._taken(),
+                layout=upload.layout,
+                licence=upload.licence,
+            ),
+            job.progress,
         )
+        text = f"imported as {upload.name}: {done.title}, variants: {done.variants}; "
+        text += await self._serve(upload.name, job)
         self._box.notices.publish("info", text)
-        return Finished(text, tuple(done["remarks"]))
+        return Finished(text, done.told)
+
+    async def _serve(self, name: str, job: Job) -> str:
+        """Serve a family that was just imported; return in words since when."""
+        folder = self._config.inference.models_folder / name
+        try:
+            if self.live is None:
+                raise ModelError("the box is not ready")
+            executors = await self.live.add(folder, job.progress)
+        except ModelError as error:
+            return f"served from the box's next start on, which measures it ({error})"
+        return f"served from now on, on {', '.join(executors)}"
+
+    # -- removing, and the default ------------------------------------------------------------
+
+    async def remove(self, name: str) -> None:
+        """Serve a family no more, and delete it.
+
+        Raises:
+            BusyError: a job runs.
+            FamilyInUseError: it is in use; the message says by what.
+            ModelError: it was not imported, or cannot be deleted.
+        """
+        self.jobs.check_free()
+        await self._running().remove(name)
+
+    async def set_default(self, name: str) -> None:
+        """Make a family that of cameras that name none.
+
+        Raises:
+            FamilyInUseError: the configuration file names another one.
+            ModelError: it is not given pictures, or this cannot be stored.
+        """
+        await self._running().set_default(name)
+
+    def _running(self) -> LiveFamilies:
+        assert self.live is not None, "routes that change models need a box that is ready"
+        return self.live
 
 
 class _LentExecutor:
@@ -311,51 +323,3 @@ async def _received(upload: Upload, path: Path) -> None:
             await asyncio.to_thread(file.write, bytes(waiting))
     except OSError as error:
         raise ModelError(f"the file cannot be kept: {error.strerror}") from None
-
-
-async def _followed(process: Process, order: Mapping[str, object], job: Job) -> dict[str, Any]:
-    """Send a process its order, report its progress and return its result.
-
-    Raises:
-        ImportRefusedError: the file cannot be imported, or the process crashed.
-    """
-    assert process.stdin is not None
-    assert process.stdout is not None
-    assert process.stderr is not None
-    complaints = asyncio.ensure_future(process.stderr.read())
-    process.stdin.write(json.dumps(order).encode() + b"\n")
-    with contextlib.suppress(ConnectionError):
-        await process.stdin.drain()
-    async for line in process.stdout:
-        message = json.loads(line)
-        if "refused" in message:
-            raise ImportRefusedError(message["refused"])
-        if "done" in message:
-            done: dict[str, Any] = message["done"]
-            return done
-        job.progress(message["text"], message["share"])
-    last = (await complaints).decode(errors="replace").strip().splitlines()[-1:]
-    raise ImportRefusedError(
-        f"the import ended before its time{': ' if last else ''}{''.join(last)}"
-    )
-
-
-async def _ended(process: Process) -> None:
-    """Make sure that a process has ended."""
-    if process.returncode is None:
-        with contextlib.suppress(ProcessLookupError):
-            process.terminate()
-        try:
-            async with asyncio.timeout(_END_S):
-                await process.wait()
-        except TimeoutError:
-            process.kill()
-            await process.wait()
-
-
-def _environment() -> dict[str, str]:
-    """Return an environment without secrets, in which edgebox is found from any folder."""
-    root = str(Path(edgebox.__file__).resolve().parent.parent)
-    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
-    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
-    return {**kept, "PYTHONPATH": os.pathsep.join(paths)}

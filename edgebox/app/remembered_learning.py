@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from edgebox.domain.errors import StorageError
+from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import fingerprint, model_print
@@ -23,18 +24,22 @@ class RememberedLearning:
         executors: Iterable[OnnxExecutor],
     ) -> None:
         """Store under the fingerprints of these families and executors."""
-        variants = [(family, v.name) for family in families for v in family.variants]
         self._storage = storage
         self._driver = driver
-        self._times = LearnedTimesRecorder(
-            storage.learned,
-            models={variant: model_print(family) for family, variant in variants},
-            executors={
-                (executor.id, variant): fingerprint(executor, family)
-                for executor in executors
-                for family, variant in variants
-            },
-        )
+        self._models: dict[VariantName, str] = {}
+        self._on: dict[tuple[ExecutorId, VariantName], str] = {}
+        on = list(executors)
+        for family in families:
+            self.follow(family, on)
+        self._times = LearnedTimesRecorder(storage.learned, models=self._models, executors=self._on)
+
+    def follow(self, family: Family, executors: Iterable[OnnxExecutor]) -> None:
+        """Store what is learned of one more family, too."""
+        names = [variant.name for variant in family.variants]
+        self._models |= dict.fromkeys(names, model_print(family))
+        for executor in executors:
+            of = fingerprint(executor, family)
+            self._on |= {(executor.id, name): of for name in names}
 
     async def restore(self, on_failure: Callable[[str], None]) -> None:
         """Feed the core what was learned; what cannot be loaded is told, and learned anew."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from edgebox.app.core_profiles import measure_shared_cores
 from edgebox.app.executor_setup import Opened, open_executors
-from edgebox.app.family_folders import served_folders
+from edgebox.app.family_folders import check_default, served_folders
 from edgebox.app.interference_profiles import Progress
 from edgebox.app.weights_loading import WeightsLoader, load_in_time
 from edgebox.config.config_file import Config
@@ -78,7 +78,7 @@ def load_families(config: Config) -> tuple[list[Family], list[ModelError]]:
     if not zoo.families:
         why = "; ".join(map(str, problems)) or "no folder with a family.toml was found"
         raise ModelError(f"no model family can be served: {why}")
-    zoo.family(config.inference.family).insist_on_pictures()
+    check_default(config, zoo)
     return list(zoo.families), problems
 
 
@@ -254,8 +254,13 @@ def measure(
     family: Family,
     on_progress: Progress | None,
     file: ModelFile | None = None,
+    *,
+    batch_ns_max: int | None = None,
 ) -> list[LatencyProfile]:
-    """Measure a family, or one of its files, for its part of `inference.profile_s`; blocks."""
+    """Measure a family, or one of its files, for its part of `inference.profile_s`; blocks.
+
+    Batches that take longer than `batch_ns_max` are not looked for; None: as usual.
+    """
     files = family.model_files
     number = 0 if file is None else files.index(file)
     parts = 1 if file is None else len(files)
@@ -265,11 +270,14 @@ def measure(
             on_progress(f"measuring {family.name} on {executor.id}", (number + share) / parts)
 
     names = variants_of(family, file)
+    limits = ProfilingLimits(budget_s=inference.profile_s / parts)
+    if batch_ns_max is not None:
+        limits = replace(limits, batch_ns_max=batch_ns_max)
     return profile(
         executor,
         [variant for variant in family.variants if variant.name in names],
         family.batch_sizes(inference.batch_size_max),
-        ProfilingLimits(budget_s=inference.profile_s / parts),
+        limits,
         report,
         pictures=functools.partial(_pictures, family),
         networks=family.files,

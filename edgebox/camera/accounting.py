@@ -6,8 +6,9 @@ clock) or dropped with a reason, so at any moment
     captured = on_time + late + sum(dropped) + open
 
 The first of several deadlines decides what is on time; the utility of late answers is summed
-separately. The box's drop reasons are kept; `sender` counts frames that were never sent; `lost`
-counts frames that were sent and never answered, because the connection or the run ended.
+separately. The box's drop reasons are kept; `plan` counts frames that were not sent because the box
+asks for fewer than are captured; `sender` counts others that were never sent; `lost` counts frames
+that were sent and never answered, because the connection or the run ended.
 """
 
 from collections import Counter, deque
@@ -45,11 +46,11 @@ class Summary:
     late: int
     dropped: Mapping[str, int]
     skipped: Mapping[str, int]
-    """Causes of the drops with reason `sender`."""
+    """Why frames were not sent: those dropped for `sender`, and at `rate` those for `plan`."""
     pending: int
     """Frames without a result; 0 once a run is over."""
     on_time_share: float | None
-    """Share of all captured frames."""
+    """Share of the captured frames that the plan asked for."""
     utility: float
     """Total utility of the answers: 1 on time, less by a later deadline."""
     latency_ms: Mapping[str, Mapping[str, float]]
@@ -159,7 +160,10 @@ class Accounting:
 
     def skipped(self, frame: int, reason: SkipReason, now_ns: int) -> None:
         """End a frame that will not be sent."""
-        if self._drop(frame, DropReason.SENDER.value, now_ns, f":{reason.value}"):
+        # As the box counts: what the plan did not ask for is no miss.
+        ordered = reason is SkipReason.RATE
+        drop = DropReason.PLAN if ordered else DropReason.SENDER
+        if self._drop(frame, drop.value, now_ns, "" if ordered else f":{reason.value}"):
             self._counts.skipped[reason.value] += 1
 
     def sent(self, frame: HandedOver, advised: VariantName | None = None) -> None:
@@ -261,7 +265,9 @@ class Accounting:
             dropped=dict(self._dropped),
             skipped=dict(counts.skipped),
             pending=len(self._open),
-            on_time_share=_ratio(counts.on_time, counts.captured, 4),
+            on_time_share=_ratio(
+                counts.on_time, counts.captured - self._dropped[DropReason.PLAN.value], 4
+            ),
             utility=round(counts.on_time + counts.utility_late, 3),
             latency_ms={p: _quantiles(ms) for p, ms in self._latencies_ms.items() if ms},
             latency_histogram={p: h.to_json() for p, h in self._histograms.items()},
@@ -278,7 +284,8 @@ class Accounting:
         if entry is None:
             return False
         self._dropped[reason] += 1
-        self._note(now_ns, False, -1.0)
+        if reason != DropReason.PLAN.value:
+            self._note(now_ns, False, -1.0)
         if self._on_end is not None:
             record = _record(frame, entry, now_ns, Outcome.DROPPED)
             self._on_end(replace(record, reason=reason + detail))

@@ -35,7 +35,14 @@ from edgebox.link.backoff import Backoff
 from edgebox.link.box_address import authorization, fingerprint_of, stream_url
 from edgebox.link.deadlines import to_steps
 from edgebox.link.from_camera import SLO_MS, split_slo
-from edgebox.link.messages import DropNotice, Hello, Result, decode_from_camera
+from edgebox.link.messages import (
+    SOURCE_BACK,
+    SOURCE_LOST,
+    DropNotice,
+    Hello,
+    Result,
+    decode_from_camera,
+)
 from edgebox.link.placement import PlacementMode
 from edgebox.link.sender import SkipReason
 from edgebox.link.shaping import BandwidthTrace, ShapedLink
@@ -216,15 +223,18 @@ class Camera:
     async def _watch(self, source: FrameSource) -> None:
         """Say here and on the box when no frames come, why, and when they come again."""
         said = ""
+        told: Session | None = None  # each connection is told anew
         while True:
-            trouble = source.trouble
-            if trouble != said:
+            trouble, session = source.trouble, self._session
+            text = trouble or "pictures come from the source again"
+            changed = trouble != said
+            if changed:
                 said = trouble
-                text = trouble or "pictures come from the source again"
                 self._say(text)
-                if (session := self._session) is not None:
-                    with suppress(aiohttp.ClientError, OSError):
-                        await session.tell("source_lost" if trouble else "source_back", text)
+            if session is not None and (changed or (trouble and session is not told)):
+                told = session
+                with suppress(aiohttp.ClientError, OSError):
+                    await session.tell(SOURCE_LOST if trouble else SOURCE_BACK, text)
             await asyncio.sleep(_WATCH_PERIOD_S)
 
     async def start(self) -> None:

@@ -22,7 +22,8 @@ from edgebox.app.composition import App
 from edgebox.camera.accounting import QUANTILES
 from edgebox.camera.shutdown import on_end_signals
 from edgebox.commands.console import err, out, progress_bar, table
-from edgebox.config.config_file import Config, StorageParameters
+from edgebox.config.config_file import Config, StorageParameters, load
+from edgebox.config.inference_section import InferenceParameters
 from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.latency_histogram import PARTS, SUMMARY_BUCKETS, Histogram
 from edgebox.web.state_document import state_document
@@ -62,6 +63,21 @@ def demo_overrides(port: int | None) -> dict[str, Any]:
         "access.open_to": "loopback",
         "storage.path": str(Path(StorageParameters().file).with_name("demo.sqlite3")),
     }
+
+
+def demo_config(file: Path | None, port: int | None) -> Config:
+    """Return the configuration of a demo.
+
+    Its street is drawn, so it runs the model for that unless the file names another one.
+
+    Raises:
+        ConfigError: every error there is in the file.
+    """
+    overrides = demo_overrides(port)
+    config = load(file, overrides)
+    if config.origins.get("inference.family") == "stored":
+        config = load(file, {**overrides, "inference.family": InferenceParameters().family})
+    return config
 
 
 def _free_port() -> int:

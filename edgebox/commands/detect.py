@@ -26,9 +26,10 @@ _SCORE_MIN = 0.3
 
 
 @click.command()
-@click.argument("images", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("images", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
-    "--family", required=True, help="Model family; edgebox models list shows the families."
+    "--family",
+    help="Model family; edgebox models list shows the families.  [default: the default family]",
 )
 @click.option("--variant", help="Variant of the family.  [default: the largest]")
 @click.option(
@@ -42,21 +43,21 @@ _SCORE_MIN = 0.3
 @click.option(
     "--draw",
     type=click.Path(path_type=Path),
-    help="Write the picture with its boxes to this file; a folder for several.",
+    help="Write the picture with its boxes to this file; a folder for several. Folders are made.",
 )
 @CONFIG
 @JSON
 def detect(
     *,
     images: tuple[Path, ...],
-    family: str,
+    family: str | None,
     variant: str | None,
     score_min: float,
     draw: Path | None,
     config_file: Path | None,
     as_json: bool,
 ) -> None:
-    """Print what a family detects on IMAGES."""
+    """Print what a family detects on IMAGES: JPEG, PNG, BMP or WebP files, or folders of them."""
     from edgebox.app.executor_setup import open_one
     from edgebox.app.family_folders import known_folders
     from edgebox.config.config_file import load
@@ -66,10 +67,11 @@ def detect(
         config = load(config_file)
         zoo = load_zoo(known_folders(config.inference))
         try:
-            chosen = zoo.family(family)
+            chosen = zoo.family(family or config.inference.family)
         except ModelError as error:
             raise ModelError("\n".join([str(error), *map(str, zoo.problems)])) from None
         chosen.insist_on_pictures()
+        images = pictures_of(images)
         targets = draw_targets(images, draw)
         executor = open_one(config, chosen, score_floor=score_min)
         try:
@@ -147,34 +149,61 @@ class _DetectedFrame:
     def draw(self, family: "Family", target: Path) -> None:
         from edgebox.media.drawing import draw_boxes, save_picture
 
-        labels = [int(label) for label in self.found.labels]
+        labels = [family.labels[label] for label in self.found.labels]
         texts = [
-            f"{family.labels[label]} {score:.2f}"
+            f"{label} {100 * score:.0f} %"
             for label, score in zip(labels, self.found.scores, strict=True)
         ]
         save_picture(draw_boxes(self.rgb, self.found.boxes, texts, labels), target)
 
 
+def pictures_of(images: tuple[Path, ...]) -> tuple[Path, ...]:
+    """Return the files that are named, and the pictures of the folders that are, by name.
+
+    Raises:
+        InvalidInputError: a folder has none.
+    """
+    from edgebox.media.sources import PICTURE_SUFFIXES
+
+    found: list[Path] = []
+    for image in images:
+        if not image.is_dir():
+            found.append(image)
+            continue
+        inside = sorted(path for path in image.iterdir() if path.suffix.lower() in PICTURE_SUFFIXES)
+        if not inside:
+            endings = ", ".join(sorted(PICTURE_SUFFIXES))
+            raise InvalidInputError(f"{image}: this folder has no pictures ({endings})")
+        found += inside
+    return tuple(found)
+
+
 def draw_targets(images: tuple[Path, ...], draw: Path | None) -> list[Path | None]:
-    """Return where each picture is drawn to.
+    """Return where each picture is drawn to; the folder is made.
 
     Raises:
         InvalidInputError: several pictures would go into one file, or over one of themselves.
     """
     if draw is None:
         return [None] * len(images)
-    if len(images) == 1 and not draw.is_dir():
+    if len(images) == 1 and draw.suffix and not draw.is_dir():
         targets = [draw]
     else:
-        if not draw.is_dir():
-            raise InvalidInputError(f"{draw}: must be a folder that exists, for several pictures")
         targets = [draw / f"{image.stem}.png" for image in images]
         if len(set(targets)) < len(targets):
-            raise InvalidInputError("two pictures have the same name and would be drawn over")
+            raise InvalidInputError(
+                f"--draw {draw}: two pictures have the same name and would be drawn over"
+            )
     here = {image.resolve() for image in images}
     for target in targets:
         if target.resolve() in here:
             raise InvalidInputError(f"{target}: would be drawn over itself; name another file")
+    try:
+        targets[0].parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInputError(
+            f"--draw {draw}: this folder cannot be made: {error.strerror}"
+        ) from None
     return list(targets)
 
 

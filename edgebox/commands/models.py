@@ -23,16 +23,16 @@ from edgebox.commands.console import (
     table,
 )
 from edgebox.commands.models_cascade import cascade
+from edgebox.commands.models_get import default, get, remove
 from edgebox.commands.shared_options import CONFIG, JSON
 from edgebox.domain.errors import EdgeboxError, ModelError
 
 if TYPE_CHECKING:
+    from edgebox.app.import_process import ImportResult
     from edgebox.config.config_file import Config
     from edgebox.domain.model_family import AccuracyReport, LatencyProfile
     from edgebox.inference.family import Family
-    from edgebox.inference.importing.importer import Imported
     from edgebox.inference.importing.layouts import Layout
-    from edgebox.inference.importing.recognition import Candidate
 
 _SIDES_PX = range(16, 4097)
 _QUICK_PROFILE_S = 10.0
@@ -40,7 +40,7 @@ _QUICK_PROFILE_S = 10.0
 
 @click.group()
 def models() -> None:
-    """Import and list models."""
+    """Get, import, list and remove models."""
 
 
 @models.command("import")
@@ -84,6 +84,11 @@ def models() -> None:
     show_default=True,
     help="Seconds to measure execution times for; 0: do not measure.",
 )
+@click.option(
+    "--time-limit-s",
+    type=click.FloatRange(1),
+    help="Seconds after which the import is stopped, without measuring.  [default: 900]",
+)
 @CONFIG
 @JSON
 def import_models(
@@ -99,6 +104,7 @@ def import_models(
     precision: str,
     pictures: tuple[Path, ...],
     profile_s: float,
+    time_limit_s: float | None,
     config_file: Path | None,
     as_json: bool,
 ) -> None:
@@ -106,43 +112,42 @@ def import_models(
     began_s = time.monotonic()
     with clear_errors("models import"):
         from edgebox.app.family_folders import known_folders
+        from edgebox.app.import_process import IMPORT_S, ImportOrder, import_in_process
         from edgebox.config.config_file import load
-        from edgebox.inference.zoo import load_zoo
+        from edgebox.inference.zoo import load_family, load_zoo
 
         _insist_on_onnx()
-        from edgebox.inference.importing.importer import ImportOptions, import_family
         from edgebox.inference.importing.labels import read_labels
-        from edgebox.media.sources import read_picture
 
         overrides = {"inference.profile_s": profile_s} if profile_s >= 1 else {}
         config = load(config_file, overrides)
-        import_options = ImportOptions(
+        there = load_zoo(known_folders(config.inference)).families
+        order = ImportOrder(
+            files=files,
+            folder=Path.cwd(),
+            models=config.inference.models_folder,
             name=name,
+            taken=[family.name for family in there],
+            layout=None if layout is None else _layout(layout, task).name,
             labels=None if labels is None else read_labels(labels),
-            sizes_px=None if sizes is None else parse_sizes(sizes),
-            layout=None if layout is None else _layout(layout, task),
             embeds=task == "embed",
             licence=" ".join((licence or "").split()) or None,
+            sizes_px=None if sizes is None else parse_sizes(sizes),
             batch=batch,
             half=precision == "fp16",
-            pictures=tuple(read_picture(path) for path in pictures),
+            pictures=pictures,
+            limit_s=time_limit_s or IMPORT_S,
         )
-        there = load_zoo(known_folders(config.inference)).families
+        ask = None if as_json or not sys.stdin.isatty() else _ask
         with progress_bar(as_json) as progress:
-            imported = import_family(
-                files,
-                config.inference.models_folder,
-                import_options,
-                taken=[family.name for family in there],
-                ask=None if as_json or not sys.stdin.isatty() else _ask,
-                progress=progress,
-            )
-            profiles = _measured(config, imported.family, progress) if profile_s else []
+            imported = asyncio.run(import_in_process(order, progress, ask))
+            family = load_family(imported.folder)
+            profiles = _measured(config, family, progress) if profile_s else []
     took_s = time.monotonic() - began_s
     if as_json:
-        print_json(_import_document(imported, profiles, took_s))
+        print_json(_import_document(imported, family, profiles, took_s))
     else:
-        _print_import(imported, profiles, took_s)
+        _print_import(imported, family, profiles, took_s)
 
 
 def _insist_on_onnx() -> None:
@@ -184,15 +189,13 @@ def _layout(name: str, task: str | None) -> "Layout":
     return found
 
 
-def _ask(path: Path, possible: "Sequence[Candidate]") -> "Layout | None":
+def _ask(file: str, layouts: Sequence[str]) -> int | None:
     """Show what each layout would find, and let a person choose."""
-    err.print(f"The layout of {path.name} is not certain. What each would find:", markup=False)
-    for number, each in enumerate(possible, 1):
-        doubts = f" ({each.objections})" if each.doubts else ""
-        line = f"  {number} {each.name}, {each.match.layout.title}{doubts}: {each.summary()}"
-        err.print(line, markup=False)
-    number = click.prompt("Which (0: none)", type=click.IntRange(0, len(possible)), err=True)
-    return possible[number - 1].match.layout if number else None
+    err.print(f"The layout of {file} is not certain. What each would find:", markup=False)
+    for at, each in enumerate(layouts, 1):
+        err.print(f"  {at} {each}", markup=False)
+    number: int = click.prompt("Which (0: none)", type=click.IntRange(0, len(layouts)), err=True)
+    return number - 1 if number else None
 
 
 def _measured(config: "Config", family: "Family", progress: Any) -> "list[LatencyProfile]":
@@ -242,19 +245,21 @@ def _accuracy_report_document(found: "AccuracyReport | None") -> dict[str, Any] 
 
 
 def _import_document(
-    imported: "Imported", profiles: "Sequence[LatencyProfile]", took_s: float
+    imported: "ImportResult",
+    family: "Family",
+    profiles: "Sequence[LatencyProfile]",
+    took_s: float,
 ) -> dict[str, Any]:
-    family, layout = imported.family, imported.candidate.match.layout
     return {
         "family": family.name,
         "folder": str(imported.folder),
-        "layout": layout.name,
-        "title": layout.title,
+        "layout": imported.layout,
+        "title": imported.title,
         "task": family.task,
         "licence": family.licence,
         "labels": list(family.labels),
         "batch_size_fixed": family.batch_size_fixed,
-        "found": imported.candidate.summary(),
+        "found": imported.found,
         "compared": imported.compared,
         "remarks": list(imported.remarks),
         "variants": _variant_documents(family, profiles),
@@ -263,10 +268,12 @@ def _import_document(
 
 
 def _print_import(
-    imported: "Imported", profiles: "Sequence[LatencyProfile]", took_s: float
+    imported: "ImportResult",
+    family: "Family",
+    profiles: "Sequence[LatencyProfile]",
+    took_s: float,
 ) -> None:
-    document = _import_document(imported, profiles, took_s)
-    family = imported.family
+    document = _import_document(imported, family, profiles, took_s)
     what = "embeddings" if family.task == "embed" else "detections"
     shown = ", ".join(family.labels[:3]) + ("..." if len(family.labels) > 3 else "")
     for key, text in (
@@ -411,3 +418,6 @@ def _single_ms(row: dict[str, Any]) -> float:
 
 
 models.add_command(cascade)
+models.add_command(default)
+models.add_command(get)
+models.add_command(remove)

@@ -115,6 +115,11 @@ main.add_command(tokens)
     help="Who needs no token: nobody, programs on this machine, everybody.  [default: nobody]",
 )
 @click.option(
+    "--family",
+    help="Default model family, for cameras that name none.  [default: that of edgebox models "
+    "default, else street]",
+)
+@click.option(
     "--log-level",
     type=click.Choice(LEVELS),
     help="Least level of log lines (on stderr).  [default: warning]",
@@ -134,6 +139,7 @@ def serve(
     tls: str | None,
     announce: bool | None,
     open_to: str | None,
+    family: str | None,
     log_level: str | None,
     log_format: str | None,
     as_json: bool,
@@ -157,6 +163,7 @@ def serve(
         "server.tls": tls,
         "server.announce": announce,
         "access.open_to": open_to,
+        "inference.family": family,
         "log.level": log_level,
         "log.format": log_format,
     }
@@ -248,6 +255,8 @@ def _print_ready(app: Any, as_json: bool, administrator: str | None) -> None:
                     for e in executors
                 ],
                 "families": list(app.box.families),
+                "family": app.box.models.default_family,
+                "only_synthetic": app.box.models.only_synthetic,
             }
         )
         return
@@ -259,6 +268,7 @@ def _print_ready(app: Any, as_json: bool, administrator: str | None) -> None:
         )
         if executor.note:
             tell(f"  [yellow]{executor.note}[/]")
+    _print_model(app.box.models, tell)
     stream = app.url.replace("http", "ws", 1)
     pinned = "" if app.fingerprint is None else f" --fingerprint {app.fingerprint}"
     pairing = "" if app.access.is_open else f" --pair {app.access.begin_pairing(None).shown}"
@@ -266,6 +276,19 @@ def _print_ready(app: Any, as_json: bool, administrator: str | None) -> None:
     if app.config.server.host == "127.0.0.1":
         tell("  only this machine can connect; --host 0.0.0.0 lets others in")
     tell("  Ctrl-C stops")
+
+
+def _print_model(models: Any, tell: Any) -> None:
+    """Print which model cameras get, and what helps where it is not for real cameras."""
+    default = models.families[models.default_family]
+    tell(f"  cameras that name no model get {default.name}")
+    if not default.synthetic:
+        return
+    tell(
+        f"  [yellow]{default.name} was trained on synthetic drawings and is not for real cameras[/]"
+    )
+    helps = "get deimv2-atto --default" if models.only_synthetic else "default NAME"
+    tell(f"  a model for real cameras: edgebox models {helps}")
 
 
 @main.command()
@@ -288,14 +311,13 @@ def demo(
     as_json: bool,
 ) -> None:
     """Run a box and four simulated cameras on this machine, to look at in a browser."""
-    from edgebox.commands.demo import Demo, demo_overrides
+    from edgebox.commands.demo import Demo, demo_config
     from edgebox.commands.logs import logging_to_stderr
-    from edgebox.config.config_file import load
     from edgebox.inference.onnx_runtime import onnx_runtime
     from edgebox.runtime.threads import certain_end
 
     with logging_to_stderr(LogParameters(level="error")), certain_end(), clear_errors("demo"):
-        config = load(config_file, demo_overrides(port))
+        config = demo_config(config_file, port)
         onnx_runtime()
         show = Demo(config, rate_hz=rate_hz, duration_s=duration, quiet=as_json)
         run_loop(show.run())

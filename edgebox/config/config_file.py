@@ -17,6 +17,7 @@ from edgebox.config.access_section import AccessParameters
 from edgebox.config.camera_section import PATHS as CAMERA_PATHS
 from edgebox.config.camera_section import URLS as CAMERA_URLS
 from edgebox.config.camera_section import CameraParameters, camera_contradictions, in_folder
+from edgebox.config.default_family import stored_default
 from edgebox.config.executor_section import MOVED, ExecutorParameters
 from edgebox.config.executor_section import contradictions as executor_contradictions
 from edgebox.config.host_names import wrong_hosts
@@ -200,7 +201,7 @@ class StorageParameters:
         )
 
 
-Origin = Literal["default", "file", "environment", "option"]
+Origin = Literal["default", "file", "environment", "option", "stored"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,6 +326,8 @@ def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Confi
             kind(**_checked(f"{name}[{number}]", declared[name], table, problems))
             for number, table in enumerate(tables.get(name, ()))
         )
+    if "inference.family" not in origins:
+        sections["inference"], origins = _with_stored_default(sections["inference"], origins)
     config = Config(**sections)
     if not problems:
         problems += camera_contradictions(config.cameras)
@@ -338,6 +341,16 @@ def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Confi
     if problems:
         raise ConfigError("\n".join([f"{source}:", *(f"  {problem}" for problem in problems)]))
     return replace(config, origins=origins, source=source)
+
+
+def _with_stored_default(
+    inference: InferenceParameters, origins: dict[str, Origin]
+) -> tuple[InferenceParameters, dict[str, Origin]]:
+    """Return the section with the default family that `edgebox models default` stored, if any."""
+    name = stored_default(inference.models_folder)
+    if name is None:
+        return inference, origins
+    return replace(inference, family=name), {**origins, "inference.family": "stored"}
 
 
 def _overridden(tables: dict[str, Any], overrides: Mapping[str, Any]) -> dict[str, Origin]:

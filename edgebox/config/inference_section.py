@@ -36,7 +36,11 @@ class InferenceParameters:
         "Model families that come with edgebox and are served; the default family always is. "
         "There are street, a detector, and vehicles, which classifies crops",
     )
-    family: str = _key("street", "Default model family, for cameras that name none")
+    family: str = _key(
+        "street",
+        "Default model family, for cameras that name none; where this is not set, edgebox models "
+        "default chooses it",
+    )
     pipeline: str = _key(
         "",
         "Default pipeline, for cameras that name neither a pipeline nor a family; empty: these "

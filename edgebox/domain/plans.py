@@ -50,13 +50,45 @@ class Limit:
     """How much more of the resource the option needs, in the unit of the resource."""
     gain: float
     """Accuracy times rate, per second, that the larger option would add."""
-    lifted_by: str
-    """For a person: what would remove the constraint."""
+    of: str
+    """What has too little of it: the executors, a camera or a site with its uplink, or the camera
+    whose frames would wait too long."""
 
     @property
     def price(self) -> float:
         """Accuracy times rate, per second, that one more unit of the resource would add."""
         return self.gain / self.missing
+
+
+class RemedyAction(StrEnum):
+    """What a person can do for a camera to get more than the plan gives it."""
+
+    LOWER_RATE = "lower_rate"
+    """Ask for fewer frames; the value is a rate in frames/s that can be kept."""
+    IMPORT_SMALLER_MODEL = "import_smaller_model"
+    IMPORT_BETTER_MODEL = "import_better_model"
+    ADD_EXECUTOR = "add_executor"
+    IMPROVE_UPLINK = "improve_uplink"
+    """The value is the bandwidth that is needed, bit/s."""
+    EXTEND_DEADLINE = "extend_deadline"
+    """The value is the deadline that would do, ms."""
+    LOWER_ACCURACY = "lower_accuracy"
+    """Ask for less accuracy; the value is the most that there is."""
+    CHECK_SOURCE = "check_source"
+    """See to the source of its pictures."""
+    WAIT = "wait"
+    """It changes by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """One thing that a person can do about a reason."""
+
+    action: RemedyAction
+    text: str
+    """For a person, in the imperative: "ask for 2 frames/s"."""
+    value: float | None = None
+    """The figure of the action, in its unit; None: there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +119,8 @@ class Assignment:
     reason: str
     limit: Limit | None = None
     """The constraint that excludes a larger option; None: there is none, or only a waiting time."""
+    remedies: tuple[Remedy, ...] = ()
+    """What a person can do about it; none where it has all that it can use."""
     later: tuple[tuple[StageName, VariantName], ...] = ()
     """The largest variant that crops run on, for the later stages of its pipeline that are planned;
     the others have the largest of their stage."""

@@ -38,6 +38,8 @@ class DropReason(StrEnum):
 
     SENDER = "sender"
     """The camera never sent it (a newer frame, or no time left on the link)."""
+    PLAN = "plan"
+    """The plan asks the camera for fewer frames than it captures: it was not to be sent."""
     QUEUE = "queue"
     """It expired while it waited."""
     INFEASIBLE = "infeasible"

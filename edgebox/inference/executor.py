@@ -309,6 +309,17 @@ class OnnxExecutor:
         """Take a file out of memory; what runs on it at the moment is finished."""
         self._store.drop(path)
 
+    def add_family(self, family: Family) -> None:
+        """Open the files of one more family while others run. Blocks.
+
+        Raises:
+            ModelError: it cannot be opened on this executor's device.
+        """
+        with pinned(self.cores):
+            self._store.add(family)
+        self._families = {**self._families, **{v.name: family for v in family.variants}}
+        self.families = (*(name for name in self.families if name != family.name), family.name)
+
     def is_loaded(self, variant: VariantName) -> bool:
         """Return whether a variant is in memory, so that a batch of it can run."""
         family = self._families.get(variant)

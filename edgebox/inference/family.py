@@ -40,6 +40,7 @@ _LABEL_SETS = {"coco80": COCO80}
 _TOP_KEYS = {
     "name", "task", "file", "sha256", "licence", "description", "labels", "attributes",
     "embedding_length", "input", "output", "import", "variants", "keep_all", "features", "after",
+    "synthetic",
 }  # fmt: skip
 _INPUT_KEYS = {
     "layout", "dtype", "order", "fit", "fill", "size_multiple_px", "scale", "mean", "std",
@@ -163,6 +164,8 @@ class Family:
     """Numbers of an embedding; None: it gives none."""
     keep_all: bool = False
     """Offer every variant, whatever was found out about it."""
+    synthetic: bool = False
+    """It was trained on made-up pictures, and is not for real cameras."""
     manifest: ModelFile | None = None
     """The manifest that it was read from; None: it was not read from one."""
     accuracy_reports: Mapping[VariantName, AccuracyReport] = field(default_factory=dict)
@@ -320,6 +323,7 @@ def read_manifest(file: Path) -> Family:
         attributes=attributes,
         embedding_length=_read_embedding_length(top, task),
         keep_all=top.flag("keep_all", False),
+        synthetic=top.flag("synthetic", False),
         manifest=ModelFile(file, sha256(content).hexdigest()),
         features=read_features(top, spec.size_multiple_px),
         after=FamilyName(top.nonempty("after")) if "after" in top else None,

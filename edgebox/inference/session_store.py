@@ -139,6 +139,17 @@ class SessionStore:
         if path not in self._sessions:
             self._sessions[path] = self._open(self._files[path][0], self._on)
 
+    def add(self, family: Family) -> None:
+        """Open the files of one more family while others run. Blocks.
+
+        Raises:
+            ModelError: one cannot be opened on this executor's device; none is kept then.
+        """
+        files = {file.path: (file, family) for file in family.model_files}
+        self._files |= files
+        opened = {path: self._open(file, self._on) for path, (file, _) in files.items()}
+        self._sessions |= opened
+
     def drop(self, path: Path) -> None:
         """Let a session go and give its memory back."""
         self._sessions.pop(path, None)

@@ -127,8 +127,10 @@ class PulledSession:
         self._decoding.note(now_ns)
         waiting = int(self._window.waiting is not None)
         unused = self._captured_total - self._window.sent_total - waiting
-        if skipped := self._record.new_skips(unused, now_ns):
-            self._box.metrics.of(self._record.camera.id).captured(skipped, skipped, now_ns)
+        skipped = self._record.reported(unused, now_ns)
+        if new := skipped.total:
+            metrics = self._box.metrics.of(self._record.camera.id)
+            metrics.captured(new, new, now_ns, skipped.ordered)
 
     async def close(self, why: str) -> None:
         """End: no more pictures come."""

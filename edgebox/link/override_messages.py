@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from edgebox.domain.field_reader import FieldReader
+from edgebox.domain.model_family import FamilyName
 from edgebox.domain.overrides import Overrides
 from edgebox.domain.pipelines import PipelineName
 from edgebox.domain.requests import SiteId
@@ -13,7 +14,8 @@ from edgebox.link.protocol import NAME_PATTERN, NAME_WANTED
 from edgebox.link.zone_messages import read_lines, read_zones, refuse_repeated, written_zones
 
 NAMES = (
-    "slo_ms", "rate_hz", "app", "min_accuracy", "site", "pipeline", "tracking", "zones", "lines",
+    "slo_ms", "rate_hz", "app", "min_accuracy", "site", "pipeline", "family", "tracking", "zones",
+    "lines",
 )  # fmt: skip
 RATE_MIN_HZ = 0.01
 """The minimum rate; to get fewer frames, disconnect the camera."""
@@ -43,6 +45,8 @@ def changed(before: Overrides, fields: Mapping[str, object]) -> Overrides:
     if "pipeline" in given:
         name = read.text("pipeline", pattern=NAME_PATTERN, expected=NAME_WANTED)
         changes["pipeline"] = PipelineName(name)
+    if "family" in given:
+        changes["family"] = FamilyName(read.text("family", length_min=1))
     if "tracking" in given:
         changes["tracking"] = read.flag("tracking")
     if "zones" in given:
@@ -50,6 +54,8 @@ def changed(before: Overrides, fields: Mapping[str, object]) -> Overrides:
     if "lines" in given:
         changes["lines"] = read_lines(read)
     after = replace(before, **changes)
+    if after.family is not None and after.pipeline is not None:
+        read.refuse("family", "cannot be set beside a pipeline: set one of the two to null")
     refuse_repeated(read, after.zones or (), after.lines or ())
     read.finish()
     return after
@@ -64,6 +70,7 @@ def written(overrides: Overrides) -> dict[str, object]:
         "min_accuracy": overrides.min_accuracy,
         "site": overrides.site,
         "pipeline": overrides.pipeline,
+        "family": overrides.family,
         "tracking": overrides.tracking,
         "zones": None if overrides.zones is None else written_zones(overrides.zones),
         "lines": None if overrides.lines is None else written_zones(overrides.lines),

@@ -71,6 +71,12 @@ ERROR_CODES = {
 }
 
 
+SOURCE_LOST = "source_lost"
+"""Code of an error message: the camera's own source gives no pictures."""
+SOURCE_BACK = "source_back"
+"""It gives pictures again."""
+
+
 @dataclass(frozen=True, slots=True)
 class ErrorMessage:
     """An error report; if it is fatal, the connection closes."""

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from edgebox.domain.errors import InvalidInputError
+from edgebox.media.class_colours import class_colour
 
-_COLOURS = ("#e6194b", "#3cb44b", "#ffe119", "#4363d8", "#f58231", "#46f0f0", "#f032e6", "#bcf60c")
 _LINE_SHARE = 400
 """The picture's longer side by the width of a line."""
 
@@ -18,7 +18,7 @@ def draw_boxes(
     rgb: NDArray[np.uint8],
     boxes: NDArray[np.float32],
     texts: Sequence[str],
-    labels: Sequence[int],
+    labels: Sequence[str],
 ) -> NDArray[np.uint8]:
     """Return a copy of a picture with boxes and what they are.
 
@@ -26,14 +26,14 @@ def draw_boxes(
         rgb: (h, w, 3).
         boxes: (n, 4) xyxy, px of the picture.
         texts: n, one per box.
-        labels: n numbers; boxes of one label have one colour.
+        labels: n names of classes; each class has its colour.
     """
     picture = Image.fromarray(rgb)
     canvas = ImageDraw.Draw(picture)
     line_px = max(1, max(picture.size) // _LINE_SHARE)
     font = ImageFont.load_default(max(10, 6 * line_px))
     for box, text, label in zip(boxes.tolist(), texts, labels, strict=True):
-        colour = _COLOURS[label % len(_COLOURS)]
+        colour = class_colour(label)
         canvas.rectangle(box, outline=colour, width=line_px)
         left, top, right, bottom = canvas.textbbox((0, 0), text, font=font)
         height = bottom - top + 2 * line_px

@@ -1,7 +1,8 @@
 """Decides when a camera's deadlines count as breached, and when as met again.
 
-Uses the share of frames on time in a sliding window. Between the breach threshold and the recovery
-threshold the state stays (hysteresis). Pure: instants are arguments.
+Uses the share of frames on time in a sliding window, among those that the plan asked for. Between
+the breach threshold and the recovery threshold the state stays (hysteresis). Pure: instants are
+arguments.
 """
 
 from collections import deque
@@ -17,14 +18,14 @@ class AttainmentRule:
     recovered_from: float
     """At least `breached_below`."""
     frames_min: int
-    """Fewest frames in the window that give a share."""
+    """Fewest such frames in the window that give a share."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
     at_ns: int
     on_time: int
-    ended: int
+    due: int
 
 
 class Attainment:
@@ -38,7 +39,7 @@ class Attainment:
         self.share: float | None = None
         """Share in the window at the last update; None: too few frames."""
 
-    def look(self, on_time: int, ended: int, now_ns: int) -> bool:
+    def look(self, on_time: int, due: int, now_ns: int) -> bool:
         """Update with the counts so far; return whether `breached` has changed.
 
         The window reaches back to the last update that is at least its length ago. Counts that
@@ -46,16 +47,16 @@ class Attainment:
 
         Args:
             on_time: frames answered on time since the camera is known.
-            ended: frames that ended in any way.
+            due: frames that have due and that the plan had asked for (`Counts.due`).
             now_ns: monotonic.
         """
         samples = self._samples
-        if samples and ended < samples[-1].ended:
+        if samples and due < samples[-1].due:
             samples.clear()
-        samples.append(_Sample(now_ns, on_time, ended))
+        samples.append(_Sample(now_ns, on_time, due))
         while len(samples) > 1 and samples[1].at_ns <= now_ns - self._rule.window_ns:
             samples.popleft()
-        frames = ended - samples[0].ended
+        frames = due - samples[0].due
         if frames < self._rule.frames_min:
             self.share = None
             return False

@@ -204,7 +204,7 @@ def _facts(box: Box, record: CameraRecord) -> CameraFacts:
         connected=record.connected,
         left_because=record.left_because,
         on_time=counts.on_time,
-        ended=counts.captured - counts.pending,
+        due=counts.due,
         slo_ms=round(record.camera.slo_ns / 1e6, 1),
     )
 

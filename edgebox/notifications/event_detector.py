@@ -37,7 +37,8 @@ class CameraFacts:
     left_because: str = ""
     on_time: int = 0
     """Frames on time since the box knows the camera."""
-    ended: int = 0
+    due: int = 0
+    """Frames that have ended and that the plan had asked for."""
     slo_ms: float = 0.0
 
 
@@ -224,7 +225,7 @@ class EventDetector:
     def _deadlines(
         self, camera: CameraId, attainment: Attainment, facts: CameraFacts, now_ns: int
     ) -> Iterator[Notification]:
-        if not attainment.look(facts.on_time, facts.ended, now_ns):
+        if not attainment.look(facts.on_time, facts.due, now_ns):
             return
         assert attainment.share is not None
         details = {

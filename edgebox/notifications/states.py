@@ -146,7 +146,7 @@ def _figures(box: Box, record: CameraRecord) -> dict[str, object]:
     metrics = box.metrics.of(record.camera.id)
     now_ns = box.driver.clock_ns()
     window = metrics.window(now_ns)
-    ended = window.on_time + window.late + sum(window.dropped.values())
+    share = window.on_time_share
     latency = metrics.latency_ms(now_ns, _QUANTILES)
     return {
         "fps": round(metrics.frames_per_s(now_ns), 1),
@@ -154,6 +154,6 @@ def _figures(box: Box, record: CameraRecord) -> dict[str, object]:
             name: None if latency is None else round(latency[name]["total"], 1)
             for name in _QUANTILES
         },
-        "on_time_percent": round(100 * window.on_time / ended, 1) if ended else None,
+        "on_time_percent": None if share is None else round(100 * share, 1),
         "variant": record.advice.variant if record.advice else None,
     }

@@ -10,7 +10,7 @@ from typing import Literal
 
 from edgebox.domain.model_family import Variant
 from edgebox.domain.picture_size import camera_send_size
-from edgebox.domain.plans import Limit, PlanningSnapshot
+from edgebox.domain.plans import Limit, PlanningSnapshot, Remedy
 from edgebox.domain.requests import CameraId
 from edgebox.planning.allocation import Allocation
 from edgebox.planning.by_application import ByApplication
@@ -24,7 +24,9 @@ from edgebox.planning.options import (
     option_of,
 )
 from edgebox.planning.planner_parameters import PlanningParameters
-from edgebox.planning.reasons import Reason, Reasons, ms_up, size_text
+from edgebox.planning.reasons import Reason, Reasons
+from edgebox.planning.remedies import remedies
+from edgebox.planning.wording import ms_up, size_text
 
 Verdict = Literal[
     "chosen",
@@ -64,6 +66,8 @@ class OptionExplanation:
     why: str
     limit: Limit | None = None
     """The constraint that forbids it, and its price; None: none does, or it is a matter of time."""
+    remedies: tuple[Remedy, ...] = ()
+    """What a person can do to get it, or of the chosen size, to get more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +158,13 @@ class _Weighed:
             verdict=verdict,
             why=why.text,
             limit=None if verdict == "chosen" else why.limit,
+            remedies=why.remedies or self._remedies(verdict, why),
         )
+
+    def _remedies(self, verdict: Verdict, why: Reason) -> tuple[Remedy, ...]:
+        if why.limit is None and verdict != "not_yet":
+            return ()
+        return remedies(self.idle, self.allocation.chosen_of(self.at), why.limit)
 
     def _verdict(self, option: Option, family: Sequence[Variant]) -> tuple[Verdict, Reason]:
         has = self.allocation.chosen_of(self.at).variant
@@ -165,7 +175,7 @@ class _Weighed:
         if not _named(option, self.idle.options):
             return self._infeasible(option)
         if option.variant.pixels < has.pixels:
-            return "smaller", Reason(f"it would do; {size_text(has)} is more accurate")
+            return "smaller", Reason(f"possible, but {size_text(has)} is more accurate")
         if _named(option, self.allocation.cameras[self.at].options):
             return "contended", self.reasons.shared(self.at, option)
         # All were sent to their smallest size, or it to best effort.
@@ -173,7 +183,7 @@ class _Weighed:
 
     def _infeasible(self, option: Option) -> tuple[Verdict, Reason]:
         if _named(option, self.hoped.options):
-            return "contended", Reason("its frames would need an executor to themselves")
+            return "contended", Reason("its frames would need an executor of their own")
         of, has = self.idle, self.allocation.chosen_of(self.at)
         bandwidth_bps = of.snapshot.link.bandwidth_bps
         needed_bps = self.reasons.needed_bps(of, option)
@@ -181,7 +191,8 @@ class _Weighed:
             more_ms = ms_up(option.needed_ns - option.budget.compute_ns)
             limit = self.reasons.deadline_limit(of, option, has)
             return "infeasible", Reason(
-                f"no link would do: batches alone would need {more_ms} ms more", limit
+                f"even the best link would not do: inference alone takes {more_ms} ms too long",
+                limit,
             )
         waits = bandwidth_bps is None or (
             of.held and needed_bps is not None and needed_bps <= bandwidth_bps
@@ -201,7 +212,9 @@ class _Weighed:
             limit = f"larger than {self.by_app.name(self.largest.name)}, the largest of its stage"
             return "exceeds_stage", Reason(limit)
         own = f"{camera.width_px}x{camera.height_px} px"
-        return "exceeds_source", Reason(f"a smaller size covers the camera's own picture of {own}")
+        return "exceeds_source", Reason(
+            f"a smaller size is enough for the camera's own picture of {own}"
+        )
 
 
 def _named(option: Option, among: Sequence[Option]) -> bool:

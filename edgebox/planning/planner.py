@@ -90,6 +90,7 @@ def _plan_of(part: OptimisedPart) -> Plan:
             served=of.served,
             reason=why.text,
             limit=why.limit,
+            remedies=why.remedies,
             later=option.later.variants,
             cascade_share=option.later.cascade_share,
         )

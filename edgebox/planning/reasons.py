@@ -8,17 +8,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from edgebox.domain.model_family import ExecutorId, Variant
-from edgebox.domain.plans import CameraSnapshot, Limit, Resource, ResourcePrice
+from edgebox.domain.model_family import ExecutorId
+from edgebox.domain.plans import CameraSnapshot, Limit, Remedy, Resource, ResourcePrice
 from edgebox.planning.allocation import Allocation, option_value
 from edgebox.planning.budgets import bandwidth_needed_bps, transmission_ns
 from edgebox.planning.options import CameraOptions, Option
 from edgebox.planning.planner_parameters import PlanningParameters
-
-_WORDS = (
-    *("no", "one", "two", "three", "four", "five", "six"),
-    *("seven", "eight", "nine", "ten", "eleven", "twelve"),
-)
+from edgebox.planning.remedies import remedies
+from edgebox.planning.wording import bandwidth_text, ms_up, number_text, rate_text, size_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +26,8 @@ class Reason:
     """One sentence."""
     limit: Limit | None = None
     """The constraint that binds; None: none does, or it is a matter of time."""
-
-
-def size_text(variant: Variant) -> str:
-    """Name a variant's input: "320 px", or "640x384 px" where it is not square."""
-    if variant.width_px == variant.height_px:
-        return f"{variant.width_px} px"
-    return f"{variant.width_px}x{variant.height_px} px"
-
-
-def bandwidth_text(bandwidth_bps: float) -> str:
-    """Write a bandwidth to two digits or so: "1.9 Mbit/s", "85 kbit/s"."""
-    if bandwidth_bps < 999_500:
-        return f"{bandwidth_bps / 1e3:.0f} kbit/s"
-    return f"{bandwidth_bps / 1e6:.{1 if bandwidth_bps < 9.95e6 else 0}f} Mbit/s"
+    remedies: tuple[Remedy, ...] = ()
+    """What a person can do about it."""
 
 
 class Reasons:
@@ -69,17 +54,25 @@ class Reasons:
         self._parameters = parameters
 
     def reason(self, camera: int) -> Reason:
-        """Say why a camera has the option it has, with the figures that decide it."""
+        """Say why a camera has the option it has, and what would give it more."""
+        why = self._reason(camera)
+        of, option = self._allocation.cameras[camera], self._allocation.chosen_of(camera)
+        top = of.served and option.rate_hz >= of.snapshot.camera.rate_hz and why.limit is None
+        if top and all(each.variant.pixels <= option.variant.pixels for each in of.ladder):
+            return why  # it has all that it can use
+        return replace(why, remedies=remedies(of, option, why.limit))
+
+    def _reason(self, camera: int) -> Reason:
         of = self._allocation.cameras[camera]
         option = self._allocation.chosen_of(camera)
         size = size_text(option.variant)
         wanted_hz = of.snapshot.camera.rate_hz
         if of.crowded:
             least = of.ladder[0]._replace(rate_hz=of.least_hz)
-            missing = f"{of.least_hz:g} Hz of {size_text(least.variant)}"
+            least_text = f"{rate_text(of.least_hz)} at {size_text(least.variant)}"
             return Reason(
-                f"{size} at {option.rate_hz:g} of {wanted_hz:g} Hz, best effort: "
-                f"{self.sharing(camera)}, too many for {missing}, the least that is of use",
+                f"{size}, {option.rate_hz:g} of {rate_text(wanted_hz)}, best effort: "
+                f"{self.sharing(camera)}, too many even for {least_text}, the least that is of use",
                 self._time_for(camera, least),
             )
         if not of.served:
@@ -88,7 +81,7 @@ class Reasons:
         if option.rate_hz < wanted_hz:
             why = self._slowed(camera, option)
             return Reason(
-                f"{size} at {option.rate_hz:g} of {wanted_hz:g} Hz: {why.text}", why.limit
+                f"{size}, {option.rate_hz:g} of {rate_text(wanted_hz)}: {why.text}", why.limit
             )
         above = next((r for r in of.ladder if r.variant.pixels > option.variant.pixels), None)
         if above is None:
@@ -108,11 +101,11 @@ class Reasons:
         wanted_hz = of.snapshot.camera.rate_hz
         full = option._replace(rate_hz=wanted_hz)
         if option.budget.rate_hz >= wanted_hz:
-            text = f"{self.sharing(camera)}, too many for {wanted_hz:g} Hz"
+            text = f"{self.sharing(camera)}, too many for {rate_text(wanted_hz)}"
             return Reason(text, self._time_for(camera, full))
         bandwidth_bps = of.snapshot.link.bandwidth_bps
         if bandwidth_bps is None:
-            return Reason("the link is not measured yet")
+            return Reason("the link has not been measured yet")
         limit = None
         needed_bps = self.needed_bps(of, full)
         if needed_bps is not None and needed_bps > bandwidth_bps:
@@ -124,7 +117,7 @@ class Reasons:
         link = of.snapshot.link
         size = size_text(above.variant)
         if link.bandwidth_bps is None:
-            return Reason(f"the link is not measured yet; {size} must wait for that")
+            return Reason(f"the link has not been measured yet; {size} has to wait for that")
         needed_bps = self.needed_bps(of, above)
         if needed_bps is not None and needed_bps > link.bandwidth_bps:
             if self._lacks_bandwidth(of, above, needed_bps):
@@ -133,12 +126,14 @@ class Reasons:
         if of.held:
             hold_s = self._parameters.upgrade_hold_ns / 1e9
             return Reason(
-                f"its size was lowered; {size} follows once it has been possible for {hold_s:g} s"
+                f"its size was lowered a moment ago; {size} follows once it has been possible for "
+                f"{hold_s:g} s"
             )
         if needed_bps is not None:
             carries = bandwidth_text(link.bandwidth_bps)
             return Reason(
-                f"the uplink carries {carries}; {size} would take it from its other cameras"
+                f"the uplink carries {carries}; {size} would leave too little for the other "
+                "cameras that share it"
             )
         return self._late(of, above, has)
 
@@ -146,17 +141,18 @@ class Reasons:
         """Say that the batches of an option take too long for the deadline."""
         # Learned times need not grow with the size: a larger one may fit.
         largest = of.options[-1].variant.pixels < above.variant.pixels
-        fits = f"the largest that fits {_ms(of.snapshot.camera.slo_ns)} ms; " if largest else ""
+        slo_ms = f"{of.snapshot.camera.slo_ns / 1e6:g} ms"
+        fits = f"the largest size that can be answered within {slo_ms}; " if largest else ""
         missing = ms_up(self._missing_ns(of, above))
         return Reason(
-            f"{fits}{size_text(above.variant)} would need {missing} ms more, because a batch of it "
-            f"may take {ms_up(above.single_ns)} ms",
+            f"{fits}{size_text(above.variant)} would be {missing} ms too late, because "
+            f"its inference can take {ms_up(above.single_ns)} ms",
             self.deadline_limit(of, above, has),
         )
 
     def deadline_limit(self, of: CameraOptions, above: Option, has: Option) -> Limit | None:
         """Return by how much the deadline forbids an option; None: it does not."""
-        return _deadline_limit(of, above, self._missing_ns(of, above), _gain(of, has, above))
+        return _deadline_limit(of, self._missing_ns(of, above), _gain(of, has, above))
 
     def _missing_ns(self, of: CameraOptions, option: Option) -> int:
         """Return by how much an option exceeds its compute budget, with the margin of its link."""
@@ -208,11 +204,12 @@ class Reasons:
             Resource.WAITING,
             float(max(1, refused.over_ns)),
             gain,
-            f"a deadline of {name} that is {over} ms later, or one more executor",
+            name,
         )
         if refused.who == camera:
             return Reason(
-                f"{size} would wait {over} ms too long behind other cameras' frames", limit
+                f"frames of {size} would wait {over} ms too long behind those of other cameras",
+                limit,
             )
         return Reason(f"{size} would make frames of {name} wait {over} ms too long", limit)
 
@@ -262,20 +259,22 @@ class Reasons:
         """Say why not even the smallest option would do."""
         camera, link = of.snapshot.camera, of.snapshot.link
         if not of.ladder:
-            return Reason(f"no loaded size of its model is as accurate as {camera.min_accuracy:g}")
+            return Reason(
+                "no size of its model has the accuracy of "
+                f"{camera.min_accuracy:g} that is asked for"
+            )
         least = of.ladder[0]
         size = size_text(least.variant)
         if least.variant.name != of.smallest.variant.name:
             size += f" (for an accuracy of {camera.min_accuracy:g})"
         if camera.min_rate_hz > 0:
             # What would get it served, not all it would like.
-            size += f" at {of.least_hz:g} Hz, the least that is of use,"
+            size += f" at {rate_text(of.least_hz)}, the least that is of use,"
             least_camera = replace(of.snapshot.camera, rate_hz=of.least_hz)
             of = replace(of, snapshot=replace(of.snapshot, camera=least_camera))
         gain = least.accuracy * of.snapshot.camera.rate_hz
         if least.fits and least.budget.rate_hz >= of.least_hz:
-            lifted_by = f"a later deadline of {camera.id}, or one more executor"
-            waits = Limit(Resource.WAITING, float(least.single_ns), gain, lifted_by)
+            waits = Limit(Resource.WAITING, float(least.single_ns), gain, camera.id)
             text = f"frames of {size} would wait too long behind those of other cameras"
             return Reason(text, waits)
         needed_bps = self.needed_bps(of, least)
@@ -287,11 +286,12 @@ class Reasons:
             limit = self._uplink_limit(of, link.bandwidth_bps, needed_bps, gain)
             return Reason(_uplink_text(of, size, needed_bps), limit)
         if link.bandwidth_bps is None and least.fits:
-            return Reason(f"the link is not measured yet; {size} must wait for that")
+            return Reason(f"the link has not been measured yet; {size} has to wait for that")
         missing_ns = least.needed_ns - least.budget.compute_ns
         return Reason(
-            f"{size} would miss the deadline of {_ms(camera.slo_ns)} ms by {ms_up(missing_ns)} ms",
-            _deadline_limit(of, least, missing_ns, gain),
+            f"{size} would miss the deadline of {camera.slo_ns / 1e6:g} ms "
+            f"by {ms_up(missing_ns)} ms",
+            _deadline_limit(of, missing_ns, gain),
         )
 
     def _uplink(self, of: CameraOptions, above: Option, needed_bps: float, gain: float) -> Reason:
@@ -310,8 +310,7 @@ class Reasons:
             return None  # it is not the uplink
         camera = of.snapshot.camera
         whose = camera.site if of.snapshot.share and camera.site else camera.id
-        lifted_by = f"an uplink of {whose} that carries {bandwidth_text(needed_bps)}"
-        return Limit(Resource.UPLINK, missing_bps, gain, lifted_by)
+        return Limit(Resource.UPLINK, missing_bps, gain, whose)
 
     def _time_for(self, camera: int, option: Option) -> Limit | None:
         """Return how much of the executors' time an option lacks; None: it is not that."""
@@ -323,14 +322,7 @@ class Reasons:
         return self._time_limit(camera, max(0.01, refused.missing_share), gain)
 
     def _time_limit(self, camera: int, missing: float, gain: float) -> Limit:
-        what = _executors_text(self._on(camera))
-        return Limit(
-            Resource.EXECUTORS,
-            missing,
-            gain,
-            f"{_more_time(missing, f'time of {what}')}: fewer or slower cameras, or one more "
-            "executor",
-        )
+        return Limit(Resource.EXECUTORS, missing, gain, _executors_text(self._on(camera)))
 
 
 def _more_time(missing: float, of: str) -> str:
@@ -349,23 +341,16 @@ def _gain(of: CameraOptions, has: Option, above: Option) -> float:
     return max(0.0, option_value(of, above, 1.0) - option_value(of, has, 1.0))
 
 
-def _deadline_limit(
-    of: CameraOptions, option: Option, missing_ns: int, gain: float
-) -> Limit | None:
+def _deadline_limit(of: CameraOptions, missing_ns: int, gain: float) -> Limit | None:
     if missing_ns <= 0:
         return None  # it is not the deadline
-    lifted_by = f"a deadline of {ms_up(of.snapshot.camera.slo_ns + missing_ns)} ms"
-    left_ns = option.needed_ns - missing_ns
-    if 2 * left_ns > option.needed_ns:
-        percent = math.ceil(100 * missing_ns / option.needed_ns)
-        lifted_by += f", or batches that take {percent} % less time"
-    return Limit(Resource.DEADLINE, float(missing_ns), gain, lifted_by)
+    return Limit(Resource.DEADLINE, float(missing_ns), gain, of.snapshot.camera.id)
 
 
 def _top(of: CameraOptions, option: Option) -> str:
     camera = of.snapshot.camera
     if option.variant.covers(camera.width_px, camera.height_px):
-        return f"covers the camera's own picture of {camera.width_px}x{camera.height_px} px"
+        return f"enough for the camera's own picture of {camera.width_px}x{camera.height_px} px"
     if camera.variant_max is not None:
         return "the largest size that its pipeline allows"
     return "the largest size of its model"
@@ -383,17 +368,3 @@ def _carries_text(of: CameraOptions) -> str:
 
 def _executors_text(on: Sequence[ExecutorId]) -> str:
     return on[0] if len(on) == 1 else f"{len(on)} executors"
-
-
-def number_text(count: int) -> str:
-    """Write a number as in a sentence: a word up to twelve."""
-    return _WORDS[count] if count < len(_WORDS) else str(count)
-
-
-def _ms(duration_ns: int) -> str:
-    return f"{duration_ns / 1e6:g}"
-
-
-def ms_up(duration_ns: int) -> int:
-    """Return a duration that is missing in whole milliseconds, rounded up."""
-    return max(1, -(-duration_ns // 1_000_000))

@@ -242,7 +242,7 @@ class Box:
             try:
                 self._check_place(camera, instance)
                 overrides = self.overrides.get(camera.id, NOTHING_SET)
-                in_force = overrides.applied_to(camera, self.models.pipelines)
+                in_force = overrides.applied_to(camera, self.models.pipelines, self.families)
                 await self._check_capacity(in_force)
                 self._check_executors(in_force.family)
             except REFUSALS as error:
@@ -297,6 +297,7 @@ class Box:
             session,
             overrides=overrides,
             pipelines=self.models.pipelines,
+            families=self.families,
             unacknowledged_max=self._unacknowledged_max,
             opened_ns=self.driver.clock_ns(),
             link=TransitEstimator(
@@ -325,9 +326,10 @@ class Box:
         record = self.cameras.get(camera)
         if record is None:
             return
-        site, pipeline = record.camera.site, record.overrides.pipeline
-        if record.session is not None and pipeline != overrides.pipeline:
-            record.session.reconnect("its pipeline was changed on the box")  # for new labels
+        site, models = record.camera.site, (record.overrides.pipeline, record.overrides.family)
+        if record.session is not None and models != (overrides.pipeline, overrides.family):
+            kind = "model" if models[0] == overrides.pipeline else "pipeline"
+            record.session.reconnect(f"its {kind} was changed on the box")  # for new labels
             return
         record.override(overrides)
         if record.camera.site != site and record.connected and not record.pulled:
@@ -407,7 +409,8 @@ class Box:
             update = record.frame_arrived(header, arrived.arrival(now_ns), pixels)
         transit = update.transit
         metrics = self.metrics.of(record.camera.id)
-        metrics.captured(1 + update.skipped, update.skipped, now_ns)
+        skipped = update.skipped
+        metrics.captured(1 + skipped.total, skipped.total, now_ns, skipped.ordered)
         metrics.received(arrived.size_bytes, transit.carried)
         if not arrived.cut:
             self._note_sites()
@@ -488,8 +491,8 @@ class Box:
         record.advised(after, self.driver.clock_ns())
         session = record.session
         if before is not None and before.variant != after.variant and session is not None:
-            sizes = f"from {before.width_px} to {after.width_px} px"
-            text = f"{order.camera} moved {sizes}: {after.reason}"
+            # The reason begins with the size that it has now.
+            text = f"{order.camera} moved from {before.width_px} px to {after.reason}"
             self.notices.publish_from(session.address, "info", text, order.camera)
         if session is not None and before is not None:
             session.advised(after)

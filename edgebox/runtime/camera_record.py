@@ -4,11 +4,11 @@ Lives on the event loop. A session (web/) feeds it; it knows no sockets.
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from edgebox.domain.model_family import VariantName
+from edgebox.domain.model_family import FamilyName, VariantName
 from edgebox.domain.overrides import NOTHING_SET, Overrides
 from edgebox.domain.pipelines import Pipeline, PipelineName
 from edgebox.domain.plans import Advice
@@ -19,6 +19,7 @@ from edgebox.link.placement_offer import PlacementOffer
 from edgebox.link.receive_budget import ReceiveBudget
 from edgebox.link.transit import FrameArrival, FrameTransit, TransitEstimator
 from edgebox.runtime.frames import ArrivedFrame
+from edgebox.runtime.planned_skips import PlannedSkips
 
 HISTORY_S = 60
 _SECOND_NS = 1_000_000_000
@@ -48,11 +49,20 @@ class Session(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Skips:
+    """Frames that a camera captured and never sent."""
+
+    total: int
+    ordered: int
+    """Those of them that its advice did not ask for."""
+
+
+@dataclass(frozen=True, slots=True)
 class FrameUpdate:
     """What a frame's arrival revealed: its transit, and what its camera had done until then."""
 
     transit: FrameTransit
-    skipped: int
+    skipped: Skips
     """Frames captured before this one that were never sent."""
     advised: VariantName | None
     """The variant that the camera was advised to use when it sent the frame, as estimated."""
@@ -70,6 +80,8 @@ class CameraRecord:
     overrides: Overrides = NOTHING_SET
     pipelines: Mapping[PipelineName, Pipeline] = field(default_factory=dict)
     """The pipelines that are served."""
+    families: Container[FamilyName] = ()
+    """The families that are served."""
     unacknowledged_max: int = 2
     """Frames that it may send ahead of their acks."""
     opened_ns: int = 0
@@ -83,7 +95,11 @@ class CameraRecord:
     """The fields of its hello; the box chose the settings that are not among them."""
     first_frame_ns: int | None = None
     """When its first frame arrived."""
+    last_frame_ns: int | None = None
+    """When its last frame arrived."""
     advice: Advice | None = None
+    source_trouble: str = ""
+    """Why its source gives no pictures, as its camera says; empty: it does."""
     left_ns: int | None = None
     left_because: str = ""
     link: TransitEstimator = field(default_factory=TransitEstimator)
@@ -99,23 +115,30 @@ class CameraRecord:
     _skipped: int = 0
     budget: ReceiveBudget = field(init=False)
     """How many of its frames the box takes, whatever else there is to do."""
+    _planned: PlannedSkips = field(init=False)
     camera: Camera = field(init=False)
     """The settings in force: those of its hello, with the box's overrides."""
 
     def __post_init__(self) -> None:
         self.budget = ReceiveBudget(self.unacknowledged_max)
+        self._planned = PlannedSkips(self.requested.rate_hz, self.opened_ns)
         self.override(self.overrides)
 
     def override(self, overrides: Overrides) -> None:
         """Apply the box's settings from the next frame on."""
         self.overrides = overrides
-        camera = overrides.applied_to(self.requested, self.pipelines)
+        camera = overrides.applied_to(self.requested, self.pipelines, self.families)
         self.camera = replace(camera, site=camera.site or self.inferred)
 
     @property
     def slo_ms(self) -> float | None:
         """The deadline set on the box; None: that of the hello is in force."""
         return None if self.overrides.slo_ns is None else self.overrides.slo_ns / 1e6
+
+    @property
+    def takes_default(self) -> bool:
+        """Whether it gets the default family, because its hello names nothing else."""
+        return self.named.isdisjoint(("family", "pipeline")) and self.requested.pipeline is None
 
     @property
     def connected(self) -> bool:
@@ -138,6 +161,7 @@ class CameraRecord:
         if self.advice is None or self.advice.variant != advice.variant:
             self._advice_history.append((now_ns, advice.variant))
         self.budget.advised(advice.rate_hz, now_ns)
+        self._planned.advised(advice.rate_hz, now_ns)
         self.advice = advice
 
     def frame_arrived(
@@ -152,11 +176,12 @@ class CameraRecord:
         """
         if self.first_frame_ns is None:
             self.first_frame_ns = arrival.arrival_ns
+        self.last_frame_ns = arrival.arrival_ns
         transit = self.link.frame_arrived(
             header.captured_ns, header.sent_ns, arrival, pixels, self.camera.slo_ns
         )
         self._note_bandwidth(arrival.arrival_ns)
-        skipped = self._received_with_skips(header, arrival.arrival_ns)
+        skipped = self._received_with_skips(header, transit, arrival.arrival_ns)
         return FrameUpdate(transit, skipped, self._advised_at(transit.sent_ns - transit.return_ns))
 
     def frame_cut(self, header: FrameHeader, now_ns: int) -> FrameUpdate:
@@ -164,12 +189,15 @@ class CameraRecord:
         transit = self.link.frame_cut(
             header.captured_ns, header.sent_ns, now_ns, self.camera.slo_ns
         )
-        return FrameUpdate(transit, self._received_with_skips(header, now_ns), None)
+        return FrameUpdate(transit, self._received_with_skips(header, transit, now_ns), None)
 
-    def _received_with_skips(self, header: FrameHeader, now_ns: int) -> int:
+    def _received_with_skips(
+        self, header: FrameHeader, transit: FrameTransit, now_ns: int
+    ) -> Skips:
         """Count a frame; return how many before it were never sent and not counted yet."""
         self._received += 1
-        return self.new_skips(header.captured_total - self._received, now_ns)
+        new = self._new_skips(header.captured_total - self._received, now_ns)
+        return Skips(new, self._planned.take(1 + new, new, transit.captured_ns))
 
     def request(
         self, request_id: RequestId, arrived: ArrivedFrame, update: FrameUpdate, now_ns: int
@@ -201,7 +229,12 @@ class CameraRecord:
         )
         return next(earlier, self._advice_history[0][1])
 
-    def new_skips(self, skipped_total: int, now_ns: int) -> int:
+    def reported(self, skipped_total: int, now_ns: int) -> Skips:
+        """Return the frames skipped since hello that were not counted yet; count them."""
+        new = self._new_skips(skipped_total, now_ns)
+        return Skips(new, self._planned.take(new, new, now_ns))
+
+    def _new_skips(self, skipped_total: int, now_ns: int) -> int:
         """Return how many of the frames skipped since hello were not counted yet; count them.
 
         Frames arrive in the order of their capture. So the captured frames that a header reports

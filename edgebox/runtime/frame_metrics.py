@@ -1,6 +1,7 @@
 """Counts the results of all frames, and their latencies over the last minute.
 
 One identity holds at every moment: captured = on_time + late + dropped (by reason) + pending.
+Frames that the plan ordered not to be sent are dropped for the reason `plan`; they are no misses.
 `utility` adds 1 for each answer on time, and for late answers the utility that a later deadline of
 the camera gives them.
 """
@@ -45,6 +46,19 @@ class Counts:
     def pending(self) -> int:
         """Frames that have not ended yet."""
         return self.captured - self.on_time - self.late - sum(self.dropped.values())
+
+    @property
+    def due(self) -> int:
+        """Frames that have ended and that the plan had asked for: an answer was promised."""
+        return self.captured - self.pending - self.dropped[DropReason.PLAN.value]
+
+    @property
+    def on_time_share(self) -> float | None:
+        """Share of the promised answers that were given on time; None: none was promised.
+
+        The one definition of it: for the page, the API, metrics, events and Home Assistant.
+        """
+        return self.on_time / self.due if self.due else None
 
     def add(self, other: "Counts") -> None:
         """Add another camera's counts to these."""
@@ -119,12 +133,21 @@ class CameraMetrics:
         self.partial = 0
         """Answers without some stage for some object."""
 
-    def captured(self, frames: int, skipped: int, now_ns: int) -> None:
-        """Count captured frames; the camera did not send `skipped` of them."""
+    def captured(self, frames: int, skipped: int, now_ns: int, ordered: int = 0) -> None:
+        """Count captured frames.
+
+        Args:
+            frames: all of them.
+            skipped: those that the camera did not send.
+            now_ns: the present.
+            ordered: those of the skipped ones that the plan did not ask for.
+        """
         for counts in (self.counts, self._second(now_ns)):
             counts.captured += frames
-            if skipped:
-                counts.dropped[DropReason.SENDER.value] += skipped
+            if ordered:
+                counts.dropped[DropReason.PLAN.value] += ordered
+            if skipped > ordered:
+                counts.dropped[DropReason.SENDER.value] += skipped - ordered
 
     def accepted(self, now_ns: int) -> None:
         """Count a frame that was not dropped on arrival."""

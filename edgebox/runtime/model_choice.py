@@ -33,6 +33,12 @@ class ModelChoice:
     default_pipeline: PipelineName | None = None
     """For cameras that name neither a pipeline nor a family; None: they get the default family."""
 
+    @property
+    def only_synthetic(self) -> bool:
+        """Whether every detector was trained on made-up pictures: none is for real cameras."""
+        detectors = [family for family in self.families.values() if family.task == "detect"]
+        return bool(detectors) and all(family.synthetic for family in detectors)
+
     def of(self, family: str | None, pipeline: str | None) -> tuple[FamilyName, Pipeline | None]:
         """Return the family and the pipeline of a camera that names these; empty: it names none.
 

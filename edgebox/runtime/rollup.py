@@ -69,13 +69,13 @@ class Rollup:
 
         Args:
             metrics: the metrics of all cameras.
-            variants: give the width of each variant.
+            variants: give the width of each variant; more may come.
             names_max: cameras that get periods of their own in any one hour. It bounds the rows;
                 frames of further cameras count for the whole box only.
             on_full: called once an hour if there is a further camera.
         """
         self._metrics = metrics
-        self._widths_px = {str(name): variant.width_px for name, variant in variants.items()}
+        self._variants = variants
         self._names_max = names_max
         self._on_full = on_full
         self._full = False
@@ -107,7 +107,9 @@ class Rollup:
             admitted = self._admitted(camera)
             for second, period in periods.items():
                 period.width_px_sum = sum(
-                    self._widths_px.get(name, 0) * count for name, count in period.variants.items()
+                    self._variants[VariantName(name)].width_px * count
+                    for name, count in period.variants.items()
+                    if name in self._variants
                 )
                 found[second][BOX].add(period, same_camera=False)
                 if admitted:

@@ -5,12 +5,21 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
+from edgebox.domain.plans import Remedy, RemedyAction
 from edgebox.domain.requests import CameraId
 from edgebox.domain.source_address import SourceAddress
 from edgebox.domain.source_settings import CaptureTimes
 from edgebox.media.loss_text import clock_time, lost_text
 
 COST_WINDOW_S = 10
+CHECK_SOURCE = Remedy(
+    RemedyAction.CHECK_SOURCE,
+    "check that the source is on, and its address and password",
+)
+"""Helps where a source gives no pictures."""
+_MAKE_ROOM = Remedy(
+    RemedyAction.CHECK_SOURCE, "change the settings of the camera, or make room for it on the box"
+)
 
 
 class SourceState(StrEnum):
@@ -96,3 +105,18 @@ class SourceStatus:
             case SourceState.LOST:
                 return lost_text(self.since_ms, self.why)
         return f"not taken since {clock_time(self.since_ms)}: {self.why}"
+
+    @property
+    def trouble(self) -> str:
+        """Why no pictures come, for a person; empty: they do, or are about to."""
+        return self.text if self.remedies else ""
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """What a person can do; none while pictures come, or are about to."""
+        match self.state:
+            case SourceState.LOST:
+                return (CHECK_SOURCE,)
+            case SourceState.REFUSED:
+                return (_MAKE_ROOM,)
+        return ()

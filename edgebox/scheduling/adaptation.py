@@ -453,5 +453,5 @@ def _on_box(camera: Camera, share: float) -> Camera:
 
 def _substitute(given: Assignment, variant: Variant) -> Assignment:
     """Return the assignment to use until the assigned variant is in memory."""
-    reason = f"{given.reason}; {given.variant} is not in memory yet"
+    reason = f"{variant.width_px} px until {given.variant} is in memory; then {given.reason}"
     return replace(given, variant=variant.name, reason=reason)

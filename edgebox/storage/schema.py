@@ -65,11 +65,16 @@ def _with_tracked(table: str) -> str:
     return f"ALTER TABLE {table} ADD COLUMN tracked TEXT NOT NULL DEFAULT '{{}}'"
 
 
+def _with_plan(table: str) -> str:
+    return f"ALTER TABLE {table} ADD COLUMN dropped_plan INTEGER NOT NULL DEFAULT 0"
+
+
 SECONDS = (
     _NAMES_3,
     # By name first: in memory, writing a second to many places is cheap.
     _history_3("history_second", "name, at"),
     _with_tracked("history_second"),
+    _with_plan("history_second"),
     "CREATE INDEX history_second_by_time ON history_second (at)",
 )
 """Schema of the database in memory with the finest history."""
@@ -223,6 +228,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             settings TEXT NOT NULL
         ) WITHOUT ROWID""",
     ),
+    (_with_plan("history_minute"), _with_plan("history_hour")),
 )
 
 

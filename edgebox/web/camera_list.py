@@ -25,7 +25,7 @@ from edgebox.link.from_camera import RATE_MAX_HZ, SLO_MAX_MS, SLO_MIN_MS
 from edgebox.link.override_messages import RATE_MIN_HZ, changed, written
 from edgebox.link.protocol import NAME_PATTERN
 from edgebox.runtime.camera_record import CameraRecord
-from edgebox.runtime.model_choice import UnknownPipelineError
+from edgebox.runtime.model_choice import UnknownFamilyError, UnknownPipelineError
 from edgebox.storage.rows import CameraRecord as StoredCamera
 from edgebox.web.bodies import read_object
 from edgebox.web.camera_state import camera_state
@@ -85,11 +85,7 @@ async def _change(context: WebContext, request: web.Request) -> web.Response:
     fields = await read_object(request)
     before = context.box.overrides.get(camera, NOTHING_SET)
     after = changed(before, fields)
-    if after.pipeline is not None and after.pipeline != before.pipeline:
-        try:
-            context.box.models.pipeline(after.pipeline)
-        except UnknownPipelineError as error:
-            raise UnknownNameError(f"settings.pipeline: {error}") from None
+    _check_models(context, before, after)
     _check_classes(context, after)
     _check_names(context, camera, after)
     if after != before:
@@ -99,6 +95,23 @@ async def _change(context: WebContext, request: web.Request) -> web.Response:
             "info", f"{camera} was set on the box: {_in_words(after)}", camera
         )
     return json_response(_shown(context, camera, (await _stored(context)).get(camera)))
+
+
+def _check_models(context: WebContext, before: Overrides, after: Overrides) -> None:
+    """Check that a newly set pipeline or family is served, and is given pictures.
+
+    Raises:
+        UnknownNameError: it is not.
+    """
+    models = context.box.models
+    for key in ("pipeline", "family"):
+        name = getattr(after, key)
+        if name is None or name == getattr(before, key):
+            continue
+        try:
+            models.of(**{"family": None, "pipeline": None, key: name})
+        except (UnknownPipelineError, UnknownFamilyError) as error:
+            raise UnknownNameError(f"settings.{key}: {error}") from None
 
 
 def _check_names(context: WebContext, camera: CameraId, overrides: Overrides) -> None:
@@ -294,13 +307,18 @@ _FIELDS: dict[str, JsonSchema] = {
         nullable({"type": "string", "pattern": f"^{NAME_PATTERN.pattern}$"}),
         "The pipeline that its frames run through; a connected camera connects again",
     ),
+    "family": described(
+        nullable({"type": "string", "minLength": 1}),
+        "The model family that its frames run on, instead of a pipeline; a connected camera "
+        "connects again",
+    ),
     "tracking": described(
         nullable(BOOLEAN), "Whether its objects are tracked; null: as the configuration says"
     ),
     "zones": described(nullable(ZONES), "All its zones; null: those of the configuration"),
     "lines": described(nullable(LINES), "All its lines; null: those of the configuration"),
 }
-_WITH_ORIGIN = ("slo_ms", "rate_hz", "min_accuracy", "app", "site", "pipeline")
+_WITH_ORIGIN = ("slo_ms", "rate_hz", "min_accuracy", "app", "site", "pipeline", "family")
 _ORIGIN = one_of("camera", "configuration", "default", "unknown")
 _OVERRIDES = Schema("Overrides", record(**_FIELDS))
 _CHANGE = Schema("CameraChange", some_of(**_FIELDS))

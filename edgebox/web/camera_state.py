@@ -4,12 +4,15 @@ import time
 from typing import Any
 
 from edgebox.domain.pipelines import Pipeline
+from edgebox.domain.plans import Remedy
 from edgebox.domain.requests import CameraId, SiteId
 from edgebox.link.deadlines import to_later
 from edgebox.link.zone_messages import written_zones
 from edgebox.runtime.box import Box
 from edgebox.runtime.camera_record import HISTORY_S, CameraRecord
 from edgebox.runtime.frame_metrics import CameraMetrics, Counts, CropCounts
+from edgebox.runtime.grading import grade
+from edgebox.runtime.source_status import CHECK_SOURCE
 from edgebox.runtime.stage_documents import stages_json
 from edgebox.web.cascade_documents import cascade_document
 from edgebox.web.state_types import CameraPipeline, CameraSite, CameraState, Departure
@@ -27,6 +30,13 @@ def camera_state(box: Box, record: CameraRecord) -> CameraState:
     throughput_stability = None if record.pulled else record.link.bandwidth.throughput_stability()
     advice = record.advice
     window = metrics.window(now_ns)
+    share = _rounded(window.on_time_share)
+    last_frame_s = _ago_s(record.last_frame_ns, now_ns)
+    source = box.sources.get(camera.id)
+    if source is None:
+        trouble = record.source_trouble if record.connected else ""
+    else:
+        trouble = source.trouble
     return {
         "id": camera.id,
         "app": camera.app,
@@ -35,6 +45,7 @@ def camera_state(box: Box, record: CameraRecord) -> CameraState:
         "connected": record.connected,
         "left": None if record.left_ns is None else _left(record, record.left_ns, now_ns),
         "first_frame_s": _first_frame_s(record),
+        "last_frame_s": last_frame_s,
         "agent": record.agent,
         "address": record.session.address if record.session else None,
         "site": None if camera.site is None else _site(record, camera.site),
@@ -44,7 +55,17 @@ def camera_state(box: Box, record: CameraRecord) -> CameraState:
         "width_px": camera.width_px,
         "height_px": camera.height_px,
         "advice": advice,
-        "on_time_share": _on_time_share(window),
+        "remedies": _remedies(box, record, trouble),
+        "grade": grade(
+            connected=record.connected or source is not None,
+            lost=bool(trouble),
+            last_frame_s=last_frame_s,
+            on_time_share=share,
+            advice=advice,
+            rate_hz=camera.rate_hz,
+        ),
+        "trouble": trouble or None,
+        "on_time_share": share,
         "dropped_in_window": dict(window.dropped),
         "fps": round(metrics.frames_per_s(now_ns), 1),
         "latency_ms": metrics.latency_ms(now_ns, _QUANTILES),
@@ -123,9 +144,23 @@ def _site(record: CameraRecord, site: SiteId) -> CameraSite:
     return {"name": site, "inferred": site == record.inferred}
 
 
+def _remedies(box: Box, record: CameraRecord, trouble: str) -> tuple[Remedy, ...]:
+    """Return those of its source, if that is lost, else those of the plan in force."""
+    if trouble:
+        source = box.sources.get(record.camera.id)
+        return (CHECK_SOURCE,) if source is None else source.remedies
+    plan = box.last_plan.plan
+    planned = None if plan is None else plan.assignments.get(record.camera.id)
+    return planned.remedies if planned is not None and record.connected else ()
+
+
 def _left(record: CameraRecord, left_ns: int, now_ns: int) -> Departure:
     ago_ms = (now_ns - left_ns) / 1e6
     return {"at_ms": round(time.time() * 1e3 - ago_ms), "why": record.left_because}
+
+
+def _ago_s(at_ns: int | None, now_ns: int) -> float | None:
+    return None if at_ns is None else round(max(0, now_ns - at_ns) / 1e9, 1)
 
 
 def _first_frame_s(record: CameraRecord) -> float | None:
@@ -143,6 +178,5 @@ def _history(record: CameraRecord, now_ns: int) -> list[tuple[float, float]]:
     ]
 
 
-def _on_time_share(window: Counts) -> float | None:
-    ended = window.on_time + window.late + sum(window.dropped.values())
-    return round(window.on_time / ended, 4) if ended else None
+def _rounded(share: float | None) -> float | None:
+    return None if share is None else round(share, 4)

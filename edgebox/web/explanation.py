@@ -10,7 +10,7 @@ from edgebox.domain.errors import UnknownNameError
 from edgebox.domain.requests import CameraId
 from edgebox.planning.explain import OptionExplanation, Verdict, explanation
 from edgebox.runtime.planning_thread import PLANNER_ITERATIONS_MAX
-from edgebox.web.limits import LIMIT, limit_document
+from edgebox.web.limits import LIMIT, REMEDY, limit_document
 from edgebox.web.query_parameters import InPath
 from edgebox.web.routes import Answer, Route, json_response
 from edgebox.web.schemas import COUNT, NUMBER, TEXT, Schema, array, nullable, one_of, record
@@ -56,6 +56,7 @@ def _document(option: OptionExplanation) -> dict[str, Any]:
         "verdict": option.verdict,
         "why": option.why,
         "limit": limit_document(option.limit),
+        "remedies": option.remedies,
     }
 
 
@@ -65,6 +66,7 @@ _OPTION = Schema(
         variant=TEXT, accuracy=NUMBER, width_px=COUNT, height_px=COUNT, frame_bytes=COUNT,
         needed_bps=nullable(COUNT), needed_ms=NUMBER, left_ms=NUMBER,
         verdict=one_of(*get_args(Verdict)), why=TEXT, limit=nullable(LIMIT),
+        remedies=array(REMEDY),
     ),
 )  # fmt: skip
 

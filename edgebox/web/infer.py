@@ -1,8 +1,11 @@
 """POST /v1/infer: one picture in, detections out. docs/reference/http-api.md."""
 
+import asyncio
 from typing import cast
 
+import numpy as np
 from aiohttp import web
+from numpy.typing import NDArray
 
 from edgebox.domain.access import Scope
 from edgebox.domain.cascades import cascade_json
@@ -13,6 +16,7 @@ from edgebox.domain.requests import DropReason
 from edgebox.inference.family import Family
 from edgebox.link.protocol import NAME_PATTERN, NAME_WANTED
 from edgebox.media.jpeg import probe
+from edgebox.media.png import SIGNATURE, decode_png
 from edgebox.runtime.box import Box
 from edgebox.runtime.frames import DROP_MESSAGES, ONE_SHOT_APP
 from edgebox.runtime.model_choice import UnknownPipelineError
@@ -29,6 +33,7 @@ from edgebox.web.camera_pictures import (
     offered_to,
 )
 from edgebox.web.detection_documents import SCORE_MIN, BoxForm, answer_detections, timing_ms
+from edgebox.web.form_file import FORM, file_of_form
 from edgebox.web.listening import cancelled_with_client
 from edgebox.web.problems import ProblemKind
 from edgebox.web.query_parameters import Choice, Integer, Number, Text
@@ -38,6 +43,9 @@ from edgebox.web.routes import Answer, Body, Route, json_response
 from edgebox.web.schemas import any_of
 from edgebox.web.stage_formats import add_stages
 from edgebox.web.web_context import WebContext
+
+_NOT_HERE = (DropReason.INVALID, DropReason.SENDER, DropReason.PLAN, DropReason.DEPARTED)
+"""Reasons that belong to cameras, or are told apart."""
 
 _DEADLINE = Number(
     "deadline_ms",
@@ -83,16 +91,14 @@ async def _infer(context: WebContext, request: web.Request) -> web.Response:
     family, pipeline = _models(box, request)
     app = _APP.read(request) or ONE_SHOT_APP
     bytes_max = context.config.limits.frame_bytes_max
-    jpeg = await read_body(request, bytes_max, setting=FRAME_BYTES_SETTING)
-    if not jpeg:
-        raise InvalidInputError("the body is empty; send a JPEG as it is, without a form")
-    picture_px = probe(jpeg)
+    body = await read_body(request, bytes_max, setting=FRAME_BYTES_SETTING)
+    picture, picture_px = await _picture(context, request, body)
     variant = _variant(
         box, family, pipeline, request, picture_px=picture_px, deadline_ms=deadline_ms, app=app
     )
     with cancelled_with_client(request):
         found = await answered(
-            box, jpeg, picture_px, variant, deadline_ms, app=app, pipeline=pipeline
+            box, picture, picture_px, variant, deadline_ms, app=app, pipeline=pipeline
         )
     about: dict[str, object] = {
         "variant": found.variant,
@@ -123,6 +129,26 @@ async def _infer(context: WebContext, request: web.Request) -> web.Response:
     staged = staged_objects(found, pipeline, box.families, score_min)
     add_stages(document, result_format, rows.tolist(), staged)
     return json_response(document)
+
+
+async def _picture(
+    context: WebContext, request: web.Request, body: bytes
+) -> tuple[bytes | memoryview | NDArray[np.uint8], tuple[int, int]]:
+    """Return the picture of a body, a JPEG or decoded, and its width and height.
+
+    Raises:
+        InvalidInputError: it is neither a JPEG nor a PNG, or too large in pixels.
+    """
+    content: bytes | memoryview = body
+    if request.content_type == FORM:
+        content = file_of_form(body, request.headers["Content-Type"])
+    if not content:
+        raise InvalidInputError("the body is empty; send a JPEG or a PNG, as it is or in a form")
+    if content[: len(SIGNATURE)] == SIGNATURE:
+        async with context.png_decoding:
+            rgb = await asyncio.to_thread(decode_png, content)
+        return rgb, (rgb.shape[1], rgb.shape[0])
+    return content, probe(content)
 
 
 def _forms(request: web.Request) -> tuple[ResultFormat, BoxForm]:
@@ -196,7 +222,13 @@ def _sentence(reason: DropReason) -> str:
     return message[0].upper() + message[1:]
 
 
-_PICTURE = {"type": "string", "contentMediaType": "image/jpeg"}
+_JPEG = {"type": "string", "contentMediaType": "image/jpeg"}
+_PNG = {"type": "string", "contentMediaType": "image/png"}
+_IN_FORM = {
+    "type": "object",
+    "properties": {"image": {"type": "string", "format": "binary"}},
+    "required": ["image"],
+}
 
 ROUTES = (
     Route(
@@ -216,7 +248,11 @@ ROUTES = (
             _FORMAT,
             _IMAGE_ID,
         ),
-        body=Body({"image/jpeg": _PICTURE}, "A JPEG as it is, without a form", any_type=True),
+        body=Body(
+            {"image/jpeg": _JPEG, "image/png": _PNG, FORM: _IN_FORM},
+            "A JPEG or a PNG as it is, or as the only file of a form",
+            any_type=True,
+        ),
         answers=(
             Answer(
                 "Detections, best first, in the requested format.",
@@ -229,7 +265,7 @@ ROUTES = (
             *(
                 ProblemKind(reason.value, NotServedError.http_status, _sentence(reason))
                 for reason in DropReason
-                if reason not in (DropReason.INVALID, DropReason.SENDER, DropReason.DEPARTED)
+                if reason not in _NOT_HERE
             ),
         ),
         needs_ready=True,

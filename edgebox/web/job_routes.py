@@ -9,6 +9,7 @@ from aiohttp import web
 from edgebox.domain.access import Scope
 from edgebox.domain.errors import InvalidInputError, ModelError, TooLargeError, UnknownNameError
 from edgebox.domain.model_family import FamilyName
+from edgebox.inference.family import Family
 from edgebox.inference.importing.folder import family_name
 from edgebox.inference.importing.layouts import EMBEDDING_LAYOUTS, LAYOUTS
 from edgebox.runtime.job_runner import BusyError, Job
@@ -30,6 +31,7 @@ from edgebox.web.schemas import (
 from edgebox.web.web_context import (
     CamerasConnectedError,
     FamilyExistsError,
+    FamilyInUseError,
     ImportRefusedError,
     MemoryLimitedError,
     NoImportsError,
@@ -64,13 +66,32 @@ async def _job(context: WebContext, request: web.Request) -> web.Response:
 
 
 async def _measure(context: WebContext, request: web.Request) -> web.Response:
+    return json_response(_document(context.model_jobs.measure(_family(context, request))), 202)
+
+
+def _family(context: WebContext, request: web.Request) -> Family:
+    """Return the family that a request names.
+
+    Raises:
+        UnknownNameError: it is not served.
+    """
     name = _FAMILY.read(request)
     family = context.box.families.get(FamilyName(name))
     if family is None:
         raise UnknownNameError(
             f"no model family {name!r}; there are {', '.join(context.box.families)}"
         )
-    return json_response(_document(context.model_jobs.measure(family)), 202)
+    return family
+
+
+async def _remove(context: WebContext, request: web.Request) -> web.Response:
+    await context.model_jobs.remove(_family(context, request).name)
+    return web.Response(status=204)
+
+
+async def _set_default(context: WebContext, request: web.Request) -> web.Response:
+    await context.model_jobs.set_default(_family(context, request).name)
+    return web.Response(status=204)
 
 
 async def _import(context: WebContext, request: web.Request) -> web.Response:
@@ -187,11 +208,35 @@ ROUTES = (
         answer=_import,
         scope=Scope.ADMIN,
         summary="Import a model",
-        doc="As `edgebox models import` does. The family is served from the next start on.",
+        doc="As `edgebox models import` does. The family is served when the job is done.",
         parameters=(_NAME, _LAYOUT, _LICENCE),
         body=Body({"application/octet-stream": _FILE}, "An ONNX file as it is, without a form"),
         answers=_STARTED,
         problems=(BusyError, FamilyExistsError, TooLargeError, NoImportsError, ModelError),
+        needs_ready=True,
+    ),
+    Route(
+        method="DELETE",
+        path="/v1/models/{family}",
+        answer=_remove,
+        scope=Scope.ADMIN,
+        summary="Remove an imported family",
+        doc="Its files are deleted. What cameras, pipelines or the default use stays.",
+        parameters=(_FAMILY,),
+        answers=(Answer("It is removed.", None, status=204),),
+        problems=(UnknownNameError, BusyError, FamilyInUseError, ModelError),
+        needs_ready=True,
+    ),
+    Route(
+        method="POST",
+        path="/v1/models/{family}/default",
+        answer=_set_default,
+        scope=Scope.ADMIN,
+        summary="Make a family that of cameras that name none",
+        doc="At once and after restarts; connected cameras that name none connect again.",
+        parameters=(_FAMILY,),
+        answers=(Answer("It is the default.", None, status=204),),
+        problems=(UnknownNameError, FamilyInUseError, ModelError),
         needs_ready=True,
     ),
 )

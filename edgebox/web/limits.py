@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from edgebox.domain.plans import Limit, Resource, ResourcePrice
+from edgebox.domain.plans import Limit, Remedy, Resource, ResourcePrice
 from edgebox.web.schemas import COUNT, NUMBER, TEXT, Schema, array, one_of, record
+from edgebox.web.typed_schemas import schema_of
 
 _UNITS = {
     Resource.UPLINK: ("Mbit/s", 1e6),
@@ -17,9 +18,10 @@ LIMIT = Schema(
     "Limit",
     record(
         resource=one_of(*Resource), missing=NUMBER, unit=TEXT, gain=NUMBER, price=NUMBER,
-        lifted_by=TEXT,
+        of=TEXT,
     ),
 )  # fmt: skip
+REMEDY = schema_of(Remedy)
 RESOURCE_PRICE = Schema(
     "ResourcePrice",
     record(resource=one_of(*Resource), of=array(TEXT), price=NUMBER, unit=TEXT, cameras=COUNT),
@@ -37,7 +39,7 @@ def limit_document(limit: Limit | None) -> dict[str, Any] | None:
         "unit": unit,
         "gain": round(limit.gain, 4),
         "price": round(limit.price * factor, 6),
-        "lifted_by": limit.lifted_by,
+        "of": limit.of,
     }
 
 

@@ -9,7 +9,7 @@ from edgebox.domain.errors import StorageError
 from edgebox.domain.requests import CameraId
 from edgebox.runtime.box import Box
 from edgebox.storage.rows import Level
-from edgebox.web.limits import LIMIT, RESOURCE_PRICE, limit_document, price_document
+from edgebox.web.limits import LIMIT, REMEDY, RESOURCE_PRICE, limit_document, price_document
 from edgebox.web.query_parameters import Choice, Integer, Text
 from edgebox.web.routes import JSON, Answer, Route, json_response
 from edgebox.web.schemas import (
@@ -59,6 +59,7 @@ def _plan_document(box: Box) -> dict[str, Any]:
                 "served": given.served,
                 "reason": given.reason,
                 "limit": limit_document(given.limit),
+                "remedies": given.remedies,
             }
             for camera, given in scheduler.assignments.items()
         ]
@@ -97,6 +98,7 @@ _ASSIGNMENT = Schema(
     record(
         camera=TEXT, variant=TEXT, rate_hz=NUMBER, quality=COUNT, served=BOOLEAN, reason=TEXT,
         limit=nullable(LIMIT),
+        remedies=array(REMEDY),
     ),
 )  # fmt: skip
 _PLAN = Schema(

@@ -1,7 +1,9 @@
 """What people and programs see of a camera whose pictures the box fetches. No credentials."""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal, TypedDict
 
+from edgebox.domain.plans import Remedy
 from edgebox.domain.requests import CameraId
 from edgebox.domain.source_settings import CaptureTimes
 from edgebox.runtime.source_status import SourceState, SourceStatus
@@ -32,6 +34,7 @@ class SourceDocument(TypedDict):
     since_ms: Annotated[int, "Since when it is in this state"]
     why: Annotated[str, "What is wrong; empty: nothing"]
     text: Annotated[str, "The state for people; empty: pictures come"]
+    remedies: Annotated[Sequence[Remedy], "What a person can do about it"]
     losses: Annotated[int, "How often it was lost since the start"]
     attempts: Annotated[int, "Attempts to open it since it was last live"]
     codec: Annotated[str, "Empty: not known yet"]
@@ -54,6 +57,7 @@ def source_document(status: SourceStatus) -> SourceDocument:
         "since_ms": status.since_ms,
         "why": status.why,
         "text": status.text,
+        "remedies": status.remedies,
         "losses": status.losses,
         "attempts": status.attempts,
         "codec": status.codec,

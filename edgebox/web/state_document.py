@@ -92,6 +92,7 @@ def _box(box: Box, machine: MachineMeasurements) -> BoxState:
         "uptime_s": round((time.monotonic_ns() - box.started_ns) / 1e9, 1),
         "family": box.models.default_family,
         "labels": [] if family is None else family.labels,
+        "only_synthetic": box.models.only_synthetic,
         "executors": [],
         "devices": [],
         "applications": [],

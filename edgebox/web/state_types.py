@@ -8,9 +8,10 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from edgebox.domain.latency_histogram import PARTS
 from edgebox.domain.model_family import ExecutorId, VariantName, WeightsId
-from edgebox.domain.plans import Advice
+from edgebox.domain.plans import Advice, Remedy
 from edgebox.domain.requests import CameraId, SiteId
 from edgebox.link.deadlines import LaterDeadlines
+from edgebox.runtime.grading import Grade
 from edgebox.runtime.stage_documents import StageDocument
 from edgebox.runtime.viewer_data import BoxEvent
 from edgebox.scheduling.supervision import ExecutorState
@@ -116,6 +117,7 @@ class CameraState(TypedDict):
     pipeline: CameraPipeline | None
     connected: bool
     first_frame_s: float | None
+    last_frame_s: Annotated[float | None, "How long ago its last frame came; null: none has come"]
     left: Departure | None
     agent: str
     address: str | None
@@ -126,6 +128,11 @@ class CameraState(TypedDict):
     width_px: int
     height_px: int
     advice: Advice | None
+    remedies: Annotated[Sequence[Remedy], "What a person can do to get more than the advice gives"]
+    grade: Grade
+    trouble: Annotated[
+        str | None, "Why its source gives no pictures; null: it does, or nobody knows"
+    ]
     on_time_share: Share | None
     dropped_in_window: Mapping[str, int]
     fps: float
@@ -270,6 +277,9 @@ class BoxState(TypedDict):
     uptime_s: float
     family: str
     labels: Sequence[str]
+    only_synthetic: Annotated[
+        bool, "Every detector was trained on synthetic pictures: none is for real cameras"
+    ]
     executors: Sequence[Executor]
     devices: Sequence[Device]
     applications: Sequence[AppLatency]

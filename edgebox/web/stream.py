@@ -25,6 +25,8 @@ from edgebox.link.messages import (
     BAD_MESSAGES_MAX,
     ERROR_CODES,
     HELLO_TIMEOUT_NS,
+    SOURCE_BACK,
+    SOURCE_LOST,
     VERSIONS,
     Ack,
     AdviceMessage,
@@ -345,6 +347,8 @@ class CameraSession:
                 return False
             case ErrorMessage():
                 self._note(f"{self._name} says: {message.message}")
+                if message.code in (SOURCE_LOST, SOURCE_BACK):
+                    record.source_trouble = message.message if message.code == SOURCE_LOST else ""
             case Hello():
                 self._bad_message("the camera has already sent its hello; reconnect to change it")
         return True
@@ -472,9 +476,10 @@ class CameraSession:
 
     def _report(self, record: CameraRecord, report: Report) -> None:
         now_ns = self._box.driver.clock_ns()
-        skipped = record.new_skips(sum(report.skipped.values()), now_ns)
-        if skipped:
-            self._box.metrics.of(record.camera.id).captured(skipped, skipped, now_ns)
+        skipped = record.reported(sum(report.skipped.values()), now_ns)
+        if new := skipped.total:
+            metrics = self._box.metrics.of(record.camera.id)
+            metrics.captured(new, new, now_ns, skipped.ordered)
 
 
 def _decoded(text: bytes) -> CameraMessage:

@@ -65,6 +65,14 @@ class FamilyExistsError(EdgeboxError):
     title = "There is a model family of this name"
 
 
+class FamilyInUseError(EdgeboxError):
+    """A family cannot be removed or replaced as the default; the message says what uses it."""
+
+    http_status = 409
+    code = "family_in_use"
+    title = "The model family is in use"
+
+
 class NoImportsError(EdgeboxError):
     """The packages for importing are not installed."""
 
@@ -103,6 +111,25 @@ class ModelJobs(Protocol):
         """
         ...
 
+    async def remove(self, name: str) -> None:
+        """Serve a family no more, and delete it.
+
+        Raises:
+            BusyError: a job runs.
+            FamilyInUseError: it is in use; the message says by what.
+            ModelError: it was not imported, or cannot be deleted.
+        """
+        ...
+
+    async def set_default(self, name: str) -> None:
+        """Make a family that of cameras that name none.
+
+        Raises:
+            FamilyInUseError: the configuration file names another one.
+            ModelError: it is not given pictures, or this cannot be stored.
+        """
+        ...
+
 
 @dataclass(slots=True)
 class WebContext:
@@ -121,6 +148,8 @@ class WebContext:
     _connections: dict[Connection, Identity] = field(default_factory=dict)
     """Open WebSockets and event streams, and whose they are."""
     _closing: set[asyncio.Task[None]] = field(default_factory=set)
+    png_decoding: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
+    """So that pictures of programs do not take all threads."""
     requests: RequestLimits = field(init=False)
     """Limits of all requests."""
 

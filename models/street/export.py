@@ -67,6 +67,7 @@ def manifest_lines(
         f'sha256 = "{digest}"',
         'licence = "Apache-2.0"',
         f'description = "{description}"',
+        "synthetic = true",
         f"labels = [{labels}]",
         "",
         "[input]",

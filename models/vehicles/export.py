@@ -48,6 +48,7 @@ def write_manifest(onnx_path: Path, manifest_path: Path, variants: Sequence[Vari
         f'sha256 = "{digest}"',
         'licence = "Apache-2.0"',
         'description = "Type and colour of vehicles in crops of synthetic street scenes"',
+        "synthetic = true",
         "",
         "[input]",
         'layout = "nhwc"',

@@ -135,7 +135,8 @@ def test_recent_figures_forget() -> None:
         accounting.captured(frame, 0)
     accounting.answered(result(0), 50 * MS)
     accounting.answered(result(1), 150 * MS)
-    accounting.skipped(2, SkipReason.RATE, 150 * MS)
+    accounting.skipped(2, SkipReason.WINDOW, 150 * MS)
+    accounting.skipped(3, SkipReason.RATE, 150 * MS)  # as the plan wants it: no miss
     assert accounting.recent(200 * MS) == (1 / 3, 150.0)
     assert accounting.recent(100 * MS + RECENT_NS) == (0.0, 150.0)
     assert accounting.recent(200 * MS + RECENT_NS) == (None, None)

@@ -44,8 +44,10 @@ def assert_adds_up(summary: Summary) -> None:
     assert summary.pending == 0
     ended = summary.on_time + summary.late + sum(summary.dropped.values())
     assert summary.captured == ended
-    assert sum(summary.skipped.values()) == summary.dropped.get("sender", 0)
-    assert summary.captured == summary.sent + summary.dropped.get("sender", 0)
+    unsent = summary.dropped.get("sender", 0) + summary.dropped.get("plan", 0)
+    assert sum(summary.skipped.values()) == unsent
+    assert summary.skipped.get("rate", 0) == summary.dropped.get("plan", 0)
+    assert summary.captured == summary.sent + unsent
     assert summary.accepted <= summary.sent
 
 

@@ -99,19 +99,37 @@ async def test_detect_says_what_is_wrong(tmp_path: Path, picture: Path) -> None:
     broken = tmp_path / "broken.png"
     broken.write_bytes(b"\x89PNG no")
     over = ("--draw", str(picture))
-    folder = ("--draw", str(tmp_path / "nowhere"))
+    empty = tmp_path / "empty"
+    empty.mkdir()
     for arguments, message in (
         ((str(picture), "--family", "none"), "there is no model family 'none'"),
         ((str(picture), "--family", "street", "--variant", "x"), "has no variant 'x'"),
         ((str(broken), "--family", "street"), "not a picture that can be read"),
         ((str(tmp_path / "no.png"), "--family", "street"), "there is no such file"),
         ((str(picture), "--family", "street", *over), "would be drawn over itself"),
-        ((str(picture), str(broken), "--family", "street", *folder), "must be a folder"),
+        ((str(empty), "--family", "street"), "this folder has no pictures (.bmp, .jpeg, "),
+        ((str(picture), "--draw", str(picture / "drawn")), "this folder cannot be made"),
     ):
         ended = await edgebox(tmp_path, "detect", *arguments)
         assert ended.code == 1
         assert message in " ".join(ended.err.split())
         assert "Traceback" not in ended.err
+
+
+async def test_detect_takes_folders_and_makes_the_one_it_draws_into(tmp_path: Path) -> None:
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    for number, ending in enumerate(("png", "jpg", "PNG")):
+        picture = Image.fromarray(Scene(number, 320, 240).render(2.0).rgb)
+        picture.save(pictures / f"{number}.{ending}")
+    (pictures / "notes.txt").write_text("no picture")
+    drawn = tmp_path / "new" / "drawn"
+    ended = await edgebox(tmp_path, "detect", str(pictures), "--json", "--draw", str(drawn))
+    document = ended.json()
+    assert document["family"] == "street"
+    names = [Path(each["file"]).name for each in document["pictures"]]
+    assert names == ["0.png", "1.jpg", "2.PNG"]
+    assert sorted(path.name for path in drawn.iterdir()) == ["0.png", "1.png", "2.png"]
 
 
 def test_sizes_are_squares_or_both_sides() -> None:

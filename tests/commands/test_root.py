@@ -49,6 +49,20 @@ async def test_serve_says_what_a_user_needs_and_ends_in_order(tmp_path: Path, co
     assert "Traceback" not in ended.err
 
 
+async def test_serve_says_which_model_cameras_get_and_that_it_is_a_demos(
+    tmp_path: Path, config: Path
+) -> None:
+    async with serving(tmp_path, "--config", str(config), "--family", "street") as (process, _):
+        assert await said(process, "cameras that name no model get street")
+        assert await said(process, "trained on synthetic drawings and is not for real cameras")
+        assert await said(process, "edgebox models get deimv2-atto --default")
+        process.send_signal(signal.SIGINT)
+        await finish(process)
+    wrong = await edgebox(tmp_path, "serve", "--config", str(config), "--family", "cats")
+    assert wrong.code == 1
+    assert "--family: there is no model family 'cats'" in wrong.err
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_a_signal_ends_the_box_and_cameras_come_back_to_the_next_one(
     tmp_path: Path, config: Path, number: signal.Signals

@@ -61,7 +61,7 @@ async def test_a_lower_rate_holds_at_once_and_null_takes_it_back(app: App) -> No
         document = await change(app, rate_hz=4)
         assert document["overrides"] == {
             "slo_ms": None, "rate_hz": 4, "app": None, "min_accuracy": None, "site": None,
-            "pipeline": None,
+            "pipeline": None, "family": None,
             "tracking": None, "zones": None, "lines": None,
         }  # fmt: skip
         assert (document["requested"]["rate_hz"], document["in_force"]["rate_hz"]) == (20, 4)

@@ -14,6 +14,7 @@ import aiohttp
 import pytest
 
 from edgebox.app.composition import App
+from edgebox.camera.accounting import Summary
 from edgebox.camera.daemon import Camera
 from edgebox.domain.plans import Plan, PlanningSnapshot
 from edgebox.planning.planner import plan
@@ -39,14 +40,12 @@ async def share(camera: Camera) -> float:
     before = camera.summary()
     await until(lambda: camera.summary().on_time >= before.on_time + FRAMES, "answers")
     now = camera.summary()
-    ended = now.on_time + now.late + sum(now.dropped.values()) - now.dropped.get("sender", 0)
-    earlier = (
-        before.on_time
-        + before.late
-        + sum(before.dropped.values())
-        - before.dropped.get("sender", 0)
-    )
-    return (now.on_time - before.on_time) / (ended - earlier)
+    return (now.on_time - before.on_time) / (_sent_and_ended(now) - _sent_and_ended(before))
+
+
+def _sent_and_ended(of: Summary) -> int:
+    dropped = sum(of.dropped.values()) - of.dropped.get("sender", 0) - of.dropped.get("plan", 0)
+    return of.on_time + of.late + dropped
 
 
 async def shares(

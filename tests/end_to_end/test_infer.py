@@ -1,12 +1,14 @@
 """POST /v1/infer and the rest of HTTP on a real box: answers, and what bad requests are told."""
 
 import asyncio
+import io
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
+from PIL import Image
 from yarl import URL
 
 from edgebox.app.composition import App
@@ -122,7 +124,7 @@ async def test_times_are_learned_for_the_application_that_is_named(app: App) -> 
         (JPEG, {"format": "coco", "image_id": "-1"}, "400 invalid", "image_id must be a whole"),
         (JPEG[: len(JPEG) // 2], {}, "400 invalid", "truncated"),
         (b"hello", {}, "400 invalid", "not a JPEG"),
-        (b"", {}, "400 invalid", "the body is empty; send a JPEG as it is"),
+        (b"", {}, "400 invalid", "the body is empty; send a JPEG or a PNG"),
         (jpeg_claiming(30_000, 30_000), {}, "400 invalid", "30000 x 30000 px"),
         (
             bytes(FRAME_BYTES_MAX + 1),
@@ -139,6 +141,49 @@ async def test_a_bad_request_is_told_why(
         status, answer = await post(app, body, query)
     assert f"{status} {answer['code']}" == error
     assert message in answer["detail"]
+
+
+def png(size: tuple[int, int] = (64, 48), mode: str = "RGB") -> bytes:
+    out = io.BytesIO()
+    Image.new(mode, size).save(out, "PNG")
+    return out.getvalue()
+
+
+async def test_a_png_and_a_form_are_answered_like_the_jpeg(app: App, street: bytes) -> None:
+    query = {"deadline_ms": "30000", "variant": "street-320"}
+    _, expected = await post(app, street, query)
+    shown = expected["detections"]
+    assert shown
+    with Image.open(io.BytesIO(street)) as picture:
+        out = io.BytesIO()
+        picture.resize((480, 270)).save(out, "PNG")
+    form = aiohttp.FormData()
+    form.add_field("note", "of the gate")
+    form.add_field("image", street, filename="street.jpg", content_type="image/jpeg")
+    async with aiohttp.ClientSession() as client:
+        for body in (form, out.getvalue()):
+            async with client.post(f"{app.url}/v1/infer", params=query, data=body) as response:
+                answer = await response.json()
+            assert response.status == 200
+            if body is form:
+                assert answer["detections"] == shown
+                continue
+            assert (answer["width_px"], answer["height_px"]) == (480, 270)
+            assert answer["detections"][0]["label"] in {each["label"] for each in shown}
+
+
+async def test_other_kinds_of_png_are_taken_and_broken_ones_are_told(app: App) -> None:
+    for mode in ("L", "P", "RGBA", "1"):
+        assert (await post(app, png(mode=mode), {"deadline_ms": 30_000}))[0] == 200
+    async with unharmed_bystander(app):
+        for body, message in (
+            (png()[:60], "a broken or truncated PNG"),
+            (png((20_000, 30), "1"), "20000 x 30 px"),
+            (png((8_000, 8_000), "1"), "8000 x 8000 px"),
+        ):
+            status, answer = await post(app, body)
+            assert (status, answer["code"]) == (400, "invalid")
+            assert message in answer["detail"]
 
 
 async def test_a_body_without_a_length_is_bounded_too(app: App) -> None:

@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from tests.end_to_end.running import SLO_MS, counts_of, running, texts, until
+from tests.end_to_end.running import SLO_MS, counts_of, get_json, running, texts, until
 from tests.end_to_end.sources import rtsp, write_video
 
 
@@ -41,6 +41,11 @@ async def test_the_daemon_waits_for_its_source_and_the_box_learns_of_it(
 
                 await until(told, "what the box is told")
             assert app.box.connected == 1
+            _, state = await get_json(app, "/v1/state")
+            [camera] = state["cameras"]
+            assert camera["grade"] == "lost"
+            assert camera["trouble"].startswith("source lost since ")
+            assert [each["action"] for each in camera["remedies"]] == ["check_source"]
         finally:
             daemon.terminate()
             await daemon.wait()

@@ -121,7 +121,7 @@ async def test_cameras_are_not_measured_beside_and_a_new_one_ends_it(database: P
         assert app.box.profiles is before
 
 
-async def test_an_imported_model_is_served_from_the_next_start_on(database: Path) -> None:
+async def test_an_imported_model_is_served_at_once_and_after_a_restart(database: Path) -> None:
     models = database.parent / "models"
     async with (
         running(database, access__open_scope="admin") as app,
@@ -133,7 +133,8 @@ async def test_an_imported_model_is_served_from_the_next_start_on(database: Path
         job = await end_of(app, job)
         assert job["state"] == "done", job
         assert camera.summary().on_time > on_time
-        assert "served from the box's next start on" in job["text"]
+        assert "served from now on, on cpu/0" in job["text"]
+        assert list(app.box.families) == ["street", "tiny"]
         assert job["remarks"]
         assert any(text.startswith("imported as tiny") for text in texts(app, "info"))
         assert left_in(models) == ["tiny"]

@@ -37,6 +37,9 @@ async def test_a_camera_is_shown_live_with_what_the_box_decided(
             await expect(tile).to_be_visible(timeout=PATIENCE_MS)
             await expect(page.get_by_test_id("connection")).to_have_text("Live")
             await expect(page.get_by_test_id("box-state")).to_have_attribute("data-ready", "true")
+            await expect(tile.locator("canvas[data-frames] ~ p").first).to_contain_text(
+                re.compile(r"\d+ (person|car|bus|truck|motorbike)|nothing found")
+            )
             canvas = tile.locator("canvas[data-frames]")
             first = await number(canvas, "data-frames")
             await eventually(
@@ -54,11 +57,13 @@ async def test_a_camera_is_shown_live_with_what_the_box_decided(
 async def check_numbers(page: Page, app: App) -> None:
     """Insist that the page's counts are the box's, once nothing changes any more."""
     tile = tile_of(page, "gate")
+    await page.get_by_test_id("gone").locator("summary").first.click()
     await expect(tile.get_by_test_id("picture-note")).to_contain_text("Disconnected")
+    await tile.get_by_role("button", name="More of gate").click()
     state = (await get_json(app, "/v1/state"))[1]
     counts = state["cameras"][0]["counts"]
     dropped = sum(counts["dropped"].values())
-    for shown in (tile.get_by_test_id("counts"), page.get_by_test_id("counts").first):
+    for shown in (tile.get_by_test_id("counts"), page.get_by_test_id("counts").last):
         for text in (
             f"{counts['captured']} captured",
             f"= {counts['on_time']} on time",
@@ -160,7 +165,7 @@ async def test_cameras_out_of_view_are_neither_sent_nor_decoded(
         await eventually(lambda: number(canvas, "data-frames"), lambda n: n > 1, "a frame")
         seen = set(await page.evaluate(IN_VIEW))
         assert names[-1] in seen
-        assert len(seen) <= 4
+        assert len(seen) < len(names)
         came.clear()
         before = await number(canvas, "data-frames")
         decoded = await page.evaluate("window.decoded")

@@ -185,13 +185,14 @@ async def test_a_size_that_is_out_of_reach_says_what_would_lift_that(
         await expect(page.get_by_test_id("saved")).to_contain_text("Saved")
         more = table.get_by_role("button", name="Show all")
         await more.click()
-        await expect(table.get_by_text("Lifted by").first).to_be_visible()
+        await expect(table.get_by_test_id("remedies").first).to_be_visible()
         options = (await get_json(app, "/v1/cameras/gate/explanation"))[1]["options"]
-        limits = [option["limit"] for option in options if option["limit"] is not None]
-        assert limits
-        for limit in limits:
+        limited = [option for option in options if option["limit"] is not None]
+        assert limited
+        for option in limited:
+            limit = option["limit"]
             assert limit["missing"] > 0
-            assert limit["lifted_by"]
+            assert option["remedies"]
             price = limit["gain"] / limit["missing"]
             assert limit["price"] == pytest.approx(price, rel=0.02, abs=1e-4)
 

@@ -17,7 +17,7 @@ TITLES = {
     "#/models": ("Models", "Models"),
     "#/add": ("Add a camera", "Add a camera"),
     "#/settings": ("Settings", "Settings"),
-    "#/cameras/gate": ("gate", "Camera gate"),
+    "#/cameras/gate": ("Camera gate", "Camera gate"),
     "#/": ("Cameras", "Cameras"),
 }
 """What the title of each page begins with, and the label of what has the focus there."""

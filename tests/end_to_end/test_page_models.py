@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 from playwright.async_api import Browser, Page, expect
 
 from edgebox.app.composition import App
@@ -21,6 +22,8 @@ from tests.end_to_end.browsing import (
     street,
 )
 from tests.end_to_end.running import free_port, get_json, running, streaming, until
+from tests.end_to_end.streets import street_jpeg
+from tests.end_to_end.test_live_models import imported
 from tests.end_to_end.test_model_jobs import model
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
@@ -150,12 +153,73 @@ async def test_a_model_is_imported_by_upload(
         await card.get_by_label("Licence").fill("AGPL-3.0")
         await button.click()
         await expect(job).to_contain_text("imported as tiny", timeout=PATIENCE_MS)
-        await expect(job).to_contain_text("served from the box's next start on")
+        await expect(job).to_contain_text("served from now on")
+        await expect(page.locator('[data-family="tiny"]')).to_be_visible()
         assert complaints == []
     async with running(database, access__open_scope="admin", server__port=port):
         tiny = page.locator('[data-family="tiny"]')
         await expect(tiny.get_by_test_id("licence")).to_have_text("AGPL-3.0", timeout=PATIENCE_MS)
-        await expect(tiny.get_by_text("only its order means something")).to_be_visible()
+        await expect(tiny.get_by_text("not measured", exact=True)).to_be_visible()
+        await expect(tiny.get_by_test_id("plot")).to_have_count(0)
+        await expect(tiny.get_by_test_id("not-measured")).to_contain_text("edgebox profile tiny")
+
+
+async def test_a_picture_is_tried_on_any_model(
+    database: Path, browser: Browser, tmp_path: Path
+) -> None:
+    jpeg, png = tmp_path / "street.jpg", tmp_path / "street.png"
+    jpeg.write_bytes(street_jpeg(3))
+    with Image.open(jpeg) as picture:
+        picture.save(png)
+    text = tmp_path / "notes.jpg"
+    text.write_text("no picture")
+    async with running(database, inference__bundled=["street", "vehicles"]) as app:
+        page, complaints = await open_models(browser, app)
+        card = page.get_by_test_id("try")
+        picture_field, shown = card.get_by_label("Picture"), card.get_by_test_id("try-picture")
+        for file in (jpeg, png):
+            await picture_field.set_input_files(file)
+            await expect(shown).to_have_attribute(
+                "aria-label", f"{file.name} with what street sees"
+            )
+            assert int(await shown.get_attribute("data-boxes") or 0) > 0
+            await expect(card.get_by_test_id("try-counts")).to_contain_text(re.compile(r"\d car"))
+            box = await shown.bounding_box()
+            assert box is not None
+            assert box["width"] / box["height"] == pytest.approx(1280 / 720, rel=0.02)
+        await card.get_by_label("Model").select_option("vehicles")
+        await expect(shown).to_have_attribute("aria-label", "street.png with what vehicles sees")
+        assert complaints == []
+        await picture_field.set_input_files(text)
+        await expect(card.get_by_role("alert")).to_contain_text("not a JPEG")
+        await expect(shown).to_have_count(0)
+
+
+async def test_a_model_becomes_the_default_and_is_removed(database: Path, browser: Browser) -> None:
+    async with running(database, access__open_scope="admin") as app:
+        page, complaints = await open_models(browser, app)
+        hint = page.get_by_test_id("synthetic")
+        await expect(hint).to_contain_text("street was trained on synthetic drawings")
+        await expect(hint).to_contain_text("edgebox models get deimv2-atto --default")
+        await imported(app)
+        await page.reload()
+        tiny, old = page.locator('[data-family="tiny"]'), page.locator('[data-family="street"]')
+        await tiny.get_by_role("button", name="Make tiny the default").click()
+        await expect(tiny.get_by_text("default", exact=True)).to_be_visible()
+        await expect(hint).to_have_count(0)
+        await expect(tiny.get_by_role("button", name="Remove tiny")).to_have_count(0)
+        await old.get_by_role("button", name="Make street the default").click()
+        await expect(old.get_by_text("default", exact=True)).to_be_visible()
+        assert complaints == []
+        async with streaming(app, "gate", family="tiny"):
+            await tiny.get_by_role("button", name="Remove tiny").click()
+            await tiny.get_by_role("button", name="Delete tiny").click()
+            await expect(tiny.get_by_role("alert")).to_contain_text("tiny is used by gate")
+        await until(lambda: not app.box.connected, "the camera to leave")
+        await tiny.get_by_role("button", name="Remove tiny").click()
+        await tiny.get_by_role("button", name="Delete tiny").click()
+        await expect(tiny).to_have_count(0)
+        assert list(app.box.families) == ["street"]
 
 
 async def test_without_an_administrator_the_page_says_who_may(

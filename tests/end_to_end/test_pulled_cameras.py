@@ -92,10 +92,17 @@ async def test_a_lost_source_is_tried_for_ever_and_may_come_back_with_another_co
         [camera] = state["cameras"]
         assert not camera["connected"]
         assert camera["left"]["why"].startswith("source lost: ")
+        assert (camera["grade"], camera["trouble"]) == ("lost", shown["text"])
+        assert [each["action"] for each in camera["remedies"]] == ["check_source"]
+        assert camera["remedies"] == shown["remedies"]
         assert any("source lost" in text for text in texts(app, "warning"))
         await server.start(h265, "h265")
         await answered(app, "gate")
         assert source(app, "gate").codec == "hevc"
+        _, state = await get_json(app, "/v1/state")
+        [camera] = state["cameras"]
+        assert camera["grade"] != "lost"
+        assert camera["trouble"] is None
         assert source(app, "gate").losses == 1
         assert any("pictures come again" in text for text in texts(app))
         metrics = await text_of(app, "/metrics")

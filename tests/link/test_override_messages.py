@@ -81,6 +81,19 @@ def test_a_pipeline_set_on_the_box_brings_its_family() -> None:
     assert some.applied_to(hello) == hello, "the box has no such pipeline any more"
 
 
+def test_a_family_set_on_the_box_takes_the_place_of_the_pipeline() -> None:
+    stage = PipelineStage(StageName("look"), FamilyName("other"))
+    hello = replace(camera(), pipeline=Pipeline(PipelineName("traffic"), (stage,)))
+    some = Overrides(family=FamilyName("gate"))
+    got = some.applied_to(hello, families={FamilyName("gate")})
+    assert (got.pipeline, got.family) == (None, "gate")
+    assert some.applied_to(hello) == hello, "the box has no such family any more"
+    assert changed(NOTHING_SET, {"family": "gate"}) == some
+    with pytest.raises(InvalidInputError, match="cannot be set beside a pipeline"):
+        changed(some, {"pipeline": "traffic"})
+    assert changed(some, {"pipeline": "traffic", "family": None}).pipeline == "traffic"
+
+
 def test_a_deadline_set_on_the_box_is_the_only_one() -> None:
     hello = replace(camera(), steps=(UtilityStep(500 * MS, 0.5),))
     assert Overrides(rate_hz=1).applied_to(hello).steps == hello.steps
@@ -91,7 +104,7 @@ def test_every_mistake_is_named() -> None:
     with pytest.raises(InvalidInputError) as caught:
         changed(
             NOTHING_SET,
-            {"slo_ms": 0, "rate_hz": "fast", "app": "a b", "min_accuracy": 2, "family": "cats"},
+            {"slo_ms": 0, "rate_hz": "fast", "app": "a b", "min_accuracy": 2, "famly": "cats"},
         )
     message = str(caught.value)
     for part in (
@@ -99,7 +112,7 @@ def test_every_mistake_is_named() -> None:
         'settings.rate_hz must be a number from 0.01 to 1000, not "fast"',
         "settings.app must be 1 to 64 letters",
         "settings.min_accuracy must be a number from 0 to 1, not 2",
-        "settings.family is not known; there are slo_ms, rate_hz, app, min_accuracy, site, "
+        "settings.famly is not known; there are slo_ms, rate_hz, app, min_accuracy, site, "
         "pipeline, ",
     ):
         assert part in message

@@ -14,7 +14,7 @@ BOXES = np.array([[40.0, 50.0, 90.0, 100.0], [100.0, 0.0, 150.0, 30.0]], np.floa
 
 
 def test_boxes_are_drawn_where_they_are() -> None:
-    drawn = draw_boxes(GREY, BOXES, ["person 0.9", "car 0.5"], [0, 1])
+    drawn = draw_boxes(GREY, BOXES, ["person 90 %", "car 50 %"], ["person", "car"])
     assert (GREY == 100).all()
     changed = (drawn != GREY).any(axis=2)
     assert changed[50:101, 40].all()

@@ -104,12 +104,12 @@ def test_a_camera_is_up_before_anything_is_seen() -> None:
 
 def test_deadlines_are_breached_and_kept_again() -> None:
     watch = EventDetector([], SLO)
-    watch.look({GATE: CameraFacts(True, on_time=0, ended=0, slo_ms=300.0)}, 0)
-    (event,) = watch.look({GATE: CameraFacts(True, on_time=3, ended=10, slo_ms=300.0)}, 50)
+    watch.look({GATE: CameraFacts(True, on_time=0, due=0, slo_ms=300.0)}, 0)
+    (event,) = watch.look({GATE: CameraFacts(True, on_time=3, due=10, slo_ms=300.0)}, 50)
     assert event.kind is NotificationType.SLO_BREACHED
     assert event.details == {"on_time_share": 0.3, "window_s": 1e-7, "slo_ms": 300.0}
     assert watch.breached(GATE)
-    (event,) = watch.look({GATE: CameraFacts(True, on_time=103, ended=110)}, 150)
+    (event,) = watch.look({GATE: CameraFacts(True, on_time=103, due=110)}, 150)
     assert event.kind is NotificationType.SLO_RECOVERED
     assert not watch.breached(GATE)
 

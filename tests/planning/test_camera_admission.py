@@ -74,12 +74,12 @@ def test_the_sentence_names_who_would_suffer_and_why() -> None:
     full = snapshot(seen(camera(f"gate-{at}", rate_hz=30, min_rate_hz=25)) for at in range(12))
     assert refusal(full, camera("new", rate_hz=10), P) is None
     assert refusal(full, camera("new", rate_hz=30, min_rate_hz=17), P) == (
-        "gate-11 would no longer be served (128 px at 1 of 30 Hz, best effort: "
-        "13 cameras share cpu/0, too many for 25 Hz of 128 px, the least that is of use)"
+        "gate-11 would no longer be served (128 px, 1 of 30 frames/s, best effort: "
+        "13 cameras share cpu/0, too many even for 25 frames/s at 128 px, the least that is of use)"
     )
     assert refusal(full, camera("new", rate_hz=30, min_rate_hz=30), P) == (
-        "it could not be served beside the others (128 px at 1 of 30 Hz, best effort: "
-        "13 cameras share cpu/0, too many for 30 Hz of 128 px, the least that is of use)"
+        "it could not be served beside the others (128 px, 1 of 30 frames/s, best effort: "
+        "13 cameras share cpu/0, too many even for 30 frames/s at 128 px, the least that is of use)"
     )
     # An accuracy that takes 60 ms a frame leaves no time for who has 40.
     tight = snapshot([seen(camera("near", slo_ms=40))])

@@ -138,7 +138,7 @@ def test_a_link_that_is_not_measured_must_be_waited_for() -> None:
     assert of.bandwidth_bps is None
     waits = [option for option in of.options if option.verdict == "not_yet"]
     assert waits
-    assert all("the link is not measured yet" in option.why for option in waits)
+    assert all("the link has not been measured yet" in option.why for option in waits)
 
 
 def test_a_camera_that_was_lowered_a_moment_ago_waits() -> None:
@@ -155,7 +155,9 @@ def test_a_deadline_that_no_link_can_meet_says_so() -> None:
     last = of.options[-1]
     assert (last.verdict, last.needed_bps) == ("infeasible", None)
     missing_ms = -(-(last.needed_ns - last.left_ns) // MS)
-    assert last.why == f"no link would do: batches alone would need {missing_ms} ms more"
+    assert last.why == (
+        f"even the best link would not do: inference alone takes {missing_ms} ms too long"
+    )
 
 
 def test_nothing_is_considered_for_a_camera_that_is_not_there() -> None:

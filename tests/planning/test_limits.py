@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given, settings
 
 from edgebox.domain.model_family import LatencyProfile
-from edgebox.domain.plans import Assignment, CameraSnapshot, Limit, Plan, PlanningSnapshot, Resource
+from edgebox.domain.plans import (
+    Assignment,
+    CameraSnapshot,
+    Limit,
+    Plan,
+    PlanningSnapshot,
+    Remedy,
+    RemedyAction,
+    Resource,
+)
 from edgebox.domain.requests import CameraId
 from edgebox.planning.planner import plan
 from tests.planning.scene import link, seen, snapshot
@@ -40,8 +49,13 @@ def test_a_later_deadline_lifts_a_limit_of_the_deadline() -> None:
     before, limit = only(seen(camera("gate", 100, 5)))
     assert limit is not None
     assert limit.resource is Resource.DEADLINE
-    assert limit.lifted_by == (
-        f"a deadline of {100 + -(-limit.missing // MS):.0f} ms, or batches that take 25 % less time"
+    needed_ms = 100 + -(-limit.missing // MS)
+    assert before.remedies == (
+        Remedy(
+            RemedyAction.EXTEND_DEADLINE,
+            f"allow {needed_ms:.0f} ms for an answer instead of 100",
+            needed_ms,
+        ),
     )
     quicker = planned(faster(snapshot([seen(camera("gate", 100, 5))]), 1 / 0.75 - 1))
     [given_] = quicker.assignments.values()
@@ -55,8 +69,8 @@ def test_a_link_that_carries_plenty_is_not_blamed_for_batches_that_take_long() -
     """Two batches of 608 px take 120 ms; a link of 200 instead of 5 Mbit/s would just do."""
     given_, limit = only(seen(camera("gate", 133, 5), link(5)))
     assert given_.variant == FAMILY[3].name
-    assert given_.reason.startswith("416 px: the largest that fits 133 ms; 608 px would need")
-    assert given_.reason.endswith("because a batch of it may take 60 ms")
+    assert given_.reason.startswith("416 px: the largest size that can be answered within 133 ms; ")
+    assert given_.reason.endswith("because its inference can take 60 ms")
     assert limit is not None
     assert limit.resource is Resource.DEADLINE
     slo_ns = 133 * MS + int(limit.missing)
@@ -114,7 +128,7 @@ def test_every_limit_has_a_price_and_a_way_to_lift_it(of: PlanningSnapshot) -> N
         assert limit.missing > 0
         assert limit.gain >= 0
         assert limit.price >= 0
-        assert limit.lifted_by
+        assert given_.remedies
         if limit.resource is Resource.UPLINK:
             assert "uplink carries" in given_.reason
         if limit.resource is Resource.EXECUTORS:
@@ -132,4 +146,4 @@ def test_where_nobody_is_served_the_plan_still_says_why() -> None:
     of = snapshot([seen(replace(wants, id=CameraId(f"gate-{at}"))) for at in range(3)], slowdown=3)
     answer = planned(of)
     assert not any(a.served for a in answer.assignments.values())
-    assert all("too many for 60 Hz" in a.reason for a in answer.assignments.values())
+    assert all("too many even for 60 frames/s" in a.reason for a in answer.assignments.values())

@@ -110,7 +110,7 @@ def test_the_reason_names_the_batches_and_not_a_link_with_plenty() -> None:
     [given] = planned(of).assignments.values()
     assert isinstance(given, Assignment)
     assert "uplink" not in given.reason
-    assert given.reason.endswith("because a batch of it may take 40 ms")
+    assert given.reason.endswith("because its inference can take 40 ms")
 
 
 def test_more_service_counts_only_as_far_as_it_is_in_time() -> None:

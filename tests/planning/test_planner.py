@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 
 from edgebox.domain.model_family import ExecutorId, Variant
-from edgebox.domain.plans import Assignment, CameraSnapshot, Plan
+from edgebox.domain.plans import Assignment, CameraSnapshot, Plan, RemedyAction
 from edgebox.domain.requests import CameraId
 from edgebox.planning.planner import plan
 from edgebox.planning.planner_parameters import PlanningParameters
-from edgebox.planning.reasons import _more_time, bandwidth_text
+from edgebox.planning.reasons import _more_time
+from edgebox.planning.wording import bandwidth_text
 from tests.planning.scene import link, seen, snapshot
 from tests.scheduling.cascades import cascade_pipeline
 from tests.scheduling.scene import CPU, FAMILY, MS, STREET, camera, name
@@ -68,8 +69,8 @@ def test_the_deadline_decides() -> None:
     given = only(seen(camera(slo_ms=60)))
     assert given.variant == name(320)
     assert given.reason == (
-        "320 px: the largest that fits 60 ms; 416 px would need 10 ms more, "
-        "because a batch of it may take 30 ms"
+        "320 px: the largest size that can be answered within 60 ms; "
+        "416 px would be 10 ms too late, because its inference can take 30 ms"
     )
     slower = only(seen(camera(slo_ms=60)), slowdown=1.5)
     assert slower.variant == name(256)
@@ -89,13 +90,13 @@ def test_what_a_camera_takes_before_it_sends_comes_off_its_deadline() -> None:
 def test_the_cameras_own_picture_decides() -> None:
     given = only(seen(camera(size=(320, 240))))
     assert given.variant == name(320)
-    assert given.reason == "320 px: covers the camera's own picture of 320x240 px"
+    assert given.reason == "320 px: enough for the camera's own picture of 320x240 px"
 
 
 def test_before_the_link_is_measured() -> None:
     given = only(seen(camera(slo_ms=180), link(None)))
     assert given.variant == name(320)
-    assert given.reason == "320 px: the link is not measured yet; 416 px must wait for that"
+    assert given.reason == "320 px: the link has not been measured yet; 416 px has to wait for that"
 
 
 def test_cameras_that_share_an_executor_step_down_together() -> None:
@@ -224,7 +225,10 @@ def test_accuracy_that_was_asked_for_is_kept_or_nothing_is_promised() -> None:
     )
     never = only(seen(camera(min_accuracy=0.9)))
     assert (never.variant, never.served) == (name(128), False)
-    assert never.reason == "128 px, best effort: no loaded size of its model is as accurate as 0.9"
+    assert never.reason == (
+        "128 px, best effort: no size of its model has the accuracy of 0.9 that is asked for"
+    )
+    assert never.remedies[0].action is RemedyAction.LOWER_ACCURACY
 
 
 def test_an_slo_that_cannot_be_met_is_best_effort() -> None:
@@ -237,7 +241,7 @@ def test_a_link_too_slow_for_the_rate_gets_fewer_frames() -> None:
     # 128x72 px are 34,393 bits: 9 Hz at 80 % of 390 kbit/s.
     given = only(seen(camera(rate_hz=30), link(0.39)))
     assert (given.variant, given.served, given.rate_hz) == (name(128), True, 9.0)
-    assert given.reason == "128 px at 9 of 30 Hz: the uplink carries 390 kbit/s"
+    assert given.reason == "128 px, 9 of 30 frames/s: the uplink carries 390 kbit/s"
     dying = only(seen(camera(rate_hz=30), link(0.02)))
     assert (dying.variant, dying.served, dying.rate_hz) == (name(128), False, 1.0)
 
@@ -249,7 +253,7 @@ def test_when_the_smallest_sizes_do_not_fit_all_send_fewer_frames() -> None:
     # 0.95 of the time at 3 ms a frame is 317 frames/s, 24.4 Hz each.
     assert {a.rate_hz for a in answer.assignments.values()} == {24.0}
     [reason] = {a.reason for a in answer.assignments.values()}
-    assert reason == "128 px at 24 of 30 Hz: 13 cameras share cpu/0, too many for 30 Hz"
+    assert reason == "128 px, 24 of 30 frames/s: 13 cameras share cpu/0, too many for 30 frames/s"
 
 
 def test_who_asks_for_much_takes_no_frames_from_who_asks_for_little() -> None:
@@ -272,10 +276,12 @@ def test_nobody_is_slowed_below_what_is_of_use_to_it() -> None:
     [given_up] = [a for a in answer.assignments.values() if not a.served]
     assert (given_up.variant, given_up.rate_hz) == (name(128), 1.0)
     assert given_up.reason == (
-        "128 px at 1 of 30 Hz, best effort: "
-        "13 cameras share cpu/0, too many for 25 Hz of 128 px, the least that is of use"
+        "128 px, 1 of 30 frames/s, best effort: 13 cameras share cpu/0, "
+        "too many even for 25 frames/s at 128 px, the least that is of use"
     )
-    assert served[0].reason == "128 px at 26 of 30 Hz: 13 cameras share cpu/0, too many for 30 Hz"
+    assert served[0].reason == (
+        "128 px, 26 of 30 frames/s: 13 cameras share cpu/0, too many for 30 frames/s"
+    )
 
 
 def test_who_was_given_up_waits_until_there_is_time_to_spare() -> None:
@@ -305,7 +311,7 @@ def test_a_link_that_cannot_carry_the_least_rate_says_what_would() -> None:
     assert (short.variant, short.served, short.rate_hz) == (name(128), False, 9.0)
     assert short.reason == (
         "128 px, best effort: the uplink carries 390 kbit/s; "
-        "128 px at 10 Hz, the least that is of use, would need 430 kbit/s"
+        "128 px at 10 frames/s, the least that is of use, would need 430 kbit/s"
     )
 
 
@@ -342,10 +348,11 @@ def test_who_was_lowered_a_moment_ago_waits_before_rising() -> None:
     assert just_after(0).variant == name(608)
     held = just_after(1)
     assert held.variant == name(256)
-    assert (
-        held.reason
-        == "256 px: its size was lowered; 320 px follows once it has been possible for 1.5 s"
+    assert held.reason == (
+        "256 px: its size was lowered a moment ago; "
+        "320 px follows once it has been possible for 1.5 s"
     )
+    assert [remedy.action for remedy in held.remedies] == [RemedyAction.WAIT]
     # What it cannot afford anyway is said as ever.
     slow = replace(seen(link_=link(1.9), has_px=256), lowered_ns=0)
     assert only(slow).reason.startswith("256 px: the uplink carries 1.9 Mbit/s")

@@ -171,9 +171,10 @@ def test_more_of_a_sites_uplink_has_one_price() -> None:
     assert sum(px_of(richer)) > sum(px_of(answer))
     found = explanation(of, of.cameras[0].camera.id, P, 10_000)
     assert found is not None
-    told = [o.limit for o in found.options if o.limit and o.limit.resource is Resource.UPLINK]
+    told = [o for o in found.options if o.limit and o.limit.resource is Resource.UPLINK]
     assert told
-    assert all(limit.lifted_by.startswith("an uplink of yard that carries") for limit in told)
+    for option in told:
+        assert option.remedies[-1].text.startswith("give yard an uplink of at least")
 
 
 def test_who_waits_for_a_better_link_holds_its_size() -> None:

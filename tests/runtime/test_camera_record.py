@@ -81,19 +81,19 @@ def test_skipped_frames_are_counted_once(facts: list[tuple[bool, int]]) -> None:
         skipped += more
         if is_frame:
             sent += 1
-            counted += arrive(known, 0, total=sent + skipped).skipped
+            counted += arrive(known, 0, total=sent + skipped).skipped.total
         else:
-            counted += known.new_skips(skipped, NOW_NS)
+            counted += known.reported(skipped, NOW_NS).total
         assert counted == skipped
-    assert known.new_skips(0, NOW_NS) == 0
+    assert known.reported(0, NOW_NS).total == 0
 
 
 def test_totals_that_fall_or_lie_cannot_undo_a_count() -> None:
     known = record()
-    assert arrive(known, 0, total=5).skipped == 4
-    assert arrive(known, 0, total=0).skipped == 0
-    assert known.new_skips(3, NOW_NS) == 0
-    assert known.new_skips(6, NOW_NS) == 2
+    assert arrive(known, 0, total=5).skipped.total == 4
+    assert arrive(known, 0, total=0).skipped.total == 0
+    assert known.reported(3, NOW_NS).total == 0
+    assert known.reported(6, NOW_NS).total == 2
 
 
 def test_widths_are_remembered_when_they_change() -> None:
@@ -134,10 +134,10 @@ def test_no_more_frames_were_skipped_than_can_have_been_captured() -> None:
     known = record()
     known.opened_ns = NOW_NS
     claimed = 16 * (2**53 - 1)
-    assert known.new_skips(claimed, NOW_NS) == 1_000
-    assert known.new_skips(claimed, NOW_NS) == 0
-    assert known.new_skips(claimed, NOW_NS + 2 * SECOND) == 2_000
+    assert known.reported(claimed, NOW_NS).total == 1_000
+    assert known.reported(claimed, NOW_NS).total == 0
+    assert known.reported(claimed, NOW_NS + 2 * SECOND).total == 2_000
     head = header(NOW_NS, total=2**32 - 1)
     later = FrameArrival.at_once(10_000, NOW_NS + 3 * SECOND)
     # It is a captured frame itself.
-    assert known.frame_arrived(head, later, 90_000).skipped == 999
+    assert known.frame_arrived(head, later, 90_000).skipped.total == 999

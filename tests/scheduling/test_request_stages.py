@@ -49,7 +49,7 @@ def test_every_stage_can_be_reached_and_leads_to_the_end() -> None:
 
 def test_every_reason_for_a_drop_at_the_box_has_a_row() -> None:
     reasons = {row.reason for row in TRANSITIONS.values() if row.reason is not None}
-    assert reasons == set(DropReason) - {DropReason.SENDER}
+    assert reasons == set(DropReason) - {DropReason.SENDER, DropReason.PLAN}
 
 
 def test_the_documents_table_is_the_codes() -> None:

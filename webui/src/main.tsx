@@ -45,7 +45,6 @@ const socket = new BoxSocket(webSocketAddress(document.baseURI, 'v1/ui'), {
   onState(next) {
     loadedWith ??= next.box.version
     if (reloadForUpgrade(loadedWith, next.box.version)) return
-    dispatcher.labels = next.box.labels
     state = next
     draw()
   },

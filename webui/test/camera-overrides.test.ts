@@ -6,7 +6,7 @@ import type { LiveFrameHeader } from '../src/api/types'
 import { before, fieldOf, patchOf, standing, textOf, typedSince, type CameraDocument, type Overrides } from '../src/camera/cameraOverrides'
 
 const SET: Overrides = {
-  slo_ms: 200, rate_hz: null, app: null, min_accuracy: 0.3, site: null, pipeline: null, tracking: null, zones: null, lines: null,
+  slo_ms: 200, rate_hz: null, app: null, min_accuracy: 0.3, site: null, pipeline: null, family: null, tracking: null, zones: null, lines: null,
 }
 
 test('only what differs from what is set is sent', () => {
@@ -23,7 +23,7 @@ test('undoing changes back what was sent, and nothing else', () => {
 test('what holds without a setting says where it comes from', () => {
   const known = {
     requested: { slo_ms: 300, rate_hz: 10, min_accuracy: 0, app: 'default', site: null, pipeline: 'traffic' },
-    origins: { slo_ms: 'camera', rate_hz: 'unknown', min_accuracy: 'default', app: 'default', site: 'default', pipeline: 'configuration' },
+    origins: { slo_ms: 'camera', rate_hz: 'unknown', min_accuracy: 'default', app: 'default', site: 'default', pipeline: 'configuration', family: 'default' },
   } as unknown as CameraDocument
   expect(standing(known, 'slo_ms')).toBe('300, as the camera asks')
   expect(standing(known, 'rate_hz')).toBe('10, as at its last connection')

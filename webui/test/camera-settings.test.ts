@@ -16,8 +16,8 @@ test('what was chosen last is proposed, but for what cannot be', () => {
   expect(remembered('', 0)).toMatchObject({ name: 'phone-100', site: '', rate_hz: 10 })
 })
 
-test('a site is told only if there is one', () => {
-  const chosen = { name: 'gate', app: 'default', site: '', deadline: '300', rate_hz: 10, device: 'user' }
+test('a site and a model are told only if there is one', () => {
+  const chosen = { name: 'gate', app: 'default', site: '', family: '', deadline: '300', rate_hz: 10, device: 'user' }
   expect(settingsOf(chosen)).toEqual({ name: 'gate', app: 'default', slo_ms: 300, rate_hz: 10 })
-  expect(settingsOf({ ...chosen, site: 'yard' })).toMatchObject({ site: 'yard' })
+  expect(settingsOf({ ...chosen, site: 'yard', family: 'deimv2-atto' })).toMatchObject({ site: 'yard', family: 'deimv2-atto' })
 })

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { Limit, ResourcePrice } from '../src/api/api-types'
 import { priceText,  worth } from '../src/figures/limits'
 
-const LIMIT: Limit = { resource: 'uplink', missing: 0.7, unit: 'Mbit/s', gain: 0.9132, price: 1.3046, lifted_by: '' }
+const LIMIT: Limit = { resource: 'uplink', missing: 0.7, unit: 'Mbit/s', gain: 0.9132, price: 1.3046, of: 'gate' }
 
 test('a constraint is told by what lifting it would bring', () => {
   expect(worth(LIMIT)).toBe('0.7 Mbit/s more would bring 0.91 accuracy × frames/s: 1.3 for each Mbit/s')

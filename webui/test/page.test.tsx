@@ -9,7 +9,10 @@ import type { FrameDispatcher } from '../src/live/frameDispatcher'
 import type { Connection } from '../src/api/socket'
 import { TimelineFeed } from '../src/scheduler/timelineFeed'
 import type { AppLatency, BoxState, Camera } from '../src/api/types'
-import { documentedState } from './documented'
+import { documentedState as documented } from './documented'
+
+/** The state of the documentation, without its lost source: that has a test of its own. */
+const documentedState = () => ({ ...documented(), sources: [] })
 
 const dispatcher = {} as FrameDispatcher
 const SESSION: Session = { scope: 'admin', name: 'Ann', camera: null, logged_in: true, open_to: 'nobody' }
@@ -48,9 +51,9 @@ describe('the documented state', () => {
 
   test('shows the box', () => {
     expect(text(html, 'connection')).toBe('Live')
-    expect(text(html, 'box-state')).toContain('Ready')
-    expect(text(html, 'counts')).toBe('9,000 captured = 8,940 on time + 4 late + 53 dropped + 3 pending adds up 14 not as advised')
-    expect(text(html, 'events')).toContain('gate-2 moved from 320 to 256 px')
+    expect(text(html, 'box-state')).toBe('All is well')
+    expect(text(page({ ...documentedState(), cameras: [] }), 'counts')).toBe('9,000 captured = 8,940 on time + 4 late + 53 dropped + 3 pending adds up 14 not as advised')
+    expect(text(html, 'events')).toContain('gate-2 moved from 320 px to 256 px')
   })
 
   test('shows execution times by application', () => {
@@ -69,6 +72,7 @@ test('a camera of which nothing is known yet has its place', () => {
   const camera: Camera = {
     ...(state.cameras[0] as Camera),
     agent: '',
+    grade: 'waiting',
     address: null,
     advice: null,
     on_time_share: null,
@@ -88,7 +92,7 @@ test('a camera of which nothing is known yet has its place', () => {
 test('a camera that left says when and why', () => {
   const state = documentedState()
   const left = { at_ms: state.now_ms, why: 'it said goodbye' }
-  const html = page({ ...state, cameras: state.cameras.map((camera) => ({ ...camera, connected: false, left })) })
+  const html = page({ ...state, cameras: state.cameras.map((camera) => ({ ...camera, connected: false, grade: 'gone' as const, left })) })
   expect(html).toMatch(/Disconnected at \d\d:\d\d:\d\d: it said goodbye/)
 })
 
@@ -117,8 +121,8 @@ test('what was dropped lately stands beside what was dropped ever', () => {
 
 test('a camera that fell silent is not mistaken for a new one', () => {
   const state = documentedState()
-  const html = page({ ...state, cameras: state.cameras.map((camera) => ({ ...camera, on_time_share: null })) })
-  expect(html).toContain('No frames in the last 60 s')
+  const html = page({ ...state, cameras: state.cameras.map((camera) => ({ ...camera, grade: 'waiting' as const, last_frame_s: 75, on_time_share: null })) })
+  expect(html).toContain('No frame for 1 min 15 s')
 })
 
 test('what an executor has to say is shown', () => {
@@ -164,19 +168,28 @@ test('a box of which nothing is known yet says why it is not ready', () => {
 
 test('counts that do not add up are told', () => {
   const state = documentedState()
-  const html = page({ ...state, box: { ...state.box, counts: { ...state.box.counts, captured: 9007 } } })
+  const html = page({ ...state, cameras: [], box: { ...state.box, counts: { ...state.box.counts, captured: 9007 } } })
   expect(text(html, 'counts')).toContain('off by 7')
 })
 
 test('a camera that left stays, greyed', () => {
   const state = documentedState()
-  const html = page({ ...state, cameras: state.cameras.map((camera) => ({ ...camera, connected: false })) })
+  const html = page({ ...state, cameras: state.cameras.map((camera) => ({ ...camera, grade: 'gone' as const, connected: false })) })
   expect(html).toContain('data-health="gone"')
   expect(html).toContain('Disconnected')
 })
 
 test('without cameras the page says how to start one', () => {
   expect(page({ ...documentedState(), cameras: [] })).toContain('edgebox camera scene: --server ws://box.example:8787')
+})
+
+test('a source that never gave a picture has a tile that says why, and what helps', () => {
+  const state = { ...documented(), cameras: [] }
+  const html = page(state)
+  expect(text(html, 'source-tile')).toContain('Source lost since 12:03: connection refused rtsp://192.168.1.20 yard no pictures')
+  expect(text(html, 'source-tile')).toContain('What you can do: check that the source is on')
+  expect(text(html, 'box-state')).toBe('yard: source lost since 12:03: connection refused')
+  expect(html).not.toContain('data-testid="empty"')
 })
 
 test('a lost connection is told and the last state stays', () => {

@@ -36,12 +36,12 @@ test('what a later stage found is drawn where it lies, last, dashed and in white
     ],
   }
   const { context, strokes, texts } = recorder()
-  drawDetections(context, header, { x: 0, y: 0, width: 320, height: 180 }, ['car', 'person'], 1)
+  drawDetections(context, header, { x: 0, y: 0, width: 320, height: 180 }, 1)
   // Each box has a dark rim below it.
   const [car, person, found] = [strokes[1], strokes[3], strokes[5]]
   expect(strokes).toHaveLength(6)
   expect([car?.dash, person?.dash]).toEqual([[], []])
   expect(car?.colour).not.toBe('#ffffff')
   expect(found).toEqual({ colour: '#ffffff', dash: [5, 3], box: [50, 50, 100, 20] })
-  expect(texts).toEqual(['car 80', 'person 60', 'plate 91'])
+  expect(texts).toEqual(['car 80\u202f%', 'person 60\u202f%', 'plate 91\u202f%'])
 })

@@ -21,7 +21,7 @@ from edgebox.inference.importing.layouts import Layout
 from edgebox.vision.decoding import EMBEDDING
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
-_UNFINISHED = ".importing-"
+UNFINISHED = ".importing-"
 _FORGOTTEN_S = 3600.0
 """An unfinished folder of this age is of an import that was killed."""
 
@@ -81,7 +81,7 @@ def unfinished(models: Path) -> Iterator[Path]:
     try:
         models.mkdir(parents=True, exist_ok=True)
         _remove_forgotten(models)
-        folder = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=models))
+        folder = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=models))
     except OSError as error:
         raise ModelError(f"{models}: cannot be written: {error.strerror}") from None
     try:
@@ -94,7 +94,7 @@ def unfinished(models: Path) -> Iterator[Path]:
 
 
 def _remove_forgotten(models: Path) -> None:
-    for folder in models.glob(f"{_UNFINISHED}*"):
+    for folder in models.glob(f"{UNFINISHED}*"):
         if time.time() - folder.stat().st_mtime > _FORGOTTEN_S:
             shutil.rmtree(folder, ignore_errors=True)
 

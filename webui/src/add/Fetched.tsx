@@ -6,7 +6,8 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 
 import { messageOf, request } from '../api/api'
 import { useMay } from '../access/session'
-import { bodyOf, liveWords, NO_FIELDS, type Fields, type Source, type TestPicture } from './fetched'
+import { bodyOf, liveWords, NO_FIELDS, type Fields, type TestPicture } from './fetched'
+import type { Source } from '../api/types'
 
 /** The form; the camera gets the name that stands above it on the page. */
 export function FetchForm({ name, named }: { name: string; named: boolean }) {

@@ -1,9 +1,8 @@
 // What is said and asked of a camera that the box fetches itself. Pure.
 
 import type { Answers } from '../api/api-types'
-import type { BoxState } from '../api/types'
+import type { Source } from '../api/types'
 
-export type Source = BoxState['sources'][number]
 export type TestPicture = Answers['POST /v1/cameras/test']
 
 export interface Fields {

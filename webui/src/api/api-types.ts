@@ -51,6 +51,7 @@ export type Assignment = {
   served: boolean
   reason: string
   limit: Limit | null
+  remedies: ReadonlyArray<Remedy>
 }
 
 export type AttributeLabel = {
@@ -116,6 +117,8 @@ export type BoxState = {
   uptime_s: number
   family: string
   labels: ReadonlyArray<string>
+  /** Every detector was trained on synthetic pictures: none is for real cameras */
+  only_synthetic: boolean
   executors: ReadonlyArray<Executor>
   devices: ReadonlyArray<Device>
   applications: ReadonlyArray<AppLatency>
@@ -205,6 +208,8 @@ export type CameraState = {
   pipeline: CameraPipeline | null
   connected: boolean
   first_frame_s: number | null
+  /** How long ago its last frame came; null: none has come */
+  last_frame_s: number | null
   left: Departure | null
   agent: string
   address: string | null
@@ -215,6 +220,11 @@ export type CameraState = {
   width_px: number
   height_px: number
   advice: Advice | null
+  /** What a person can do to get more than the advice gives */
+  remedies: ReadonlyArray<Remedy>
+  grade: 'good' | 'reduced' | 'strained' | 'failing' | 'lost' | 'waiting' | 'gone'
+  /** Why its source gives no pictures; null: it does, or nobody knows */
+  trouble: string | null
   on_time_share: number | null
   dropped_in_window: Readonly<Record<string, number>>
   fps: number
@@ -244,13 +254,55 @@ export type CascadeComparison = {
   measured_loss: number
 }
 
+export type CocoAnnotation = {
+  id: number
+  image_id: number
+  category_id: number
+  bbox: readonly [number, number, number, number]
+  area: number
+  iscrowd: 0
+  score: number
+  /** What classifiers say, by attribute */
+  attributes?: Readonly<Record<string, string>>
+  /** What the later stages of a pipeline say about it, by the stage's name */
+  stages?: Readonly<Record<string, StageFindings>>
+}
+
+export type CocoAnswer = {
+  images: ReadonlyArray<CocoImage>
+  annotations: ReadonlyArray<CocoAnnotation>
+  categories: ReadonlyArray<CocoCategory>
+  info: CocoInfo
+}
+
+export type CocoCategory = {
+  id: number
+  name: string
+}
+
+export type CocoImage = {
+  id: number
+  width: number
+  height: number
+}
+
+export type CocoInfo = {
+  variant: string
+  outcome: 'on_time' | 'late'
+  timing_ms: InferTiming
+  /** Stages that some object was not answered by in time: the answer is partial */
+  missing?: ReadonlyArray<string>
+  /** With a cascade: whether the objects are the small model's (kept), the large one's (sent_on), or the small one's because the large one was too late (missed) */
+  cascade?: 'kept' | 'sent_on' | 'missed'
+}
+
 export type ConfigKey = {
   /** Section and key; of sections that repeat, with a number from 0 */
   key: string
   /** What is in force, with what is left empty filled in */
   value: unknown
   default: unknown
-  origin: 'default' | 'file' | 'environment' | 'option'
+  origin: 'default' | 'file' | 'environment' | 'option' | 'stored'
   /** Its value is not shown, or of a URL only scheme and host */
   secret: boolean
   expected: string
@@ -381,6 +433,7 @@ export type ExplainedOption = {
   verdict: 'chosen' | 'smaller' | 'contended' | 'infeasible' | 'not_yet' | 'inaccurate' | 'no_gain' | 'exceeds_source' | 'exceeds_stage'
   why: string
   limit: Limit | null
+  remedies: ReadonlyArray<Remedy>
 }
 
 export type Family = {
@@ -475,6 +528,28 @@ export type InForce = {
   pipeline: string | null
 }
 
+export type InferAnswer = {
+  width_px: number
+  height_px: number
+  detections: ReadonlyArray<Detection>
+  variant: string
+  outcome: 'on_time' | 'late'
+  timing_ms: InferTiming
+  /** Stages that some object was not answered by in time: the answer is partial */
+  missing?: ReadonlyArray<string>
+  /** With a cascade: whether the objects are the small model's (kept), the large one's (sent_on), or the small one's because the large one was too late (missed) */
+  cascade?: 'kept' | 'sent_on' | 'missed'
+}
+
+export type InferTiming = {
+  network: number
+  queue: number
+  inference: number
+  total: number
+  batch_size: number
+  return: number
+}
+
 export type IssuedToken = {
   id: string
   name: string
@@ -522,7 +597,7 @@ export type Limit = {
   unit: string
   gain: number
   price: number
-  lifted_by: string
+  of: string
 }
 
 export type Line = {
@@ -606,6 +681,8 @@ export type Overrides = {
   site: string | null
   /** The pipeline that its frames run through; a connected camera connects again */
   pipeline: string | null
+  /** The model family that its frames run on, instead of a pipeline; a connected camera connects again */
+  family: string | null
   /** Whether its objects are tracked; null: as the configuration says */
   tracking: boolean | null
   /** All its zones; null: those of the configuration */
@@ -714,6 +791,12 @@ export type Problem = {
   instance?: string
 }
 
+export type Remedy = {
+  action: 'lower_rate' | 'import_smaller_model' | 'import_better_model' | 'add_executor' | 'improve_uplink' | 'extend_deadline' | 'lower_accuracy' | 'check_source' | 'wait'
+  text: string
+  value: number | null
+}
+
 export type RequestedSettings = {
   family: string | null
   app: string | null
@@ -760,6 +843,7 @@ export type SettingOrigins = {
   app: 'camera' | 'configuration' | 'default' | 'unknown'
   site: 'camera' | 'configuration' | 'default' | 'unknown'
   pipeline: 'camera' | 'configuration' | 'default' | 'unknown'
+  family: 'camera' | 'configuration' | 'default' | 'unknown'
 }
 
 export type SourceDocument = {
@@ -775,6 +859,8 @@ export type SourceDocument = {
   why: string
   /** The state for people; empty: pictures come */
   text: string
+  /** What a person can do about it */
+  remedies: ReadonlyArray<Remedy>
   /** How often it was lost since the start */
   losses: number
   /** Attempts to open it since it was last live */
@@ -834,6 +920,37 @@ export type Storage = {
   lost_rows: number
   /** Why writing fails; empty: it works */
   last_error: string
+}
+
+export type SupervisionAnswer = {
+  image: SupervisionImage
+  predictions: ReadonlyArray<SupervisionPrediction>
+  variant: string
+  outcome: 'on_time' | 'late'
+  timing_ms: InferTiming
+  /** What classifiers say, by attribute: a label per prediction */
+  data?: Readonly<Record<string, ReadonlyArray<string>>>
+  /** Stages that some object was not answered by in time: the answer is partial */
+  missing?: ReadonlyArray<string>
+  /** With a cascade: whether the objects are the small model's (kept), the large one's (sent_on), or the small one's because the large one was too late (missed) */
+  cascade?: 'kept' | 'sent_on' | 'missed'
+}
+
+export type SupervisionImage = {
+  width: number
+  height: number
+}
+
+export type SupervisionPrediction = {
+  x: number
+  y: number
+  width: number
+  height: number
+  confidence: number
+  class_id: number
+  class: string
+  /** What the later stages of a pipeline say about it, by the stage's name */
+  stages?: Readonly<Record<string, StageFindings>>
 }
 
 export type System = {
@@ -944,6 +1061,9 @@ export interface Answers {
     pipelines: ReadonlyArray<Pipeline>
   }
   'POST /v1/models/{family}/profile': Job
+  'POST /v1/models/{family}/default': null
+  'DELETE /v1/models/{family}': null
+  'POST /v1/infer': InferAnswer | CocoAnswer | SupervisionAnswer
   'GET /v1/plan': Plan
   'GET /v1/state': State
   'GET /v1/system': System

@@ -26,7 +26,7 @@ export interface Address {
 }
 
 interface Options extends Address {
-  /** Sent as JSON. */
+  /** Sent as JSON; a file as it is. */
   body?: unknown
   signal?: AbortSignal
 }
@@ -36,8 +36,9 @@ export async function request<Name extends Operation>(operation: Name, { body, s
   const init: RequestInit = { method: operation.split(' ')[0] ?? 'GET', cache: 'no-store' }
   if (signal) init.signal = signal
   if (body !== undefined) {
-    init.headers = { 'Content-Type': 'application/json' }
-    init.body = JSON.stringify(body)
+    const file = body instanceof Blob
+    init.headers = { 'Content-Type': file ? body.type : 'application/json' }
+    init.body = file ? body : JSON.stringify(body)
   }
   let response: Response
   try {

@@ -16,6 +16,7 @@ export type LatencySplit = LatencyParts
 export type History = ReadonlyArray<readonly [number, number]>
 
 export type Camera = CameraState
+export type Source = State['sources'][number]
 export type Memory = ModelMemory
 export type Box = BoxSection
 export type BoxState = State

@@ -17,7 +17,9 @@ import type { BoxState } from '../api/types'
 import { ConnectionBar, ConnectionPill } from '../ui/ConnectionStatus'
 import { Logo } from '../ui/icons'
 import { Lazy } from '../ui/Lazy'
+import { SyntheticHint } from '../models/SyntheticHint'
 import { Nav } from './Nav'
+import { Verdict } from './Verdict'
 import { ThemeButton } from '../ui/ThemeButton'
 
 export interface AppProps {
@@ -67,12 +69,14 @@ function Frame({ connection, state, unreadable = null, dispatcher, feed, onRetry
           </p>
         )}
         <Nav route={route} />
+        {state && !locked && <Verdict state={state} />}
         <div class={frame.tools}>
           {!locked && <ConnectionPill connection={connection} />}
           <LogOut />
           <ThemeButton />
         </div>
       </header>
+      {!locked && <SyntheticHint state={state} />}
       {locked ? (
         <Login scope={session.scope} onLoggedIn={() => location.reload()} />
       ) : state ? (

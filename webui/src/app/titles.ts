@@ -13,5 +13,5 @@ export const TITLES: Readonly<Record<Exclude<Route['page'], 'camera'>, string>> 
 
 /** The window's title: the page's first, by which tabs and histories are told apart. */
 export function titleOf(route: Route, box: string): string {
-  return `${route.page === 'camera' ? (route.camera ?? '') : TITLES[route.page]} · ${box}`
+  return `${route.page === 'camera' ? `Camera ${route.camera ?? ''}` : TITLES[route.page]} · ${box}`
 }

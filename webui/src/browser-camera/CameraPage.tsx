@@ -137,19 +137,26 @@ export interface Others {
   apps: readonly string[]
   /** Uplinks that cameras have named; those that the box found by itself have no name to give. */
   sites: readonly string[]
+  /** Models that it may choose; empty: not known. */
+  families: readonly string[]
 }
 
 /** What other cameras there are, asked once: for suggestions, which nobody misses if the box does not answer. */
 function useOthers(): Others {
-  const [others, setOthers] = useState<Others>({ names: [], apps: [], sites: [] })
+  const [others, setOthers] = useState<Others>({ names: [], apps: [], sites: [], families: [] })
   useEffect(() => {
     request('GET /v1/state').then(
       ({ cameras }) =>
-        setOthers({
+        setOthers((before) => ({
+          ...before,
           names: cameras.filter(({ connected }) => connected).map(({ id }) => id),
           apps: [...new Set(['default', ...cameras.map(({ app }) => app)])],
           sites: [...new Set(cameras.flatMap(({ site }) => (site && !site.inferred ? site.name : [])))],
-        }),
+        })),
+      () => {},
+    )
+    request('GET /v1/models').then(
+      ({ families }) => setOthers((before) => ({ ...before, families: families.map(({ name }) => name) })),
       () => {},
     )
   }, [])

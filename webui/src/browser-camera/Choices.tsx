@@ -64,6 +64,15 @@ export function Choices({ chosen, onChange, onStart, others }: ChoicesProps) {
           {RATES_HZ.map((rate_hz) => <option key={rate_hz} value={rate_hz}>{rate_hz}</option>)}
         </select>
       </label>
+      {(others.families.length > 1 || chosen.family !== '') && (
+        <label class={styles.wide}>
+          <span>Model</span>
+          <select value={chosen.family} onChange={(event) => set({ family: event.currentTarget.value })}>
+            <option value="">The box’s default</option>
+            {[...new Set([...others.families, ...(chosen.family ? [chosen.family] : [])])].map((name) => <option key={name}>{name}</option>)}
+          </select>
+        </label>
+      )}
       <label class={styles.wide}>
         <span>Application</span>
         <input

@@ -2,6 +2,7 @@
 
 import { reconnectDelayMs } from '../api/reconnect'
 import type { Advice, Counts } from '../api/types'
+import { capitalised } from '../ui/format'
 import { FrameAccounting, firstAndLast_ns, type Recent } from './frameAccounting'
 import { Link, type End, type Pictures } from './link'
 import { Pace } from './sender'
@@ -19,6 +20,7 @@ export interface Settings {
   name: string
   app: string
   site?: string
+  family?: string
   slo_ms: Deadlines
   rate_hz: number
 }
@@ -195,8 +197,4 @@ export class BrowserCamera {
 function instanceName(): string {
   // randomUUID is kept from insecure pages; this is not.
   return [...crypto.getRandomValues(new Uint8Array(8))].map((byte) => byte.toString(16).padStart(2, '0')).join('')
-}
-
-function capitalised(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1)
 }

@@ -90,7 +90,7 @@ export class CaptureController {
     this.overlay.mirrored = this.mirrored
     const camera = new BrowserCamera(webSocketAddress(document.baseURI, 'v1/stream'), settingsOf(chosen), this.size(), this.pictures, {
       onChange: this.onChange,
-      onResult: (result, captured_ns, labels) => this.overlay.show(result, captured_ns, labels, this.size()),
+      onResult: (result, captured_ns) => this.overlay.show(result, captured_ns, this.size()),
       onRefused: (message) => this.halt('', `The box refuses this camera: ${message}.`),
     })
     this.camera = camera

@@ -1,7 +1,7 @@
 // Counts how each captured frame ended, over all connections of a camera.
 //
 // As edgebox/camera/accounting.py keeps them. Every captured frame is open until it ends in exactly one of on time,
-// late (by this browser's own clock) or dropped with a reason. `sender` are the frames that were never sent, `lost`
+// late (by this browser's own clock) or dropped with a reason. `plan` are those that the box did not ask for, `sender` others that were never sent, `lost`
 // those that were sent and never answered. Pure: instants come in as arguments.
 
 import type { ByReason, Counts } from '../api/types'
@@ -79,7 +79,8 @@ export class FrameAccounting {
 
   /** End a frame that will not be sent. */
   skip(frame: number, reason: SkipReason, now_ns: number): void {
-    if (this.drop(frame, 'sender', now_ns)) this.skipped[reason] = (this.skipped[reason] ?? 0) + 1
+    // What the box did not ask for is no miss: it counts so, too.
+    if (this.drop(frame, reason === 'rate' ? 'plan' : 'sender', now_ns)) this.skipped[reason] = (this.skipped[reason] ?? 0) + 1
   }
 
   /** Note that a frame was handed to the socket. */
@@ -117,7 +118,7 @@ export class FrameAccounting {
   drop(frame: number, reason: string, now_ns: number): boolean {
     if (!this.open.delete(frame)) return false
     this.droppedFor[reason] = (this.droppedFor[reason] ?? 0) + 1
-    this.note({ at_ns: now_ns, onTime: false, latency_ms: null })
+    if (reason !== 'plan') this.note({ at_ns: now_ns, onTime: false, latency_ms: null })
     return true
   }
 

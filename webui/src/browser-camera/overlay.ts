@@ -1,7 +1,8 @@
 // Draws what was found over the live video, in the place where it was in the frame that was answered.
 
 import { contain, scaleBox, type Size } from '../live/geometry'
-import { colourOf, drawBox, drawLaterBox } from '../live/painter'
+import { classColour } from '../live/classColours'
+import { drawBox, drawLaterBox } from '../live/painter'
 import { foundWithin, labelled } from '../live/stages'
 import type { Detection } from '../api/types'
 import { now_ns, type Result } from './wire'
@@ -13,7 +14,6 @@ interface Shown {
   frame: number
   detections: readonly Detection[]
   captured_ns: number
-  labels: readonly string[]
   source: Size
 }
 
@@ -30,11 +30,11 @@ export class Overlay {
   }
 
   /** Show an answer, unless that of a newer frame is shown already. */
-  show({ frame, detections }: Result, captured_ns: number, labels: readonly string[], source: Size): void {
+  show({ frame, detections }: Result, captured_ns: number, source: Size): void {
     this.results += 1
     this.canvas.dataset['results'] = String(this.results)
     if (this.shown && frame < this.shown.frame) return
-    this.shown = { frame, detections, captured_ns, labels, source }
+    this.shown = { frame, detections, captured_ns, source }
     this.canvas.dataset['boxes'] = String(detections.length)
     window.clearTimeout(this.timer)
     this.timer = window.setTimeout(() => this.clear(), Math.max(0, STALE_MS - (now_ns() - captured_ns) / 1e6))
@@ -60,11 +60,11 @@ export class Overlay {
     this.canvas.width = Math.max(1, Math.round(this.canvas.clientWidth * ratio))
     this.canvas.height = Math.max(1, Math.round(this.canvas.clientHeight * ratio))
     if (!this.shown) return
-    const { detections, labels, source } = this.shown
+    const { detections, source } = this.shown
     const picture = contain(source, this.canvas)
     const placed = (box: Corners) => scaleBox(this.mirrored ? mirror(box, source.width) : box, source, picture)
     for (const found of detections)
-      drawBox(context, placed(found.box), labelled(found), found.score, colourOf(found.label, labels), ratio)
+      drawBox(context, placed(found.box), labelled(found), found.score, classColour(found.label), ratio)
     for (const found of detections.flatMap(({ stages }) => foundWithin(stages)))
       drawLaterBox(context, placed(found.box), labelled(found), found.score, ratio)
   }

@@ -14,6 +14,8 @@ export interface Chosen {
   app: string
   /** The uplink that it shares with other cameras; empty: none that it knows of. */
   site: string
+  /** The model; empty: the box's default. */
+  family: string
   /** A key of `DEADLINES`. */
   deadline: string
   rate_hz: number
@@ -34,8 +36,8 @@ export function isName(text: string): boolean {
   return NAME.test(text)
 }
 
-export function settingsOf({ name, app, site, deadline, rate_hz }: Chosen): Settings {
-  return { name, app, ...(site && { site }), rate_hz, slo_ms: DEADLINES[deadline]?.slo_ms ?? 300 }
+export function settingsOf({ name, app, site, family, deadline, rate_hz }: Chosen): Settings {
+  return { name, app, ...(site && { site }), ...(family && { family }), rate_hz, slo_ms: DEADLINES[deadline]?.slo_ms ?? 300 }
 }
 
 /** What was chosen last; a name in the address (`?name=gate-3`) comes before it. `random` is in [0, 1). */
@@ -47,6 +49,7 @@ export function remembered(search: string, random: number): Chosen {
     name: text(wanted, text(stored.name, `phone-${Math.floor(100 + random * 900)}`)),
     app: text(stored.app, 'default'),
     site: text(stored.site, ''),
+    family: text(stored.family, ''),
     deadline: Object.hasOwn(DEADLINES, String(stored.deadline)) ? String(stored.deadline) : '300',
     rate_hz: RATES_HZ.includes(Number(stored.rate_hz)) ? Number(stored.rate_hz) : 10,
     device: typeof stored.device === 'string' && stored.device ? stored.device : 'environment',

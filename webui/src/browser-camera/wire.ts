@@ -20,6 +20,8 @@ export interface Hello {
   app: string
   /** A name for the uplink that it shares with other cameras. */
   site?: string
+  /** The model; the box's default if left out. */
+  family?: string
   agent: string
 }
 

@@ -25,7 +25,7 @@ import { HealthIcon } from '../ui/icons'
 import { LatencyBars } from '../figures/LatencyBars'
 import { bitrate, isKnown, milliseconds, percent } from '../ui/format'
 import type { FrameDispatcher } from '../live/frameDispatcher'
-import { cameraHealth, HEALTH_WORD } from '../figures/health'
+import { HEALTH_WORD } from '../figures/health'
 import type { ShownFrame } from '../api/messages'
 import { usePolled } from '../api/polling'
 import { withResult, type Result } from './results'
@@ -56,6 +56,8 @@ function OneCamera({ state, dispatcher, camera: id, range }: CameraProps) {
   const { answer: newest } = usePolled('GET /v1/events', { query: { camera: id, limit: EVENTS } }, EVENTS_PERIOD_MS)
   const { answer: offered } = usePolled('GET /v1/pipelines', {}, PIPELINES_PERIOD_MS)
   const pipelines = offered?.pipelines.map(({ name }) => name) ?? []
+  const { answer: models } = usePolled('GET /v1/models', {}, PIPELINES_PERIOD_MS)
+  const families = models?.families.map(({ name }) => name) ?? []
   const { frame, results } = useFrames(dispatcher, id)
   const drawing = useDrawing()
   const camera = state.cameras.find((one) => one.id === id)
@@ -68,18 +70,18 @@ function OneCamera({ state, dispatcher, camera: id, range }: CameraProps) {
       <Title id={id} camera={camera} known={known} />
       {camera && (
         <div class={styles.top}>
-          <ErrorBoundary what="The live picture"><Live camera={camera} window_s={state.box.window_s} dispatcher={dispatcher} frame={frame} drawing={drawing.kind && <DrawingOverlay camera={camera} drawing={drawing} />} /></ErrorBoundary>
+          <ErrorBoundary what="The live picture"><Live camera={camera} dispatcher={dispatcher} frame={frame} drawing={drawing.kind && <DrawingOverlay camera={camera} drawing={drawing} />} /></ErrorBoundary>
           <ErrorBoundary what="The figures"><Figures camera={camera} window_s={state.box.window_s} /></ErrorBoundary>
         </div>
       )}
       <div class={styles.columns}>
         <div class={styles.column}>
-          <ErrorBoundary what="The charts"><Timelines camera={id} range={range} present={present} /></ErrorBoundary>
+          <ErrorBoundary what="The charts"><Timelines camera={id} range={range} present={present} age_ms={isKnown(known?.first_seen_ms) ? state.now_ms - known.first_seen_ms : Infinity} /></ErrorBoundary>
           <ErrorBoundary what="What the planner considers"><Explanation camera={id} connected={connected} /></ErrorBoundary>
         </div>
         <div class={styles.column}>
           {camera && known && <ErrorBoundary what="The zones"><ZoneEditor camera={camera} known={known} drawing={drawing} onChanged={put} /></ErrorBoundary>}
-          {known && <ErrorBoundary what="The settings"><Settings known={known} connected={connected} pipelines={pipelines} onChanged={put} /></ErrorBoundary>}
+          {known && <ErrorBoundary what="The settings"><Settings known={known} connected={connected} pipelines={pipelines} families={families} onChanged={put} /></ErrorBoundary>}
           <ErrorBoundary what="The results"><Results camera={id} results={results} /></ErrorBoundary>
           {newest && <Events class={styles.events} events={newest.events} />}
         </div>
@@ -93,7 +95,7 @@ function useDrawing(): Drawing {
 }
 
 function Title({ id, camera, known }: { id: string; camera: CameraState | undefined; known: CameraDocument | null }) {
-  const health = camera ? cameraHealth(camera) : 'gone'
+  const health = camera ? camera.grade : 'gone'
   return (
     <header class={`health-${health} ${styles.title}`}>
       <p><a href={hashOf({ page: 'overview' })}>Cameras</a> <span class="muted" aria-hidden="true">/</span></p>
@@ -112,7 +114,7 @@ function seen(known: CameraDocument | null): string {
 function Figures({ camera, window_s }: { camera: CameraState; window_s: number }) {
   const { link } = camera
   return (
-    <section class={`card health-${cameraHealth(camera)} ${styles.figures}`} aria-label="Now">
+    <section class={`card health-${camera.grade} ${styles.figures}`} aria-label="Now">
       <Headline camera={camera} window_s={window_s} />
       <Decision camera={camera} reason="large" />
       {camera.pipeline && <PipelineStages {...camera.pipeline} />}

@@ -8,6 +8,7 @@ import { classes } from '../ui/classes'
 import type { Answers, ExplainedOption } from '../api/api-types'
 import { bitrate, milliseconds, UNKNOWN } from '../ui/format'
 import { worth } from '../figures/limits'
+import { Remedies } from '../figures/Remedies'
 import { usePolled } from '../api/polling'
 
 export type Option = ExplainedOption
@@ -37,7 +38,7 @@ export function Explanation({ camera, connected }: { camera: string; connected: 
       </h2>
       {!connected && <p class="muted">Nothing while it is not connected.</p>}
       {connected && error && <p role="status" class="muted">{error.message}</p>}
-      {connected && answer && (answer.options.length > 0 ? <Options {...answer} /> : <p class="muted">Nothing at the moment.</p>)}
+      {connected && answer && (answer.options.length > 0 ? <Options {...answer} camera={camera} /> : <p class="muted">Nothing at the moment.</p>)}
     </section>
   )
 }
@@ -52,12 +53,12 @@ export function around(options: readonly Option[], amount: number): readonly Opt
   return options.slice(from, from + amount)
 }
 
-function Options({ bandwidth_bps, options }: Answer) {
+function Options({ camera, bandwidth_bps, options }: Answer & { camera: string }) {
   const [showsAll, setShowsAll] = useState(false)
   const shown = showsAll ? options : around(options, NEAR)
   return (
     <>
-      <OptionTable bandwidth_bps={bandwidth_bps} options={shown} />
+      <OptionTable camera={camera} bandwidth_bps={bandwidth_bps} options={shown} />
       {options.length > NEAR && (
         <button type="button" class="quiet" aria-expanded={showsAll} onClick={() => setShowsAll(!showsAll)}>
           {showsAll ? 'Show those around it' : `Show all ${options.length} sizes`}
@@ -67,7 +68,7 @@ function Options({ bandwidth_bps, options }: Answer) {
   )
 }
 
-function OptionTable({ bandwidth_bps, options }: Answer) {
+function OptionTable({ camera, bandwidth_bps, options }: Answer & { camera: string }) {
   return (
     <table>
       <thead>
@@ -75,8 +76,8 @@ function OptionTable({ bandwidth_bps, options }: Answer) {
           <th scope="col">Size</th>
           <th scope="col" class="figure"><abbr title="mAP at 0.5 to 0.95, measured">Accuracy</abbr></th>
           <th scope="col" class="figure">Uplink needed</th>
-          <th scope="col" class="figure"><abbr title="One batch to wait for and its own, at their 99th percentile, and a margin for moving up">Time needed</abbr></th>
-          <th scope="col" class="figure"><abbr title="What its link leaves of the deadline">Time left</abbr></th>
+          <th scope="col" class="figure"><abbr title="The time of one batch in front of it and of its own batch, in 99 of 100 cases; more before a camera is raised to it">Time needed</abbr></th>
+          <th scope="col" class="figure"><abbr title="The part of the deadline that is left after sending the picture">Time left</abbr></th>
           <th scope="col">Verdict</th>
         </tr>
       </thead>
@@ -88,7 +89,7 @@ function OptionTable({ bandwidth_bps, options }: Answer) {
             <td class={classes('figure', lacks(option.needed_bps, bandwidth_bps) && styles.lacking)}>{option.needed_bps === null ? UNKNOWN : bitrate(option.needed_bps)}</td>
             <td class={classes('figure', option.needed_ms > option.left_ms && styles.lacking)}>{milliseconds(option.needed_ms)}</td>
             <td class="figure">{milliseconds(Math.max(0, option.left_ms))}</td>
-            <td class={styles.why}><div><strong>{WORD[option.verdict]}</strong> <span>{option.why}</span>{option.limit && <small class={styles.lift} title={worth(option.limit)}>Lifted by {option.limit.lifted_by}.</small>}</div></td>
+            <td class={styles.why}><div><strong>{WORD[option.verdict]}</strong> <span>{option.why}</span>{option.remedies.length > 0 && <small class={styles.lift} title={option.limit ? worth(option.limit) : undefined}><Remedies camera={camera} remedies={option.remedies} lead="To get it: " /></small>}</div></td>
           </tr>
         ))}
       </tbody>

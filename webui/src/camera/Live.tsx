@@ -18,20 +18,19 @@ import { DownloadIcon } from '../ui/icons'
 
 interface LiveProps {
   camera: Camera
-  window_s: number
   dispatcher: FrameDispatcher
   /** The frame on screen; null: none has come. */
   frame: ShownFrame | null
   drawing: ComponentChildren
 }
 
-export function Live({ camera, window_s, dispatcher, frame, drawing }: LiveProps) {
+export function Live({ camera, dispatcher, frame, drawing }: LiveProps) {
   const [refusal, setRefusal] = useState('')
   const still = async (boxes: boolean) => {
     if (!frame) return
     const name = fileName(camera.id, Date.now(), boxes ? '-boxes.jpg' : '.jpg')
     try {
-      download(boxes ? await pictureWithBoxes(frame, dispatcher.labels) : new Blob([frame.jpeg], { type: 'image/jpeg' }), name)
+      download(boxes ? await pictureWithBoxes(frame) : new Blob([frame.jpeg], { type: 'image/jpeg' }), name)
       setRefusal('')
     } catch (error) {
       setRefusal(messageOf(error))
@@ -39,7 +38,7 @@ export function Live({ camera, window_s, dispatcher, frame, drawing }: LiveProps
   }
   return (
     <section class={`${styles.live} card`} aria-label="Live picture">
-      <Picture class={styles.picture} camera={camera} window_s={window_s} dispatcher={dispatcher} drawing={drawing} />
+      <Picture class={styles.picture} camera={camera} dispatcher={dispatcher} drawing={drawing} />
       <div class={`${page.tools} ${styles.tools}`}>
         <button type="button" disabled={!frame} onClick={() => void still(false)}><DownloadIcon /> Snapshot</button>
         <button type="button" disabled={!frame} onClick={() => void still(true)}><DownloadIcon /> Snapshot with boxes</button>

@@ -13,6 +13,8 @@ interface SettingsProps {
   connected: boolean
   /** The names of the pipelines that the box offers. */
   pipelines?: readonly string[]
+  /** The names of the model families that the box offers. */
+  families?: readonly string[]
   onChanged: (changed: CameraDocument) => void
 }
 
@@ -23,7 +25,7 @@ interface Outcome {
   before?: Patch
 }
 
-export function Settings({ known, connected, pipelines = [], onChanged }: SettingsProps) {
+export function Settings({ known, connected, pipelines = [], families = [], onChanged }: SettingsProps) {
   const [draft, setDraft] = useState<Draft>({})
   const [outcome, setOutcome] = useState<Outcome | null>(null)
   const [saving, setSaving] = useState(false)
@@ -58,7 +60,7 @@ export function Settings({ known, connected, pipelines = [], onChanged }: Settin
           <Setting
             key={words.field}
             words={words}
-            choices={words.field === 'pipeline' ? pipelines : null}
+            choices={words.field === 'pipeline' ? pipelines : words.field === 'family' ? families : null}
             known={known}
             typed={draft[words.field]}
             refusal={refused === words.field ? (outcome?.message ?? null) : null}

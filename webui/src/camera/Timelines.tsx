@@ -17,13 +17,15 @@ interface TimelinesProps {
   camera: string
   range: string | undefined
   present: Present
+  /** How long the box has known it. */
+  age_ms: number
 }
 
 const MOVES: Readonly<Record<string, number>> = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity }
 const KEYS = 'The left and right arrow keys move through the time, Page Up and Page Down faster, Home and End to its ends.'
 
-export function Timelines({ camera, range: key, present }: TimelinesProps) {
-  const range = rangeOf(key)
+export function Timelines({ camera, range: key, present, age_ms }: TimelinesProps) {
+  const range = rangeOf(key, age_ms)
   const { answer, error } = usePolled('GET /v1/cameras/{id}/history', { path: { id: camera }, query: { range: range.key } }, range.refresh_ms)
   return (
     <section class={`${styles.card} card`} aria-labelledby="timelines-title">

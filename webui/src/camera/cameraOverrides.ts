@@ -25,6 +25,7 @@ export const FIELDS: readonly FieldWords[] = [
   { field: 'app', name: 'Application', unit: '', hint: 'The application whose learned batch times count for its frames', numeric: false },
   { field: 'site', name: 'Site', unit: '', hint: 'A name for the uplink that it shares with other cameras', numeric: false },
   { field: 'pipeline', name: 'Pipeline', unit: '', hint: 'The models that its frames run through; a change makes it connect again', numeric: false },
+  { field: 'family', name: 'Model', unit: '', hint: 'The model that its frames run on; a change makes it connect again', numeric: false },
 ]
 
 /** What was typed and not yet saved. */

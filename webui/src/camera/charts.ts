@@ -176,10 +176,12 @@ const MISSED_COLOURS: Readonly<Record<string, string>> = {
 }
 
 function missed({ captured, late, dropped }: History): Chart {
-  const reasons = ['late', ...Object.keys(dropped).sort()]
+  // What the plan did not ask for is no miss.
+  const reasons = ['late', ...Object.keys(dropped).filter((reason) => reason !== 'plan').sort()]
+  const due = captured.map((frames, at) => (frames === null ? null : frames - (dropped['plan']?.[at] ?? 0)))
   const amounts = (reason: string): Column => (reason === 'late' ? late : (dropped[reason] ?? []))
   const happened = reasons.filter((reason) => amounts(reason).some((amount) => amount))
-  const tops = stacked(happened.map((reason) => asPercent(shareOf(amounts(reason), captured))))
+  const tops = stacked(happened.map((reason) => asPercent(shareOf(amounts(reason), due))))
   const lines = happened.map((reason, n): Line => ({
     name: reason,
     colour: MISSED_COLOURS[reason] ?? 'var(--gone)',
@@ -190,7 +192,7 @@ function missed({ captured, late, dropped }: History): Chart {
   return {
     key: 'missed',
     title: 'Missed',
-    unit: '% of captured',
+    unit: '% of those asked for',
     note: happened.length > 0 ? 'Frames answered late, or dropped, by reason' : 'No frame was late or dropped',
     lines: lines.reverse(),
     least: 1,

@@ -26,9 +26,10 @@ export const RANGES: readonly Range[] = [
 
 const USUAL = RANGES[1] as Range
 
-/** The range of that name; of any other name, or none, the usual one. */
-export function rangeOf(key: string | undefined): Range {
-  return RANGES.find((range) => range.key === key) ?? USUAL
+/** The range of that name; of any other name, or none, the shortest that shows all of a young camera, at most the usual one. */
+export function rangeOf(key: string | undefined, age_ms = Infinity): Range {
+  const young = RANGES.find(({ span_ms }) => span_ms >= age_ms && span_ms < USUAL.span_ms)
+  return RANGES.find((range) => range.key === key) ?? young ?? USUAL
 }
 
 /** An instant as precisely as a range of that length needs it. */

@@ -5,6 +5,8 @@ import styles from './Decision.module.css'
 import { rate } from '../ui/format'
 import type { Camera } from '../api/types'
 import { classes } from '../ui/classes'
+import { missText } from './health'
+import { Remedies } from './Remedies'
 
 interface DecisionProps {
   camera: Camera
@@ -14,6 +16,8 @@ interface DecisionProps {
 
 export function Decision({ camera, reason = 'clamped' }: DecisionProps) {
   const { advice } = camera
+  const missed = missText(camera)
+  const why = camera.trouble ?? advice?.reason ?? ''
   return (
     <section>
       <h3 class="visually-hidden">What the box decided</h3>
@@ -21,11 +25,13 @@ export function Decision({ camera, reason = 'clamped' }: DecisionProps) {
         <strong data-testid="variant">{advice?.variant ?? 'no variant yet'}</strong>
         {advice && (
           <span class="muted">
-            {advice.width_px} × {advice.height_px} px · {rate(advice.rate_hz)} Hz · quality {advice.quality}
+            {advice.width_px} × {advice.height_px} px · {rate(advice.rate_hz)} fps · quality {advice.quality}
           </span>
         )}
       </p>
-      <p class={classes(styles.reason, styles[reason])} data-testid="reason" title={advice?.reason}>{advice?.reason ?? ''}</p>
+      <p class={classes(styles.reason, styles[reason])} data-testid="reason" title={why}>{why}</p>
+      {missed && <p data-testid="misses">{missed}.</p>}
+      <Remedies camera={camera.id} remedies={camera.remedies} />
     </section>
   )
 }

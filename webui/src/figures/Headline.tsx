@@ -3,7 +3,7 @@
 import styles from './Headline.module.css'
 
 import { percent, rate } from '../ui/format'
-import { cameraHealth, HEALTH_WORD } from './health'
+import { HEALTH_WORD } from './health'
 import type { Camera } from '../api/types'
 
 export function Headline({ camera, window_s }: { camera: Camera; window_s: number }) {
@@ -11,7 +11,7 @@ export function Headline({ camera, window_s }: { camera: Camera; window_s: numbe
     <div class={styles.headline}>
       <p class={styles.onTime}>
         <span class={styles.big} data-testid="on-time">{percent(camera.on_time_share)}</span>
-        <span class={styles.healthWord}>{HEALTH_WORD[cameraHealth(camera)]}</span>
+        <span class={styles.healthWord}>{HEALTH_WORD[camera.grade]}</span>
         <span class="muted">on time, last {window_s} s</span>
       </p>
       <p class={styles.fps} title={`Frames answered in a second, of ${rate(camera.rate_hz)} the camera would like, last ${window_s} s`}>

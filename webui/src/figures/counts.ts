@@ -19,6 +19,7 @@ export function checkCounts(counts: Counts): CountsCheck {
 }
 
 const MEANINGS: Readonly<Record<string, string>> = {
+  plan: 'not asked for: the box asks for fewer frames than the camera captures; these are no misses',
   sender: 'never sent: the camera had a newer frame first, or its link was too slow',
   queue: 'waiting behind other work, they could no longer be answered in time',
   infeasible: 'on arrival there was already too little time left',

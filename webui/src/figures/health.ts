@@ -1,33 +1,95 @@
-// How a camera is doing, in one word. Pure.
+// How cameras are doing: each one's grade, which the box gives it, and the verdict on all of them. Pure.
 
-import type { Camera } from '../api/types'
+import { BY_NAME } from '../ui/names'
+import { dropLines } from './counts'
+import { percent, rate } from '../ui/format'
+import type { BoxState, Camera, Source } from '../api/types'
 
-export type Health = 'good' | 'strained' | 'failing' | 'waiting' | 'gone'
-
-/** What the share of frames answered on time over the window must be at least. */
+/** What the share of frames answered on time must be at least, as in edgebox/runtime/grading.py. */
 export const GOOD_SHARE = 0.99
 export const STRAINED_SHARE = 0.95
 
-export function cameraHealth(camera: Pick<Camera, 'connected' | 'on_time_share'>): Health {
-  if (!camera.connected) return 'gone'
-  if (camera.on_time_share === null) return 'waiting'
-  if (camera.on_time_share >= GOOD_SHARE) return 'good'
-  return camera.on_time_share >= STRAINED_SHARE ? 'strained' : 'failing'
-}
+export type Health = Camera['grade']
 
 /** The word shown beside the colour, for whoever does not see the colour. */
 export const HEALTH_WORD: Readonly<Record<Health, string>> = {
   good: 'healthy',
+  reduced: 'reduced by plan',
   strained: 'strained',
   failing: 'failing',
+  lost: 'no pictures',
   waiting: 'no frames',
   gone: 'disconnected',
 }
 
-/** "3 healthy, 1 strained", the ones that need attention first. */
-export function healthSummary(cameras: readonly Camera[]): Array<{ health: Health; amount: number }> {
-  const order: Health[] = ['failing', 'strained', 'waiting', 'good', 'gone']
-  return order
-    .map((health) => ({ health, amount: cameras.filter((camera) => cameraHealth(camera) === health).length }))
-    .filter(({ amount }) => amount > 0)
+/** The worst first. A camera that is reduced by plan gets all that was promised. */
+const WORST_FIRST: readonly Health[] = ['lost', 'failing', 'waiting', 'strained', 'gone', 'reduced', 'good']
+/** What needs nobody: these keep their places among each other. */
+const FINE: readonly Health[] = ['reduced', 'good']
+
+/** The cameras that the box fetches, gets no pictures of, and has never had any of. */
+export function unseenSources({ cameras, sources }: Pick<BoxState, 'cameras' | 'sources'>): Source[] {
+  return sources
+    .filter(({ camera, remedies }) => remedies.length > 0 && cameras.every(({ id }) => id !== camera))
+    .sort((a, b) => BY_NAME.compare(a.camera, b.camera))
+}
+
+/** Troubled cameras first, then the others by name; those that are gone stand apart. */
+export function inOrder(cameras: readonly Camera[]): { shown: Camera[]; gone: Camera[] } {
+  const rank = ({ grade }: Camera) => (FINE.includes(grade) ? WORST_FIRST.length : WORST_FIRST.indexOf(grade))
+  const sorted = [...cameras].sort((a, b) => rank(a) - rank(b) || BY_NAME.compare(a.id, b.id))
+  return { shown: sorted.filter(({ grade }) => grade !== 'gone'), gone: sorted.filter(({ grade }) => grade === 'gone') }
+}
+
+/** How a camera is doing, in a few words. */
+export function statusText(camera: Camera): string {
+  switch (camera.grade) {
+    case 'reduced':
+      return `${rate(camera.advice?.rate_hz)} of ${rate(camera.rate_hz)} fps, as planned`
+    case 'strained':
+    case 'failing':
+      return `${percent(camera.on_time_share, 0)} on time`
+    case 'lost':
+      return camera.trouble ?? HEALTH_WORD.lost
+    default:
+      return HEALTH_WORD[camera.grade]
+  }
+}
+
+/** What mostly became of the frames that were not answered in time; null: the camera gets what was promised. */
+export function missText({ grade, dropped_in_window }: Pick<Camera, 'grade' | 'dropped_in_window'>): string | null {
+  if (grade !== 'failing' && grade !== 'strained') return null
+  const worst = dropLines(dropped_in_window).find(({ reason }) => reason !== 'plan')
+  return worst ? `Most misses: ${worst.meaning}` : 'Answers come too late'
+}
+
+export interface Verdict {
+  health: Health
+  text: string
+  /** The camera that it is about; null: the box, or all. */
+  camera: string | null
+}
+
+/** Is everything fine? The verdict on the worst camera is the verdict on all. */
+export function verdictOf({ box, cameras, sources }: Pick<BoxState, 'box' | 'cameras' | 'sources'>): Verdict {
+  if (!box.ready) return { health: 'strained', text: `Not ready: ${box.ready_reason || 'no reason given'}`, camera: null }
+  const lost = box.executors.find(({ state }) => state !== 'up')
+  if (lost) return { health: 'failing', text: `${lost.id} is lost: ${lost.last_error?.text ?? lost.state}`, camera: null }
+  const unseen = unseenSources({ cameras, sources })
+  if (unseen[0]) {
+    const more = unseen.length - 1 + cameras.filter(({ grade }) => grade === 'lost').length
+    return { health: 'lost', text: `${unseen[0].camera}: ${unseen[0].text}${more > 0 ? `, and ${more} more` : ''}`, camera: null }
+  }
+  const ranked = [...cameras].sort((a, b) => WORST_FIRST.indexOf(a.grade) - WORST_FIRST.indexOf(b.grade) || BY_NAME.compare(a.id, b.id))
+  const worst = ranked[0]
+  if (!worst) return { health: 'good', text: 'Ready', camera: null }
+  const alike = ranked.filter(({ grade }) => grade === worst.grade).length
+  if (worst.grade === 'good') return { health: 'good', text: cameras.length === 1 ? 'All is well' : `All ${cameras.length} cameras are well`, camera: null }
+  const others = alike > 1 ? `, and ${alike - 1} more` : ''
+  return { health: worst.grade, text: `${worst.id}: ${statusText(worst)}${others}`, camera: worst.id }
+}
+
+/** How long a connected camera has been silent: its picture no longer shows what is going on; null: it is not. */
+export function frozenFor_s({ grade, last_frame_s }: Pick<Camera, 'grade' | 'last_frame_s'>): number | null {
+  return grade === 'waiting' && last_frame_s !== null ? Math.round(last_frame_s) : null
 }

@@ -4,9 +4,9 @@ import styles from './Picture.module.css'
 
 import type { ComponentChildren } from 'preact'
 
-import { clockTime } from '../ui/format'
+import { capitalised, clockTime, duration } from '../ui/format'
 import type { FrameDispatcher } from './frameDispatcher'
-import { cameraHealth } from '../figures/health'
+import { frozenFor_s } from '../figures/health'
 import type { Camera } from '../api/types'
 import { classes } from '../ui/classes'
 import { useLivePicture } from './useLivePicture'
@@ -14,7 +14,6 @@ import { Zones } from './Zones'
 
 interface PictureProps {
   camera: Camera
-  window_s: number
   dispatcher: FrameDispatcher
   onToggle?: () => void
   /** Added to its own class. */
@@ -24,10 +23,11 @@ interface PictureProps {
 }
 
 /** The picture; a click enlarges, as the button in the header does for the keyboard. */
-export function Picture({ camera, window_s, dispatcher, onToggle, class: added, drawing }: PictureProps) {
+export function Picture({ camera, dispatcher, onToggle, class: added, drawing }: PictureProps) {
   const { canvas, caption } = useLivePicture(dispatcher, camera.id)
+  const frozen_s = frozenFor_s(camera)
   return (
-    <div class={classes(styles.picture, added)} data-connected={camera.connected} onClick={onToggle}>
+    <div class={classes(styles.picture, added)} data-connected={camera.connected && camera.grade !== 'lost'} data-frozen={frozen_s !== null} onClick={onToggle}>
       <canvas
         ref={canvas}
         role="img"
@@ -38,12 +38,15 @@ export function Picture({ camera, window_s, dispatcher, onToggle, class: added, 
       <Zones camera={camera} />
       {drawing}
       <p ref={caption} class={styles.caption} aria-hidden="true" hidden />
-      {!camera.connected && (
+      <p class={classes(styles.note, styles.blank)} aria-hidden="true">No picture yet</p>
+      {camera.grade === 'lost' ? (
+        <p class={styles.note} data-testid="picture-note">{capitalised(camera.trouble ?? '')}</p>
+      ) : camera.grade === 'gone' && (
         <p class={styles.note} data-testid="picture-note">Disconnected{camera.left ? ` at ${clockTime(camera.left.at_ms)}: ${camera.left.why}` : ''}</p>
       )}
-      {cameraHealth(camera) === 'waiting' && (
+      {camera.grade === 'waiting' && (
         <p class={styles.note} data-testid="picture-note">
-          {camera.counts.captured === 0 ? 'Waiting for its first frame' : `No frames in the last ${window_s} s`}
+          {camera.counts.captured === 0 || frozen_s === null ? 'Waiting for its first frame' : `No frame for ${duration(frozen_s)}`}
         </p>
       )}
     </div>

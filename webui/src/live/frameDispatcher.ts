@@ -20,7 +20,6 @@ export class FrameDispatcher {
   private readonly inView: IntersectionObserver
   private follower: { camera: string; take: (frame: ShownFrame) => void } | null = null
   private isDue = false
-  labels: readonly string[] = []
 
   /** `subscribe` asks the box for these cameras' frames only. */
   constructor(private readonly subscribe: (wanted: FrameSubscription) => void) {
@@ -32,7 +31,7 @@ export class FrameDispatcher {
 
   /** Show a camera's frames on this canvas until the returned function is called. */
   attach(camera: string, canvas: HTMLCanvasElement, caption: HTMLElement): () => void {
-    const painter = new Painter(canvas, caption, () => this.labels)
+    const painter = new Painter(canvas, caption)
     this.painters.set(camera, painter)
     this.cameras.set(canvas, camera)
     this.inView.observe(canvas)

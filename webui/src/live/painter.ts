@@ -1,14 +1,13 @@
 // Draws one camera's frames and what was found on them. The latest frame wins; nothing is ever queued.
 
-import { milliseconds, plural } from '../ui/format'
+import { milliseconds } from '../ui/format'
 import { DARK_INK } from '../ui/palette'
+import { classColour, countsByClass } from './classColours'
 import { contain, scaleBox, type Rectangle } from './geometry'
 import { foundWithin, labelled, partial } from './stages'
 import type { ShownFrame } from '../api/messages'
 import type { LiveFrameHeader } from '../api/types'
 
-/** Bright enough for any picture, by label; text on them is dark. */
-const COLOURS = ['#ffb43a', '#4cc9f0', '#ff7aa8', '#8ce07a', '#b9a0ff', '#ff9770', '#e9e36a', '#8fb8ff']
 /** Of what a later stage found on an object: white and dashed, because classes of its own colour belong to the first stage. */
 const LATER_COLOUR = '#ffffff'
 const LATER_DASH = [5, 3]
@@ -31,7 +30,6 @@ export class Painter {
   constructor(
     private readonly canvas: HTMLCanvasElement,
     private readonly caption: HTMLElement,
-    private readonly labels: () => readonly string[],
   ) {
     this.resizes = new ResizeObserver(() => this.resize())
     this.resizes.observe(canvas)
@@ -90,9 +88,22 @@ export class Painter {
     this.canvas.dataset['boxes'] = String(header.detections.length)
     this.canvas.dataset['laterBoxes'] = String(header.detections.flatMap(({ stages }) => foundWithin(stages)).length)
     const ended = header.outcome === 'on_time' ? '' : ` · ${header.outcome.replace('_', ' ')}`
-    this.caption.textContent = `${plural(header.detections.length, 'object')} in ${milliseconds(header.total_ms)}${ended}${partial(header.missing)}`
+    this.describe(header, `${milliseconds(header.total_ms)}${ended}${partial(header.missing)}`)
     this.canvas.dataset['missing'] = (header.missing ?? []).join(' ')
     this.caption.hidden = false
+  }
+
+  /** Say what was found, each class beside its colour: the caption is the picture's legend. */
+  private describe({ detections }: LiveFrameHeader, how: string): void {
+    const found = countsByClass(detections).map(({ label, amount }) => {
+      const one = document.createElement('span')
+      one.style.setProperty('--class', classColour(label))
+      one.textContent = `${amount} ${label}`
+      return one
+    })
+    const time = document.createElement('small')
+    time.textContent = how
+    this.caption.replaceChildren(...(found.length > 0 ? found : ['nothing found']), time)
   }
 
   private resize(): void {
@@ -113,7 +124,7 @@ export class Painter {
     const picture = contain(source, this.canvas)
     context.clearRect(0, 0, this.canvas.width, this.canvas.height)
     context.drawImage(bitmap, picture.x, picture.y, picture.width, picture.height)
-    drawDetections(context, header, picture, this.labels(), window.devicePixelRatio || 1)
+    drawDetections(context, header, picture, window.devicePixelRatio || 1)
   }
 }
 
@@ -122,14 +133,13 @@ export function drawDetections(
   context: CanvasRenderingContext2D,
   header: LiveFrameHeader,
   picture: Rectangle,
-  labels: readonly string[],
   ratio: number,
 ): void {
   const source = { width: header.width_px, height: header.height_px }
   for (const found of header.detections) {
     const { label, score, box, track } = found
     const name = track == null ? labelled(found) : `${labelled(found)} #${track}`
-    drawBox(context, scaleBox(box, source, picture), name, score, colourOf(label, labels), ratio)
+    drawBox(context, scaleBox(box, source, picture), name, score, classColour(label), ratio)
   }
   // Last, because they lie within the others.
   for (const found of header.detections.flatMap(({ stages }) => foundWithin(stages)))
@@ -143,11 +153,6 @@ async function decode(jpeg: Uint8Array<ArrayBuffer>): Promise<ImageBitmap | null
     // The box answers for a broken picture; here the last good one simply stays.
     return null
   }
-}
-
-export function colourOf(label: string, labels: readonly string[]): string {
-  const index = Math.max(0, labels.indexOf(label))
-  return COLOURS[index % COLOURS.length] as string
 }
 
 /** Draw what a later stage of a pipeline found. */
@@ -181,7 +186,7 @@ export function drawBox(
   if (width < LABELLED_FROM * ratio) return
 
   context.font = `600 ${Math.round(11 * ratio)}px system-ui, sans-serif`
-  const withScore = `${label} ${Math.round(score * 100)}`
+  const withScore = `${label} ${Math.round(score * 100)}\u202f%`
   const padding = 4 * ratio
   const text = context.measureText(withScore).width + 2 * padding <= Math.max(width, 72 * ratio) ? withScore : label
   const plateWidth = Math.ceil(context.measureText(text).width + 2 * padding)

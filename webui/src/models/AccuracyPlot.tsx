@@ -37,6 +37,7 @@ interface Point {
 export function AccuracyPlot({ list, family, executor, users, hovered, onHover }: MarksProps) {
   const [box, width] = useWidth()
   const timed = family.variants.flatMap((variant) => {
+    if (variant.accuracy_assumed) return []
     const batch = Math.min(...Object.keys(variant.profiles[executor] ?? {}).map(Number))
     const times = timesOf(list, variant, executor, batch)
     return times ? [{ variant, times }] : []
@@ -49,6 +50,7 @@ export function AccuracyPlot({ list, family, executor, users, hovered, onHover }
   const points = timed.map(({ variant, times }): Point => ({
     variant, times, x: across(times.p50), y: up(variant.accuracy), end: across(times.p99), cameras: users.get(variant.name)?.length ?? 0,
   }))
+  const kind = timed.find(({ variant }) => variant.accuracy_report)?.variant.accuracy_report?.kind ?? (family.task === 'detect' ? 'mAP' : '')
   const most = [...points].sort((a, b) => b.cameras - a.cameras)
   const labels = placeLabels(most.map((point) => markOf(point, family.name)), { x: LEFT_PX, y: 0, width: width - LEFT_PX - 2, height: HEIGHT_PX - BOTTOM_PX })
   return (
@@ -84,9 +86,7 @@ export function AccuracyPlot({ list, family, executor, users, hovered, onHover }
         ))}
       </svg>
       <figcaption>
-        {family.variants.every(({ accuracy_assumed }) => accuracy_assumed)
-          ? 'Accuracy against latency. The accuracy was never measured: only its order means something.'
-          : 'Accuracy (mAP) against latency'}
+        Accuracy{kind && ` (${kind})`} against latency
         <span class={styles.key}><span class={styles.usedKey} aria-hidden="true" /> in use</span>
         <span class={styles.key}><span class={styles.freeKey} aria-hidden="true" /> not in use</span>
       </figcaption>

@@ -9,6 +9,8 @@ import { plural } from '../ui/format'
 import type { Job } from './jobs'
 import { executorsOf, type Family, type ModelList } from './families'
 import { AccuracyPlot } from './AccuracyPlot'
+import { FamilyActions } from './FamilyActions'
+import { NotMeasured } from './NotMeasured'
 import { Measuring } from './Measuring'
 import { ProfileTable } from './ProfileTable'
 import { VariantTable } from './VariantTable'
@@ -22,9 +24,11 @@ interface FamilyCardProps {
   admin: boolean
   connected: number
   onStarted: () => void
+  /** The list of families is another one now. */
+  onChanged: () => void
 }
 
-export function FamilyCard({ list, family, users, jobs, busy, admin, connected, onStarted }: FamilyCardProps) {
+export function FamilyCard({ list, family, users, jobs, busy, admin, connected, onStarted, onChanged }: FamilyCardProps) {
   const id = useId()
   const executors = executorsOf(family)
   const [chosen, setChosen] = useState('')
@@ -35,7 +39,7 @@ export function FamilyCard({ list, family, users, jobs, busy, admin, connected, 
     <section class={`${styles.family} card`} aria-labelledby={id} data-testid="family" data-family={family.name}>
       <header>
         <h2 id={id}>{family.name}</h2>
-        {family.name === list.default && <span class={styles.tag} title="inference.family: for cameras that name none">default</span>}
+        {family.name === list.default && <span class={styles.tag} title="For cameras that name no model">default</span>}
         <p class={styles.description}>{family.description}</p>
         {executors.length > 1 && (
           <label class={styles.executor}>
@@ -48,13 +52,14 @@ export function FamilyCard({ list, family, users, jobs, busy, admin, connected, 
       </header>
       <Facts family={family} />
       <div class={styles.figures}>
-        <AccuracyPlot {...marks} />
+        {family.variants.some(({ accuracy_assumed }) => !accuracy_assumed) ? <AccuracyPlot {...marks} /> : <NotMeasured family={family} />}
         <VariantTable {...marks} />
       </div>
       <details class={styles.profiles}>
         <summary>Profile: P50, P90 and P99 by batch{executors.length > 1 ? ` on ${executor}` : ''}</summary>
         <ProfileTable list={list} family={family} executor={executor} />
       </details>
+      {admin && <FamilyActions list={list} family={family} busy={busy !== null} onChanged={onChanged} />}
       <Measuring family={family.name} jobs={jobs} busy={busy} admin={admin} connected={connected} onStarted={onStarted} />
     </section>
   )
@@ -64,7 +69,7 @@ function Facts({ family }: { family: Family }) {
   const { imported, labels } = family
   return (
     <dl class={styles.facts}>
-      <div><dt>Task</dt><dd>{family.task === 'detect' ? 'finds objects' : 'classifies pictures'}</dd></div>
+      <div><dt>Task</dt><dd>{TASKS[family.task]}</dd></div>
       <div><dt>Licence</dt><dd data-testid="licence">{family.licence}</dd></div>
       <div>
         <dt>{plural(labels.length, 'label')}</dt>
@@ -92,5 +97,7 @@ function Facts({ family }: { family: Family }) {
     </dl>
   )
 }
+
+const TASKS = { detect: 'finds objects', classify: 'classifies pictures', embed: 'gives embeddings' } as const
 
 const LABELS_SHOWN = 8

@@ -1,4 +1,4 @@
-// Bringing a model file in: chosen here, checked and rewritten by the box, served from its next start on.
+// Bringing a model file in: chosen here, checked and rewritten by the box, then served.
 
 import jobStyles from './JobLine.module.css'
 import styles from './ImportCard.module.css'
@@ -47,7 +47,7 @@ export function ImportCard({ list, jobs, busy, admin, onStarted }: ImportCardPro
       <h2 id="import-title">Import a model</h2>
       <p class="muted">
         A detector or classifier as an ONNX file, as it was exported. The box finds out how it is fed and what it says, compares what it will
-        serve with the original, and has it from its next start on.
+        serve with the original, measures it, and serves it. Models that are known to work: <code>edgebox models get</code> on the box lists them.
       </p>
       {!admin && <p><AdminHint /></p>}
       {admin && (

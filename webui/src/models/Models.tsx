@@ -12,6 +12,7 @@ import { FamilyCard } from './FamilyCard'
 import { ImportCard } from './ImportCard'
 import { type Job, running } from './jobs'
 import { type ModelList, usersOf } from './families'
+import { TryPicture } from './TryPicture'
 import type { BoxState } from '../api/types'
 
 const POLL_BUSY_MS = 400
@@ -22,7 +23,8 @@ export function Models({ state }: { state: BoxState }) {
   const { jobs, refresh } = useJobs()
   const busy = running(jobs)
   const ended = jobs.reduce((newest, { id, state }) => (state === 'running' ? newest : Math.max(newest, id)), 0)
-  const { list, error } = useModels(`${state.box.ready} ${ended}`)
+  const [changes, setChanges] = useState(0)
+  const { list, error } = useModels(`${state.box.ready} ${ended} ${changes}`)
   const users = usersOf(state.cameras)
   const connected = state.cameras.filter((camera) => camera.connected).length
   return (
@@ -32,9 +34,14 @@ export function Models({ state }: { state: BoxState }) {
       {list?.families.length === 0 && <p class={`card ${styles.none}`}>There are none yet: {state.box.ready_reason || 'the box is starting'}.</p>}
       {list?.families.map((family) => (
         <ErrorBoundary key={family.name} what={`The family ${family.name}`}>
-          <FamilyCard list={list} family={family} users={users} jobs={jobs} busy={busy} admin={admin} connected={connected} onStarted={refresh} />
+          <FamilyCard list={list} family={family} users={users} jobs={jobs} busy={busy} admin={admin} connected={connected} onStarted={refresh} onChanged={() => setChanges((count) => count + 1)} />
         </ErrorBoundary>
       ))}
+      {list && list.families.length > 0 && (
+        <ErrorBoundary what="The picture">
+          <TryPicture list={list} ready={state.box.ready} />
+        </ErrorBoundary>
+      )}
       {list && (
         <ErrorBoundary what="The import">
           <ImportCard list={list} jobs={jobs} busy={busy} admin={admin} onStarted={refresh} />

@@ -3,7 +3,7 @@
 import styles from './VariantTable.module.css'
 
 import { classes } from '../ui/classes'
-import { milliseconds, UNKNOWN } from '../ui/format'
+import { milliseconds } from '../ui/format'
 import { timesOf, type Variant } from './families'
 import { hashOf } from '../app/route'
 import type { MarksProps } from './AccuracyPlot'
@@ -58,7 +58,7 @@ export function VariantTable({ list, family, executor, users, hovered, onHover }
 const NAMED = 3
 
 function Accuracy({ variant: { accuracy, accuracy_assumed, accuracy_report } }: { variant: Variant }) {
-  if (accuracy_assumed) return <span class="muted" title={`never measured; taken as ${accuracy.toFixed(3)} to have an order`}>{UNKNOWN} assumed</span>
+  if (accuracy_assumed) return <span class="muted">not measured</span>
   if (!accuracy_report) return <>{accuracy.toFixed(3)}</>
   const { kind, standard_error, source, pictures } = accuracy_report
   return <span title={`${kind}, standard error ${standard_error.toFixed(3)}, on ${pictures} pictures of ${source}`}>{accuracy.toFixed(3)} <small class="muted">{kind}</small></span>

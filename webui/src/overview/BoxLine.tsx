@@ -1,16 +1,14 @@
-// The box itself: whether it is ready, how busy it is, what its own loop costs.
+// The box itself: how busy it is, and what became of all frames. Its loop's figures are on the Scheduler page.
 
 import styles from './BoxLine.module.css'
 
 import type { ComponentChildren } from 'preact'
 
 import { lost, working } from '../settings/destinations'
-import { count, duration, isKnown, microseconds, milliseconds, percent, watts } from '../ui/format'
-import { HEALTH_WORD, healthSummary } from '../figures/health'
+import { count, duration, isKnown, percent, watts } from '../ui/format'
 import { bytes } from '../settings/configuration'
 import type { BoxState, Destination, Executor, Memory } from '../api/types'
 import { CountsLine } from '../figures/CountsLine'
-import { CheckIcon, HealthIcon } from '../ui/icons'
 import { providerName } from '../ui/names'
 
 export function BoxLine({ state }: { state: BoxState }) {
@@ -18,27 +16,8 @@ export function BoxLine({ state }: { state: BoxState }) {
   const connected = cameras.filter((camera) => camera.connected).length
   return (
     <section class={`card live-data ${styles.box}`} aria-label="Box">
-      <div class={styles.state} data-testid="box-state" data-ready={box.ready}>
-        {box.ready ? (
-          <p class={styles.ready}><CheckIcon /> Ready</p>
-        ) : (
-          <p class={styles.notReady}><HealthIcon health="strained" /> Not ready: {box.ready_reason || 'no reason given'}</p>
-        )}
-        <p class="muted">
-          {box.family}, up {duration(box.uptime_s)}
-        </p>
-      </div>
       <div class={styles.stats}>
-        <Stat name="Cameras" value={count(connected)} note="connected">
-          <ul class={styles.healthSummary}>
-            {healthSummary(cameras).map(({ health, amount }) => (
-              <li key={health} class={`health-${health}`} title={`${count(amount)} ${HEALTH_WORD[health]}`}>
-                <HealthIcon health={health} /> {count(amount)}
-                <span class="visually-hidden"> {HEALTH_WORD[health]}</span>
-              </li>
-            ))}
-          </ul>
-        </Stat>
+        <Stat name="Cameras" value={count(connected)} note={`connected, ${box.family}, up ${duration(box.uptime_s)}`} />
         {box.executors.map((executor) => (
           <ExecutorStat
             key={executor.id}
@@ -48,25 +27,6 @@ export function BoxLine({ state }: { state: BoxState }) {
           />
         ))}
         <Stat name="Queue" value={count(box.queue_length)} note="waiting now" />
-        <Stat
-          name="Planner"
-          value={milliseconds(box.planner?.last_ms)}
-          note={isKnown(box.planner?.age_s) ? `${box.planner.age_s.toFixed(1)} s ago` : 'not run yet'}
-          title="How long the last plan took, and how long ago that was"
-        />
-        <Stat
-          name="Decision"
-          value={microseconds(box.decision_us?.p50)}
-          note={`p99 ${microseconds(box.decision_us?.p99)}`}
-          title="How long the scheduler takes to decide what to do about an event: median and 99th percentile"
-        />
-        <Stat
-          name="Loop lag"
-          value={milliseconds(box.loop_lag_ms?.p99)}
-          note={`p99, max ${milliseconds(box.loop_lag_ms?.max)}`}
-          title={`How late the event loop gets to what is due, over the last ${box.window_s} s`}
-        />
-        {box.energy.length > 0 && <EnergyStat energy={box.energy} />}
         {box.energy.length > 0 && <EnergyStat energy={box.energy} />}
         {box.destinations.length > 0 && <EventsOutStat destinations={box.destinations} />}
       </div>

@@ -1,12 +1,12 @@
-// One camera: its picture, how it is doing, and why the box treats it as it does.
+// One camera: its picture and how it is doing; enlarged, also why the box treats it as it does.
 
 import styles from './CameraTile.module.css'
 
 import { useEffect, useRef } from 'preact/hooks'
 
-import { bitrate, isKnown, milliseconds } from '../ui/format'
+import { bitrate, isKnown, milliseconds, percent, rate } from '../ui/format'
 import type { FrameDispatcher } from '../live/frameDispatcher'
-import { cameraHealth, HEALTH_WORD } from '../figures/health'
+import { HEALTH_WORD, missText } from '../figures/health'
 import { hashOf } from '../app/route'
 import type { Camera } from '../api/types'
 import { classes } from '../ui/classes'
@@ -17,17 +17,22 @@ import { EnlargeIcon, HealthIcon, ShrinkIcon } from '../ui/icons'
 import { LatencyBars } from '../figures/LatencyBars'
 import { LinkChart } from './LinkChart'
 import { Picture } from '../live/Picture'
+import { Remedies } from '../figures/Remedies'
+import { SyntheticMark } from '../models/SyntheticHint'
 
 export interface CameraTileProps {
   camera: Camera
   window_s: number
   dispatcher: FrameDispatcher
   enlarged: boolean
+  /** Whether no model of the box is for real cameras. */
+  synthetic?: boolean
   onToggle: () => void
 }
 
-export function CameraTile({ camera, window_s, dispatcher, enlarged, onToggle }: CameraTileProps) {
-  const health = cameraHealth(camera)
+export function CameraTile({ camera, window_s, dispatcher, enlarged, synthetic = false, onToggle }: CameraTileProps) {
+  const health = camera.grade
+  const isTroubled = health === 'failing' || health === 'strained' || health === 'lost'
   const tile = useRef<HTMLElement>(null)
   useEffect(() => {
     if (enlarged) tile.current?.scrollIntoView({ block: 'start' })
@@ -41,30 +46,52 @@ export function CameraTile({ camera, window_s, dispatcher, enlarged, onToggle }:
       data-health={health}
       aria-label={`Camera ${camera.id}, ${HEALTH_WORD[health]}`}
     >
+      <Picture class={styles.picture} camera={camera} dispatcher={dispatcher} onToggle={onToggle} />
       <header>
         <span class={styles.health}><HealthIcon health={health} /></span>
         <h2><a href={hashOf({ page: 'camera', camera: camera.id })}>{camera.id}</a></h2>
-        <p class="muted">{origin(camera)}</p>
+        <p class={classes(isTroubled && styles.troubled)} title={camera.advice?.reason}><Status camera={camera} /></p>
+        {synthetic && <SyntheticMark />}
         <button
           type="button"
           class="quiet"
           onClick={onToggle}
           aria-expanded={enlarged}
-          aria-label={`${enlarged ? 'Shrink' : 'Enlarge'} ${camera.id}`}
+          aria-label={`${enlarged ? 'Less of' : 'More of'} ${camera.id}`}
         >
           {enlarged ? <ShrinkIcon /> : <EnlargeIcon />}
         </button>
       </header>
-      <Picture class={styles.picture} camera={camera} window_s={window_s} dispatcher={dispatcher} onToggle={onToggle} />
-      <div class={styles.figures}>
-        <Headline camera={camera} window_s={window_s} />
-        <Decision camera={camera} reason={enlarged ? 'whole' : 'clamped'} />
-        <LatencyBars camera={camera} window_s={window_s} />
-        <LinkSection camera={camera} window_s={window_s} enlarged={enlarged} />
-        <FrameCounts camera={camera} window_s={window_s} />
-      </div>
+      {isTroubled && !enlarged && (
+        <div class={styles.why}>{health === 'lost' ? <Remedies camera={camera.id} remedies={camera.remedies} /> : missText(camera)}</div>
+      )}
+      {enlarged && (
+        <div class={styles.figures}>
+          <p class="muted">{origin(camera)}</p>
+          <Headline camera={camera} window_s={window_s} />
+          <Decision camera={camera} reason="whole" />
+          <LatencyBars camera={camera} window_s={window_s} />
+          <LinkSection camera={camera} window_s={window_s} enlarged={enlarged} />
+          <FrameCounts camera={camera} window_s={window_s} />
+        </div>
+      )}
     </article>
   )
+}
+
+/** How it is doing; on a small tile the figure alone. */
+function Status({ camera }: { camera: Camera }) {
+  switch (camera.grade) {
+    case 'failing':
+    case 'strained':
+      return <>{percent(camera.on_time_share, 0)}<span class={styles.unit}> on time</span></>
+    case 'lost':
+      return <>{HEALTH_WORD.lost}</>
+    case 'reduced':
+      return <>{rate(camera.advice?.rate_hz)} of {rate(camera.rate_hz)} fps<span class={styles.unit}>, as planned</span></>
+    default:
+      return <>{rate(camera.fps)} fps</>
+  }
 }
 
 export function origin(camera: Camera): string {

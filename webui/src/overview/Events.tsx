@@ -31,7 +31,7 @@ export function Events({ events, class: added }: EventsProps) {
         {latest.map((event) => (
           <li key={`${event.at_ms} ${event.text}`} class={classes(styles.event, event.level === 'error' && styles.error)}>
             <time dateTime={new Date(event.at_ms).toISOString()}>{clockTime(event.at_ms)}</time>
-            <p>
+            <p title={event.text}>
               {event.level !== 'info' && <strong class={styles.level}>{event.level}: </strong>}
               <EventText event={event} />
             </p>

@@ -11,8 +11,9 @@ import { Events } from './Events'
 import { ErrorBoundary } from '../ui/ErrorBoundary'
 import { NoCameras } from './NoCameras'
 import type { FrameDispatcher } from '../live/frameDispatcher'
-import type { BoxState } from '../api/types'
-import { BY_NAME } from '../ui/names'
+import type { BoxState, Camera } from '../api/types'
+import { inOrder, unseenSources } from '../figures/health'
+import { SourceTile } from './SourceTile'
 
 export interface PageProps {
   state: BoxState
@@ -30,35 +31,50 @@ export function Overview({ state, dispatcher }: PageProps) {
     return () => window.removeEventListener('keydown', close)
   }, [enlarged])
 
-  // A camera keeps its place whatever becomes of it: tiles that move are hard to watch.
-  const cameras = [...state.cameras].sort((a, b) => BY_NAME.compare(a.id, b.id))
+  const { shown, gone } = inOrder(state.cameras)
+  const unseen = unseenSources(state)
+  const tileOf = (camera: Camera, enlarged_: boolean) => (
+    <ErrorBoundary key={camera.id} what={`Camera ${camera.id}`}>
+      <CameraTile
+        camera={camera}
+        window_s={state.box.window_s}
+        synthetic={state.box.only_synthetic}
+        dispatcher={dispatcher}
+        enlarged={enlarged_}
+        onToggle={() => setEnlarged(camera.id === enlarged ? null : camera.id)}
+      />
+    </ErrorBoundary>
+  )
   return (
     <>
-      <ErrorBoundary what="The box's state">
-        <BoxLine state={state} />
-      </ErrorBoundary>
       <div class={`live-data ${styles.columns}`}>
         <main aria-label="Cameras">
-          {cameras.length === 0 && <NoCameras ready={state.box.ready} />}
-          <div class={styles.tiles}>
-            {cameras.map((camera) => (
-              <ErrorBoundary key={camera.id} what={`Camera ${camera.id}`}>
-                <CameraTile
-                  camera={camera}
-                  window_s={state.box.window_s}
-                  dispatcher={dispatcher}
-                  enlarged={camera.id === enlarged}
-                  onToggle={() => setEnlarged(camera.id === enlarged ? null : camera.id)}
-                />
-              </ErrorBoundary>
-            ))}
+          {state.cameras.length === 0 && unseen.length === 0 && <NoCameras ready={state.box.ready} />}
+          <div class={styles.tiles} data-density={densityOf(unseen.length + shown.length)}>
+            {unseen.map((source) => <SourceTile key={source.camera} source={source} />)}
+            {shown.map((camera) => tileOf(camera, camera.id === enlarged || (shown.length === 1 && gone.length === 0 && unseen.length === 0)))}
           </div>
+          {gone.length > 0 && (
+            <details class={styles.gone} data-testid="gone" open={shown.length + unseen.length === 0}>
+              <summary>{gone.length} disconnected: {gone.map(({ id }) => id).join(', ')}</summary>
+              <div class={styles.tiles} data-density="many">{gone.map((camera) => tileOf(camera, camera.id === enlarged))}</div>
+            </details>
+          )}
         </main>
         <Events events={state.box.events} />
       </div>
+      <ErrorBoundary what="The box's state">
+        <BoxLine state={state} />
+      </ErrorBoundary>
       <ErrorBoundary what="Execution by application">
         <Applications applications={state.box.applications} />
       </ErrorBoundary>
     </>
   )
+}
+
+/** How close the tiles stand: all cameras are to fit one screen. */
+function densityOf(amount: number): 'few' | 'some' | 'many' {
+  if (amount <= 4) return 'few'
+  return amount <= 9 ? 'some' : 'many'
 }

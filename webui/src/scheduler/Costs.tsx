@@ -2,7 +2,7 @@
 
 import styles from './Costs.module.css'
 
-import { count, isKnown, microseconds, percent } from '../ui/format'
+import { count, isKnown, microseconds, milliseconds, percent } from '../ui/format'
 import type { DecisionTimes } from './timeline'
 import type { Box } from '../api/types'
 
@@ -19,6 +19,20 @@ export function Costs({ box, decision }: { box: Box; decision: DecisionTimes | n
             <dd>{microseconds(decision?.[name])}</dd>
           </div>
         ))}
+      </dl>
+      <dl class={styles.times} data-testid="loop-costs">
+        <div title="How late the event loop gets to what is due: 99th percentile and longest">
+          <dt>Loop lag, P99</dt>
+          <dd>{milliseconds(box.loop_lag_ms?.p99)}</dd>
+        </div>
+        <div>
+          <dt>longest</dt>
+          <dd>{milliseconds(box.loop_lag_ms?.max)}</dd>
+        </div>
+        <div title="How long the last plan took, and how long ago that was">
+          <dt>Planner{isKnown(box.planner.age_s) && `, ${box.planner.age_s.toFixed(1)} s ago`}</dt>
+          <dd>{milliseconds(box.planner.last_ms)}</dd>
+        </div>
       </dl>
       <h2>Executors <span class="muted">busy, over 10 s</span></h2>
       <ul class={styles.busy}>

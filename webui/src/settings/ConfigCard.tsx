@@ -58,4 +58,5 @@ const ORIGINS: Record<Origin, string> = {
   file: 'From the configuration file',
   environment: 'From an environment variable',
   option: 'From the command line, which wins over the file',
+  stored: 'Chosen on this page or with edgebox models default',
 }

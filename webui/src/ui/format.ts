@@ -78,3 +78,8 @@ export function clockTime(at_ms: number): string {
 export function plural(amount: number, one: string, many = `${one}s`): string {
   return `${count(amount)} ${amount === 1 ? one : many}`
 }
+
+/** With a capital letter in front. */
+export function capitalised(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}

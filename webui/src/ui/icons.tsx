@@ -39,10 +39,14 @@ export function HealthIcon({ health }: { health: Health }) {
   switch (health) {
     case 'good':
       return <Icon><circle cx="8" cy="8" r="6.5" {...LINE} /><path d="M5.2 8.2l2 2 3.6-4.2" {...LINE} /></Icon>
+    case 'reduced':
+      return <Icon><circle cx="8" cy="8" r="6.5" {...LINE} /><path d="M8 4.8v6M5.4 8.4L8 11l2.6-2.6" {...LINE} /></Icon>
     case 'strained':
       return <Icon><path d="M8 2L14.5 13.5H1.5Z" {...LINE} /><path d="M8 6.5v3M8 11.4v.1" {...LINE} /></Icon>
     case 'failing':
       return <Icon><path d="M5.3 1.5h5.4l3.8 3.8v5.4l-3.8 3.8H5.3L1.5 10.7V5.3Z" {...LINE} /><path d="M6 6l4 4M10 6l-4 4" {...LINE} /></Icon>
+    case 'lost':
+      return <Icon><path d="M1.5 5h8.5v6.5H1.5ZM10 7.5l4-2v5.5l-4-2M2 14L14 2" {...LINE} /></Icon>
     case 'waiting':
       return <Icon><circle cx="8" cy="8" r="6.5" {...LINE} stroke-dasharray="2 2.6" /></Icon>
     case 'gone':

@@ -1,0 +1,219 @@
+"""Runs an import in a process of its own, with limits on time, memory and files.
+
+A model file is a program: in this process it could take all memory or never end, and Ctrl-C would
+not end it.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import edgebox
+from edgebox.web.web_context import ImportRefusedError
+
+_WORKER_MODULE = "edgebox.inference.importing.import_worker"
+_KEPT_VARIABLES = (
+    "PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "LD_LIBRARY_PATH",
+    "OMP_NUM_THREADS", "MALLOC_ARENA_MAX",
+)  # fmt: skip
+"""What an import is given of this process's environment. The rest may hold secrets."""
+IMPORT_S = 900.0
+"""Time limit of an import, if nothing else is asked."""
+_END_S = 3.0
+_LINE_BYTES_MAX = 1 << 20
+
+Progress = Callable[[str, float], None]
+Ask = Callable[[str, Sequence[str]], int | None]
+"""Is given a file and the layouts it may have, in words; returns the index of one, or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOrder:
+    """What is to be imported."""
+
+    files: tuple[Path, ...]
+    """One model file, or several for the same classes; seen from `folder`, and named so in
+    messages."""
+    folder: Path
+    """Where the import runs."""
+    models: Path
+    """The folder of imported families."""
+    name: str | None = None
+    """Name of the new family; None: that of the file."""
+    taken: Sequence[str] = ()
+    """Names of the families there are."""
+    layout: str | None = None
+    """Its row in the table of layouts; None: it is recognised."""
+    labels: tuple[str, ...] | None = None
+    """None: those in the file, or COCO's."""
+    embeds: bool = False
+    licence: str | None = None
+    """None: the one in the file."""
+    sizes_px: tuple[tuple[int, int], ...] | None = None
+    """Input sizes; None: the usual ones."""
+    batch: int | None = None
+    """1: single pictures only."""
+    half: bool = False
+    """Compute in half precision, if that finds the same."""
+    pictures: tuple[Path, ...] = ()
+    """Pictures to verify with; none: synthetic streets."""
+    limit_s: float = IMPORT_S
+    """Time limit, without that in which a person is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportResult:
+    """What became of it."""
+
+    folder: Path
+    """The folder of the new family."""
+    layout: str
+    """The layout's name."""
+    title: str
+    """The layout, in words."""
+    variants: int
+    found: str
+    """What the first file found at first sight, in words."""
+    compared: int
+    """Detections that the served graphs and the originals were found to agree on."""
+    remarks: tuple[str, ...]
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What a person is told of it."""
+        return f"it finds {self.found} on the pictures it was tried on", *self.remarks
+
+
+async def import_in_process(
+    order: ImportOrder, progress: Progress, ask: Ask | None = None
+) -> ImportResult:
+    """Import model files; the process has ended when this returns or raises.
+
+    Args:
+        order: what to import.
+        progress: called with the present step and the share done.
+        ask: chooses between possible layouts; None: several are an error. It may block.
+
+    Raises:
+        ImportRefusedError: the files cannot be imported, or took too long.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", _WORKER_MODULE),
+        stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=order.folder, env=_environment(),
+        limit=_LINE_BYTES_MAX,
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(order.limit_s) as limit:
+            asks = None if ask is None else _timed(ask, limit)
+            done = await _followed(process, _written(order, ask is not None), progress, asks)
+    except TimeoutError:
+        raise ImportRefusedError(
+            f"the import was not done after {_duration_text(order.limit_s)} and was stopped"
+        ) from None
+    finally:
+        await _ended(process)
+    return ImportResult(
+        **{**done, "folder": Path(done["folder"]), "remarks": tuple(done["remarks"])}
+    )
+
+
+def _timed(ask: Ask, limit: asyncio.Timeout) -> Ask:
+    """Let a limit not count the time in which a person is asked."""
+
+    def asked(file: str, layouts: Sequence[str]) -> int | None:
+        began_s = time.monotonic()
+        answer = ask(file, layouts)
+        at_s = limit.when()
+        assert at_s is not None
+        limit.reschedule(at_s + time.monotonic() - began_s)
+        return answer
+
+    return asked
+
+
+def _duration_text(duration_s: float) -> str:
+    return f"{duration_s / 60:g} minutes" if duration_s >= 120 else f"{duration_s:g} s"
+
+
+def _written(order: ImportOrder, asks: bool) -> dict[str, object]:
+    return {
+        "files": [str(file) for file in order.files],
+        "models": str(order.models.absolute()),
+        "name": order.name,
+        "layout": order.layout,
+        "labels": order.labels,
+        "embeds": order.embeds,
+        "licence": order.licence,
+        "taken": list(order.taken),
+        "sizes_px": order.sizes_px,
+        "batch": order.batch,
+        "half": order.half,
+        "pictures": [str(picture) for picture in order.pictures],
+        "asks": asks,
+    }
+
+
+async def _followed(
+    process: Process, order: Mapping[str, object], progress: Progress, ask: Ask | None
+) -> dict[str, Any]:
+    """Send a process its order, report its progress, answer it and return its result.
+
+    Raises:
+        ImportRefusedError: the file cannot be imported, or the process crashed.
+    """
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    complaints = asyncio.ensure_future(process.stderr.read())
+    await _tell(process.stdin, order)
+    async for line in process.stdout:
+        message = json.loads(line)
+        if "refused" in message:
+            raise ImportRefusedError(message["refused"])
+        if "done" in message:
+            done: dict[str, Any] = message["done"]
+            return done
+        if "ask" in message:
+            assert ask is not None
+            await _tell(process.stdin, ask(message["ask"], message["layouts"]))
+            continue
+        progress(message["text"], message["share"])
+    last = (await complaints).decode(errors="replace").strip().splitlines()[-1:]
+    raise ImportRefusedError(
+        f"the import ended before its time{': ' if last else ''}{''.join(last)}"
+    )
+
+
+async def _tell(stdin: asyncio.StreamWriter, what: object) -> None:
+    stdin.write(json.dumps(what).encode() + b"\n")
+    with contextlib.suppress(ConnectionError):
+        await stdin.drain()
+
+
+async def _ended(process: Process) -> None:
+    """Make sure that a process has ended."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        try:
+            async with asyncio.timeout(_END_S):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+
+def _environment() -> dict[str, str]:
+    """Return an environment without secrets, in which edgebox is found from any folder."""
+    root = str(Path(edgebox.__file__).resolve().parent.parent)
+    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    return {**kept, "PYTHONPATH": os.pathsep.join(paths)}

@@ -1,0 +1,288 @@
+"""Changes which families a running box serves: adds imported ones, removes them, sets the default.
+
+A new family is measured in between the batches of cameras. The scheduling core keeps the variants
+of a removed family, which nothing can ask for any more, until the box stops: requests that are on
+their way, and measurements of finished ones, may still need them.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from edgebox.app.executor_setup import Opened
+from edgebox.app.family_removal import check_unused, remove_family
+from edgebox.app.remembered_learning import RememberedLearning
+from edgebox.app.served_families import ServedFamilies
+from edgebox.app.startup import measure, stored_profiles, warm
+from edgebox.config.config_file import Config
+from edgebox.config.default_family import store_default
+from edgebox.domain.errors import EdgeboxError, ModelError
+from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile, VariantName
+from edgebox.inference.executor import Executor, HungError, OnnxExecutor
+from edgebox.inference.executor_thread import BatchResult
+from edgebox.inference.family import Family
+from edgebox.inference.fingerprint import fingerprint
+from edgebox.inference.tensors import ModelInput
+from edgebox.inference.zoo import load_family
+from edgebox.runtime.box import Box
+from edgebox.scheduling.events import ExecutorHung, ExecutorStarted, VariantsAvailable
+from edgebox.scheduling.supervision import ExecutorState
+from edgebox.storage.database import Storage
+from edgebox.web.web_context import FamilyInUseError
+
+_POLL_S = 0.002
+_IDLE_S = 60.0
+"""How long an executor may take to have no batch for a moment."""
+_SHARE_BESIDE_CAMERAS = 0.2
+"""Share of an executor's time that measuring takes while cameras are connected."""
+_BATCH_NS_MAX = 50_000_000
+"""Batches beside cameras: larger ones are measured at the next start."""
+
+Progress = Callable[[str, float], None]
+
+
+@dataclass(slots=True)
+class LiveFamilies:
+    """The families of one running box."""
+
+    config: Config
+    box: Box
+    storage: Storage
+    served: ServedFamilies
+    opened: Opened
+    learning: RememberedLearning
+
+    async def add(self, folder: Path, progress: Progress) -> list[ExecutorId]:
+        """Serve the family in a folder; return the executors that run it.
+
+        Raises:
+            ModelError: it cannot be served before the next start; the message says why.
+        """
+        if self.config.inference.memory_limit_bytes:
+            raise ModelError("inference.memory_limit_mb is set")
+        family = await asyncio.to_thread(load_family, folder)
+        found: dict[ExecutorId, list[LatencyProfile]] = {}
+        failures: list[str] = []
+        for executor in self._executors(family):
+            try:
+                await asyncio.to_thread(executor.add_family, family)
+                found[executor.id] = await self._profiles(family, executor, progress)
+            except ModelError as error:
+                failures.append(f"{executor.id}: {error}")
+                if isinstance(error, HungError):
+                    self.box.driver.feed(ExecutorHung(executor.id))
+        if not found:
+            raise ModelError("; ".join(failures) or "no executor is up that may run it")
+        await self._offer(family, found)
+        return list(found)
+
+    def _executors(self, family: Family) -> list[OnnxExecutor]:
+        """Return the executors that are up and may hold a family."""
+        supervised = self.box.driver.scheduler.supervised
+        return [
+            executor
+            for executor in self.box.driver.executors
+            if isinstance(executor, OnnxExecutor)
+            and executor.id in supervised
+            and supervised[executor.id].state is ExecutorState.UP
+            and self.opened.specs[executor.id].holds(family.name)
+        ]
+
+    async def _profiles(
+        self, family: Family, executor: OnnxExecutor, progress: Progress
+    ) -> list[LatencyProfile]:
+        """Return a family's profiles, measured unless they are stored."""
+        inference = self.config.inference
+        stored = await stored_profiles(self.storage, executor, family, inference.batch_size_max)
+        if stored:
+            await asyncio.to_thread(warm, executor, stored)
+            return stored
+        beside = bool(self.box.connected)
+        paced = PacedExecutor(executor, lambda: bool(self.box.connected))
+        found = await asyncio.to_thread(
+            measure,
+            inference,
+            paced,
+            family,
+            progress,
+            batch_ns_max=_BATCH_NS_MAX if beside else None,
+        )
+        # What was measured beside cameras has no large batches: the next start measures again.
+        if not beside and not paced.shared:
+            self.storage.save_profiles(fingerprint(executor, family), found)
+        return found
+
+    async def _offer(self, family: Family, found: dict[ExecutorId, list[LatencyProfile]]) -> None:
+        box, driver = self.box, self.box.driver
+        self.served.add(family)
+        self.learning.follow(
+            family, [each for each in driver.executors if isinstance(each, OnnxExecutor)]
+        )
+        driver.feed(VariantsAvailable(tuple(self.served.variants.values())))
+        for executor, profiles in found.items():
+            known = {**box.profiles[executor], **{p.variant: p for p in profiles}}
+            box.set_profiles(executor, known)
+            await self._use(executor, known)
+        models = box.models
+        box.offer(replace(models, families={**models.families, family.name: family}))
+
+    async def _use(self, executor: ExecutorId, known: dict[VariantName, LatencyProfile]) -> None:
+        """Tell the core what an executor runs, in a moment in which it runs nothing."""
+        driver = self.box.driver
+        until_s = time.monotonic() + _IDLE_S
+        # Starting it anew would count a running batch as lost.
+        while executor in driver.scheduler.running and time.monotonic() < until_s:  # noqa: ASYNC110
+            await asyncio.sleep(_POLL_S)
+        # One that was lost meanwhile is opened with these.
+        if driver.scheduler.supervised[executor].state is ExecutorState.UP:
+            served = tuple(profile for name, profile in known.items() if driver.serves(name))
+            driver.feed(ExecutorStarted(executor, served))
+
+    def users(self, name: str) -> list[str]:
+        """Return the connected cameras that use a family, and those that it was set for."""
+        box = self.box
+        using = [
+            camera
+            for camera, record in box.cameras.items()
+            if record.connected
+            and (
+                record.camera.family == name
+                or (record.camera.pipeline and _has(record.camera.pipeline.stages, name))
+            )
+        ]
+        using += [camera for camera, each in box.overrides.items() if each.family == name]
+        return sorted(set(using))
+
+    async def remove(self, name: str) -> Path:
+        """Serve a family no more, and delete it; return the folder that is gone.
+
+        Raises:
+            FamilyInUseError: it is the default, a pipeline has it, or cameras use it.
+            ModelError: it was not imported, or cannot be deleted.
+        """
+        box = self.box
+        if name == box.models.default_family:
+            raise FamilyInUseError(f"{name} is the default model; choose another one first")
+        for pipeline in box.models.pipelines.values():
+            if _has(pipeline.stages, name):
+                raise FamilyInUseError(f"the pipeline {pipeline.name} uses {name}")
+        if using := self.users(name):
+            shown = ", ".join(using[:5]) + (", ..." if len(using) > 5 else "")
+            raise FamilyInUseError(
+                f"{name} is used by {shown}; give these cameras another model first, or disconnect "
+                "them"
+            )
+        check_unused(self.config, name, default=box.models.default_family)
+        models = box.models
+        kept = {key: family for key, family in models.families.items() if key != name}
+        box.offer(replace(models, families=kept))
+        try:
+            folder = await asyncio.to_thread(
+                remove_family, self.config, name, default=models.default_family
+            )
+        except EdgeboxError:
+            box.offer(models)
+            raise
+        self.served.remove(name)
+        box.notices.publish("info", f"the model {name} was removed")
+        return folder
+
+    def forget(self, name: str) -> None:
+        """Serve a family no more whose files are gone, unless something uses it."""
+        box = self.box
+        pipelines = box.models.pipelines.values()
+        used = name == box.models.default_family or self.users(name)
+        if name not in box.families or used or any(_has(p.stages, name) for p in pipelines):
+            return
+        kept = {key: family for key, family in box.families.items() if key != name}
+        box.offer(replace(box.models, families=kept))
+        self.served.remove(name)
+        box.notices.publish("info", f"the model {name} was removed")
+
+    async def set_default(self, name: str) -> None:
+        """Make a family the default, now and after restarts.
+
+        Raises:
+            FamilyInUseError: the configuration file names another one.
+            ModelError: it is not given pictures, or this cannot be stored.
+        """
+        self.box.families[FamilyName(name)].insist_on_pictures()
+        if self.config.origins.get("inference.family") == "file":
+            raise FamilyInUseError(
+                f"{self.config.source} sets inference.family, which counts more: change it there"
+            )
+        await asyncio.to_thread(store_default, self.config.inference.models_folder, name)
+        await self.use_default(FamilyName(name))
+
+    async def use_default(self, name: FamilyName) -> None:
+        """Make a family the default of this run; cameras that name none connect again.
+
+        Raises:
+            ModelError: it is not given pictures.
+        """
+        box = self.box
+        box.families[name].insist_on_pictures()
+        before = box.models.default_family
+        box.offer(replace(box.models, default_family=name))
+        if before == name:
+            return
+        box.notices.publish("info", f"{name} is the model of cameras that name none from now on")
+        for record in box.cameras.values():
+            chosen = record.overrides.family or record.overrides.pipeline
+            if record.session is not None and not chosen and record.takes_default:
+                record.session.reconnect("the default model was changed on the box")
+
+
+def _has(stages: Sequence[object], name: str) -> bool:
+    return any(getattr(stage, "family", None) == name for stage in stages)
+
+
+class PacedExecutor:
+    """An executor that a measurement uses in between the batches of cameras."""
+
+    def __init__(self, executor: OnnxExecutor, shares: Callable[[], bool]) -> None:
+        """Share an executor for as long as `shares` says so; asked in any thread."""
+        self._executor = executor
+        self._shares = shares
+        self._took_s = 0.0
+        self.shared = False
+        """Whether a camera was there at any batch."""
+        self.id = executor.id
+        self.provider = executor.provider
+        self.device = executor.device
+        self.note = executor.note
+        self.cpu_threads = executor.cpu_threads
+        self.thread_counts = executor.thread_counts
+        self.cores = executor.cores
+        self.families = executor.families
+
+    def submit(
+        self, variant: VariantName, inputs: Sequence[ModelInput], batch_size: int, threads: int = 0
+    ) -> "Future[BatchResult]":
+        """Run a batch; beside cameras it waits first, so that they have most of the time."""
+        if self._shares():
+            self.shared = True
+            time.sleep(self._took_s * (1 / _SHARE_BESIDE_CAMERAS - 1))
+        future = self._executor.submit(variant, inputs, batch_size, threads)
+        future.add_done_callback(self._ran)
+        return future
+
+    def _ran(self, future: "Future[BatchResult]") -> None:
+        if future.exception() is None:
+            self._took_s = future.result().took_ns / 1e9
+
+    def warm(self, variants: Sequence[VariantName], batch_sizes: Sequence[int]) -> None:
+        """Run every combination once."""
+        self._executor.warm(variants, batch_sizes)
+
+    def abandon(self) -> None:
+        """Leave the executor as it is."""
+
+    def close(self) -> None:
+        """Leave the executor open."""
+
+
+_: type[Executor] = PacedExecutor

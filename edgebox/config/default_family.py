@@ -1,0 +1,41 @@
+"""The default model family that `edgebox models default` stores, beside the imported families."""
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+from edgebox.domain.errors import ModelError
+
+_FILE = "default-family"
+
+
+def stored_default(models: Path) -> str | None:
+    """Return the name that was stored in the folder of imported families; None: none was."""
+    try:
+        return (models / _FILE).read_text("utf-8").strip() or None
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def store_default(models: Path, name: str) -> None:
+    """Store a default family; it counts where the configuration names none.
+
+    Raises:
+        ModelError: it cannot be written.
+    """
+    try:
+        models.mkdir(parents=True, exist_ok=True)
+        number, path = tempfile.mkstemp(prefix=f".{_FILE}-", dir=models)
+        try:
+            with os.fdopen(number, "w", encoding="utf-8") as file:
+                file.write(f"{name}\n")
+                file.flush()
+                os.fsync(file.fileno())
+            Path(path).replace(models / _FILE)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                Path(path).unlink()
+            raise
+    except OSError as error:
+        raise ModelError(f"{models / _FILE}: cannot be written: {error.strerror}") from None

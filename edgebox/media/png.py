@@ -1,0 +1,35 @@
+"""PNG: decoded whole, within the limits of frames."""
+
+import io
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, UnidentifiedImageError
+
+from edgebox.domain.errors import InvalidInputError
+from edgebox.media.jpeg_header import FRAME_LIMITS
+
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+
+
+def decode_png(content: bytes | memoryview) -> NDArray[np.uint8]:
+    """Decode a picture at its own size into (height, width, 3) RGB; what is transparent is not.
+
+    Raises:
+        InvalidInputError: not a PNG, truncated, broken, or too large in pixels.
+    """
+    try:
+        with Image.open(io.BytesIO(content), formats=("PNG",)) as picture:
+            width, height = picture.size
+            if max(width, height) > FRAME_LIMITS.side_max_px or (
+                width * height > FRAME_LIMITS.pixels_max
+            ):
+                raise InvalidInputError(
+                    f"the picture has {width} x {height} px; at most {FRAME_LIMITS.pixels_max} "
+                    f"pixels and {FRAME_LIMITS.side_max_px} px a side are taken"
+                )
+            return np.asarray(picture.convert("RGB"), dtype=np.uint8)
+    except UnidentifiedImageError:  # Pillow's words name an object of ours
+        raise InvalidInputError("a broken PNG: its header cannot be read") from None
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise InvalidInputError(f"a broken or truncated PNG: {error}") from None

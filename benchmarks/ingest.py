@@ -24,7 +24,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -158,6 +158,7 @@ async def bare_box(
         name="benchmark",
         version=edgebox.__version__,
         cameras_max=config.limits.cameras_max,
+        unacknowledged_max=config.limits.unacknowledged_max,
         bandwidth=EstimatorKind(config.planner.bandwidth),
         on_event=lambda event: None,
         on_camera=lambda record: None,
@@ -173,7 +174,7 @@ async def bare_box(
         ),
         decode_threads=decode_threads(1),
         planner=functools.partial(plan, parameters=config.planning_parameters()),
-        callbacks=Callbacks(on_advice=box.advised, on_plan=box.planned),
+        callbacks=Callbacks(on_advice=box.advised, on_plan=box.last_plan.replace),
         journal=journal,
     )
     machine = MachineMeasurements()
@@ -250,8 +251,10 @@ class Measured:
         }
 
 
-async def drive(box: Box, seconds: float, order: dict[str, Any]) -> Measured:
-    """Let the client process send; measure after it has warmed up."""
+async def drive(
+    box: Box, seconds: float, order: dict[str, Any], cores: Collection[int] = ()
+) -> Measured:
+    """Let the client process send, on these cores or any; measure after it has warmed up."""
     client = await asyncio.create_subprocess_exec(
         sys.executable,
         str(CLIENT),
@@ -261,6 +264,8 @@ async def drive(box: Box, seconds: float, order: dict[str, Any]) -> Measured:
     )
     assert client.stdin is not None
     assert client.stdout is not None
+    if cores:
+        os.sched_setaffinity(client.pid, cores)
     lag = LoopLag()
     try:
         client.stdin.write(json.dumps(order).encode() + b"\n")

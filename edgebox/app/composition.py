@@ -180,6 +180,7 @@ class App:
             name=config.server.name,
             version=__version__,
             cameras_max=config.limits.cameras_max,
+            unacknowledged_max=config.limits.unacknowledged_max,
             bandwidth=EstimatorKind(config.planner.bandwidth),
             on_event=self._store_event,
             on_camera=self._store_camera,
@@ -327,7 +328,7 @@ class App:
             planner=functools.partial(plan, parameters=self.config.planning_parameters()),
             callbacks=Callbacks(
                 on_advice=self.box.advised,
-                on_plan=self.box.planned,
+                on_plan=self.box.last_plan.replace,
                 on_drift=self._report_drift,
                 on_failure=self._fail,
                 on_give_up=self._cpu_fallback.give_up,

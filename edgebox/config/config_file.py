@@ -23,6 +23,7 @@ from edgebox.config.host_names import wrong_hosts
 from edgebox.config.inference_section import InferenceParameters, data_folder
 from edgebox.config.keys import KeyInfo, as_toml, converted, expected, is_tables, nearest, repeated
 from edgebox.config.keys import key as _key
+from edgebox.config.log_section import LogParameters
 from edgebox.config.notification_sections import (
     PATHS,
     DetectionParameters,
@@ -73,7 +74,11 @@ class ServerParameters:
         "Addresses or networks of reverse proxies whose X-Forwarded-Host, -For and -Proto are "
         "trusted",
     )
-    name: str = _key("edgebox", "Name of this box on the page")
+    name: str = _key("edgebox", "Name of this box on the page and in announcements")
+    announce: bool = _key(
+        False,
+        "Announce the box in the local network by mDNS (extra mdns), so that cameras there find it",
+    )
     tls: str = _key(
         "off",
         "TLS on the port: off; self-signed, with a certificate that the box makes once and keeps "
@@ -204,6 +209,7 @@ class Config:
 
     server: ServerParameters = field(default_factory=ServerParameters)
     access: AccessParameters = field(default_factory=AccessParameters)
+    log: LogParameters = field(default_factory=LogParameters)
     limits: LimitParameters = field(default_factory=LimitParameters)
     storage: StorageParameters = field(default_factory=StorageParameters)
     inference: InferenceParameters = field(default_factory=InferenceParameters)

@@ -16,6 +16,7 @@ from edgebox.domain.requests import Camera, CameraId, Request, RequestId, SiteId
 from edgebox.link.from_camera import RATE_MAX_HZ
 from edgebox.link.messages import FrameHeader
 from edgebox.link.placement_offer import PlacementOffer
+from edgebox.link.receive_budget import ReceiveBudget
 from edgebox.link.transit import FrameArrival, FrameTransit, TransitEstimator
 from edgebox.runtime.frames import ArrivedFrame
 
@@ -69,6 +70,8 @@ class CameraRecord:
     overrides: Overrides = NOTHING_SET
     pipelines: Mapping[PipelineName, Pipeline] = field(default_factory=dict)
     """The pipelines that are served."""
+    unacknowledged_max: int = 2
+    """Frames that it may send ahead of their acks."""
     opened_ns: int = 0
     pulled: bool = False
     """Whether the box fetches its pictures itself; then its uplink says nothing."""
@@ -94,10 +97,13 @@ class CameraRecord:
     """(instant, advised variant), at each change."""
     _received: int = 0
     _skipped: int = 0
+    budget: ReceiveBudget = field(init=False)
+    """How many of its frames the box takes, whatever else there is to do."""
     camera: Camera = field(init=False)
     """The settings in force: those of its hello, with the box's overrides."""
 
     def __post_init__(self) -> None:
+        self.budget = ReceiveBudget(self.unacknowledged_max)
         self.override(self.overrides)
 
     def override(self, overrides: Overrides) -> None:
@@ -116,6 +122,11 @@ class CameraRecord:
         """Return whether the camera is connected."""
         return self.session is not None
 
+    @property
+    def address(self) -> str:
+        """The address that it is connected from; empty: it is not connected."""
+        return "" if self.session is None else self.session.address
+
     def bandwidth_bps(self, now_ns: int) -> float | None:
         """Return the estimated uplink, in bit/s; None: not known, or the camera has none."""
         return None if self.pulled else self.link.bandwidth.bps(now_ns)
@@ -126,6 +137,7 @@ class CameraRecord:
             self.width_history.append((now_ns, advice.width_px))
         if self.advice is None or self.advice.variant != advice.variant:
             self._advice_history.append((now_ns, advice.variant))
+        self.budget.advised(advice.rate_hz, now_ns)
         self.advice = advice
 
     def frame_arrived(

@@ -35,8 +35,9 @@ from edgebox.runtime.source_status import SourceStatus
 from edgebox.scheduling.events import LossCause
 from edgebox.scheduling.supervision import ExecutorState
 from edgebox.web.crop_metrics import CropNumbers, crop_families
-from edgebox.web.destination_metrics import destination_families
 from edgebox.web.energy_metrics import energy_family
+from edgebox.web.event_metrics import event_families
+from edgebox.web.process_metrics import process_families, task_count
 from edgebox.web.routes import Answer, Route
 from edgebox.web.source_metrics import source_families
 from edgebox.web.tracking_metrics import TrackingNumbers, tracking_families
@@ -122,6 +123,7 @@ class _BoxNumbers:
     loaded: _Durations
     stale: Mapping[str, int]
     """Reports to the core that came too late to matter, by event."""
+    tasks: int
 
 
 async def _metrics(context: WebContext, request: web.Request) -> web.Response:
@@ -205,8 +207,8 @@ def _box(box: Box, machine: MachineMeasurements) -> _BoxNumbers:
         box.metrics.total(),
         dict(box.refusals.counts),
         box.driver.scheduler.queue_length if box.ready else 0,
-        box.plans,
-        box.plan_ns,
+        box.last_plan.runs,
+        box.last_plan.took_ns,
         machine.lag.quantiles_ms() or {},
         machine.energy,
         executors,
@@ -216,6 +218,7 @@ def _box(box: Box, machine: MachineMeasurements) -> _BoxNumbers:
         factors,
         loaded,
         dict(box.driver.scheduler.stale_events) if box.ready else {},
+        task_count(),
     )
 
 
@@ -236,9 +239,10 @@ class _Exposition(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield every family."""
         yield from _box_families(self._box)
+        yield from process_families(self._box.tasks)
         yield from _executor_families(self._box.executors)
         yield from _supervision_families(self._box.executors)
-        yield from destination_families(self._box.destinations)
+        yield from event_families(self._box.destinations)
         yield from source_families(self._box.sources)
         yield from _memory_families(self._box)
         yield from _frame_families(self._cameras)

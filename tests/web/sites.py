@@ -22,6 +22,7 @@ def site_of(storage: Storage) -> WebContext:
         name="test",
         version="1",
         cameras_max=1,
+        unacknowledged_max=2,
         bandwidth=EstimatorKind.CAUTIOUS,
         on_event=lambda event: None,
         on_camera=lambda record: None,

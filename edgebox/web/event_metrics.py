@@ -1,4 +1,4 @@
-"""Metrics of the receivers of events, for Prometheus."""
+"""Metrics of the destinations of events, for Prometheus."""
 
 from collections.abc import Iterable, Iterator
 
@@ -7,7 +7,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from edgebox.runtime.destinations import Destination
 
 
-def destination_families(destinations: Iterable[Destination]) -> Iterator[Metric]:
+def event_families(destinations: Iterable[Destination]) -> Iterator[Metric]:
+    """Yield what became of events, by destination."""
     labels = ["destination", "kind"]
     connected = GaugeMetricFamily(
         "edgebox_events_connected", "Whether the destination accepts events.", labels=labels

@@ -13,6 +13,7 @@ from playwright.async_api import Browser, Page, expect
 from edgebox.app.composition import App
 from tests.end_to_end.browsing import PATIENCE_MS, PHONE, STICKING_OUT, open_page, street
 from tests.end_to_end.running import get_json, running, streaming
+from tests.end_to_end.sources import write_video
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
@@ -123,3 +124,31 @@ async def test_a_phone_needs_no_sideways_scrolling(database: Path, browser: Brow
             await expect(page.get_by_test_id("arrival")).to_be_visible()
             assert await page.evaluate(STICKING_OUT) == []
             assert await page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+async def test_a_camera_is_tested_added_and_removed_with_the_form(
+    database: Path, tmp_path: Path, browser: Browser
+) -> None:
+    video = await asyncio.to_thread(write_video, tmp_path / "video.mkv", "h264", seconds=20)
+    async with running(database, access__open_scope="admin") as app:
+        page, complaints = await open_add(browser, app)
+        await page.get_by_label("Name of the new camera").fill("yard")
+        address = page.get_by_label("Address of its stream")
+        await address.fill("rtsp://ann:secret@127.0.0.1:1/stream")
+        await page.get_by_role("button", name="Test", exact=True).click()
+        refusal = page.get_by_test_id("fetch-refusal")
+        await expect(refusal).to_contain_text("connection refused", timeout=PATIENCE_MS)
+        assert "secret" not in str(await refusal.text_content())
+        await address.fill(f"file:{video}")
+        await page.get_by_role("button", name="Test", exact=True).click()
+        tested = page.get_by_test_id("fetch-tested")
+        await expect(tested).to_contain_text("h264, 320 × 180 px", timeout=PATIENCE_MS)
+        await page.get_by_role("button", name="Add yard").click()
+        source = page.get_by_test_id("source-state")
+        await expect(source).to_contain_text("h264 320 × 180 px", timeout=PATIENCE_MS)
+        await page.get_by_role("button", name="Remove yard…").click()
+        await page.get_by_role("button", name="Remove yard", exact=True).click()
+        await expect(source).to_have_count(0, timeout=PATIENCE_MS)
+        assert app.box.sources == {}
+        # The browser itself notes the test that was refused.
+        assert [each for each in complaints if "400" not in each] == []

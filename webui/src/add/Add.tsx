@@ -63,32 +63,31 @@ export function Add({ state, dispatcher }: PageProps) {
       <div class={styles.column}>
         <FetchForm name={name} named={named} />
         <FetchedSources sources={state.sources} />
+        <section class="card" aria-labelledby="add-machine-title">
+          <h2 id="add-machine-title">A camera, beside a computer</h2>
+          <p class="muted">Run this on a computer near the camera (Linux, Python 3.11 or newer), in a copy of edgebox’s source folder:</p>
+          <Tabs label="Kind of camera" tabs={SOURCES} selected={key} onSelect={setKey}>
+            {source && box && named ? (
+              <>
+                <ol class={styles.lines} data-testid="lines">
+                  {commandLines(source, box, name, pairing).map((line) => <li key={line}><Command text={line} class={styles.command} /></li>)}
+                </ol>
+                <p class="muted">{source.hint}</p>
+              </>
+            ) : (
+              <p class={styles.hint}>Give it a name and the box an address, above.</p>
+            )}
+          </Tabs>
+        </section>
       </div>
 
-      <section class="card" aria-labelledby="add-machine-title">
-        <h2 id="add-machine-title">A camera, beside a computer</h2>
-        <p class="muted">Run this on a computer near the camera (Linux, Python 3.11 or newer), in a copy of edgebox’s source folder:</p>
-        <Tabs label="Kind of camera" tabs={SOURCES} selected={key} onSelect={setKey}>
-          {source && box && named ? (
-            <>
-              <ol class={styles.lines} data-testid="lines">
-                {commandLines(source, box, name, pairing).map((line) => <li key={line}><Command text={line} class={styles.command} /></li>)}
-              </ol>
-              <p class="muted">{source.hint}</p>
-            </>
-          ) : (
-            <p class={styles.hint}>Give it a name and the box an address, above.</p>
-          )}
-        </Tabs>
-      </section>
-
       <div class={styles.column}>
+        <Arriving came={came} state={state} dispatcher={dispatcher} />
+
         <section class="card" aria-labelledby="add-phone-title">
           <h2 id="add-phone-title">A phone or laptop, in its browser</h2>
           {box && named ? <Phone box={box} name={name} code={pairing} /> : <p class={styles.hint}>Give it a name and the box an address, above.</p>}
         </section>
-
-        <Arriving came={came} state={state} dispatcher={dispatcher} />
       </div>
     </main>
   )

@@ -92,6 +92,8 @@ class Answers:
     captured: int = 0
     on_time: Counter[str] = field(default_factory=Counter)
     """By what the cascade did, or by variant."""
+    lost: Counter[str] = field(default_factory=Counter)
+    """Frames that were not on time, by reason."""
 
     def document(self, accuracies: Mapping[str, float], pair: Pair | None) -> dict[str, Any]:
         """Return the figures."""
@@ -104,6 +106,7 @@ class Answers:
             "captured": self.captured,
             "on_time": round(answers / max(1, self.captured), 4),
             "answers": dict(self.on_time),
+            "lost": dict(self.lost),
             "accuracy_per_s": round(total / self.counted_s, 3),
         }
 
@@ -151,8 +154,8 @@ def config_lines(folder: Path, families: Mapping[str, Path], names: Sequence[str
     )
 
 
-async def prepared(folder: Path, stack: AsyncExitStack) -> Bench:
-    """Measure the machine, fit both cascades, and start the boxes."""
+async def prepared(folder: Path, stack: AsyncExitStack, wanted: Sequence[str]) -> Bench:
+    """Measure the machine, fit both cascades, and start the boxes that are wanted; none: all."""
     paths = write_families(folder)
     everything = config_lines(folder, paths, list(paths))
     config = load(write_config(folder, everything, "adaptive"))
@@ -171,6 +174,7 @@ async def prepared(folder: Path, stack: AsyncExitStack) -> Bench:
     configs = {
         arm: write_config(folder / arm, config_lines(folder, paths, names), "adaptive")
         for arm, names in arms.items()
+        if not wanted or arm in wanted
     }
     running = await stack.enter_async_context(boxes(folder, configs))
     scenes = [Scene(700 + number, *SIZE_PX) for number in range(CAMERAS)]
@@ -224,6 +228,8 @@ async def turn(
             result = outcomes[number][record.frame]
             what = result.cascade.value if result.cascade is not None else result.variant
             answers.on_time[what] += 1
+        else:
+            answers.lost[record.reason or record.outcome.value] += 1
 
 
 def simulated(bench: Bench, load_share: float, seeds: int) -> dict[str, float]:
@@ -235,8 +241,8 @@ def simulated(bench: Bench, load_share: float, seeds: int) -> dict[str, float]:
         if v.name in ms and v.name.startswith("size")
     }
     found = {}
-    for arm, family in bench.singles.items():
-        pair = bench.pairs.get(arm)
+    for arm in (box.policy for box in bench.running):
+        family, pair = bench.singles[arm], bench.pairs.get(arm)
         cascade = None if pair is None else pair.models(ms, parts=arm.startswith("exit"))
         sizes = () if pair is not None else (family.variants[0].width_px,)
         total = 0.0
@@ -257,11 +263,13 @@ def simulated(bench: Bench, load_share: float, seeds: int) -> dict[str, float]:
     return found
 
 
-async def compare(loads: Sequence[float], turn_s: float, turns: int) -> dict[str, Any]:
+async def compare(
+    loads: Sequence[float], turn_s: float, turns: int, wanted: Sequence[str]
+) -> dict[str, Any]:
     """Return the figures of all boxes at all loads."""
     with tempfile.TemporaryDirectory() as name:
         async with AsyncExitStack() as stack:
-            bench = await prepared(Path(name), stack)
+            bench = await prepared(Path(name), stack, wanted)
             ms = bench.ms()
             accuracies = {
                 str(v.name): v.accuracy for f in bench.singles.values() for v in f.variants
@@ -292,9 +300,10 @@ async def compare(loads: Sequence[float], turn_s: float, turns: int) -> dict[str
 @click.option("--load", "loads", multiple=True, type=float, default=(0.7, 1.0, 1.4))
 @click.option("--turn-s", default=8.0, show_default=True, help="That count, of each turn.")
 @click.option("--turns", default=2, show_default=True, help="Turns of each box at each load.")
-def main(*, loads: tuple[float, ...], turn_s: float, turns: int) -> None:
+@click.option("--box", "wanted", multiple=True, help='Only these, as "exit 608" or "size 416".')
+def main(*, loads: tuple[float, ...], turn_s: float, turns: int, wanted: tuple[str, ...]) -> None:
     """Print one JSON document."""
-    click.echo(json.dumps(asyncio.run(compare(loads, turn_s, turns)), indent=1))
+    click.echo(json.dumps(asyncio.run(compare(loads, turn_s, turns, wanted)), indent=1))
 
 
 if __name__ == "__main__":

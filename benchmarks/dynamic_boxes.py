@@ -96,12 +96,21 @@ async def boxes(folder: Path, configs: dict[str, Path]) -> AsyncIterator[list[Ru
 
 
 @contextlib.asynccontextmanager
-async def serving(policy: str, config: Path) -> AsyncIterator[RunningBox]:
-    """Run `edgebox serve` with a configuration until the end."""
+async def serving(
+    policy: str, config: Path, messages: int | None = None
+) -> AsyncIterator[RunningBox]:
+    """Run `edgebox serve` with a configuration until the end.
+
+    Args:
+        policy: what to call it.
+        config: the file.
+        messages: descriptor that gets what it tells people; None: this process's stderr.
+    """
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "edgebox", "serve", "--config", str(config), "--json",
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
+        stderr=messages,
     )  # fmt: skip
     assert process.stdout is not None
     try:

@@ -47,6 +47,7 @@ from edgebox.domain.model_family import QUANTILES, ExecutorId, LatencyProfile
 from edgebox.inference.executor import NullExecutor
 from edgebox.inference.machine import processor_name, usable_cores
 from edgebox.inference.zoo import bundled_folders, load_zoo
+from edgebox.ingest.pulled_cameras import PulledCameras
 from edgebox.link.bandwidth import EstimatorKind
 from edgebox.media.jpeg import encode
 from edgebox.planning.planner import plan
@@ -66,6 +67,7 @@ from edgebox.scheduling.events import ExecutorStarted, VariantsAvailable
 from edgebox.scheduling.policies import POLICIES, make_policy
 from edgebox.scheduling.scheduler import Scheduler
 from edgebox.storage.access_store import AccessStore
+from edgebox.storage.credential_file import CredentialFile
 from edgebox.storage.database import IN_MEMORY, Storage
 from edgebox.web.feed import Feed
 from edgebox.web.server import Server
@@ -156,6 +158,7 @@ async def bare_box(
         name="benchmark",
         version=edgebox.__version__,
         cameras_max=config.limits.cameras_max,
+        unacknowledged_max=config.limits.unacknowledged_max,
         bandwidth=EstimatorKind(config.planner.bandwidth),
         on_event=lambda event: None,
         on_camera=lambda record: None,
@@ -171,7 +174,7 @@ async def bare_box(
         ),
         decode_threads=decode_threads(1),
         planner=functools.partial(plan, parameters=config.planning_parameters()),
-        callbacks=Callbacks(on_advice=box.advised, on_plan=box.planned),
+        callbacks=Callbacks(on_advice=box.advised, on_plan=box.last_plan.replace),
         journal=journal,
     )
     machine = MachineMeasurements()
@@ -179,8 +182,11 @@ async def bare_box(
     model_jobs = ModelJobs(config, box, storage)
     states, feed = StateCache(box, machine), Feed(box)
     access = AccessControl(AccessStore(IN_MEMORY), open_to=OpenTo.EVERYBODY)
+    sources = PulledCameras(box, (), storage.sources, CredentialFile(None), 1)
     server = Server(
-        WebContext(box, config, storage, machine, journal, states, feed, model_jobs, access)
+        WebContext(
+            box, config, storage, machine, journal, states, feed, model_jobs, access, sources
+        )
     )
     driver.start()
     driver.feed(VariantsAvailable(tuple(variants.values())))

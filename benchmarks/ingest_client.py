@@ -1,8 +1,8 @@
 """The cameras of benchmarks/ingest.py: one process, real WebSockets, as cheap as it can be.
 
 Reads one line of JSON (`Order`) from stdin, connects, and sends until it is stopped: the line
-"begin" starts a measurement, "end" ends it and prints one line of JSON with the latencies. Obeys
-no advice: it is there to be a load.
+"begin" starts a measurement, "end" ends it and prints one line of JSON with the latencies. Unless
+told to, it obeys no advice: it is there to be a load.
 """
 
 import asyncio
@@ -43,6 +43,9 @@ class Order:
     slo_ms: float = _SLO_MS
     prefix: str = "camera-"
     """Of the cameras' names."""
+    min_accuracy: float = 0.0
+    obey: bool = False
+    """Whether to send no more often than advised."""
     watch: bool = False
     """Whether a page is open, too."""
 
@@ -78,6 +81,7 @@ class Camera:
         self._jpeg = base64.b64decode(order.jpeg)
         self._sent_ns: dict[int, int] = {}
         self._room = asyncio.Event()
+        self._period_s = order.cameras / order.frames_hz if order.frames_hz else 0.0
 
     async def run(self, session: aiohttp.ClientSession) -> None:
         """Say hello and send until cancelled."""
@@ -91,6 +95,7 @@ class Camera:
                 height_px=order.height_px,
                 slo_ms=order.slo_ms,
                 rate_hz=rate_hz,
+                min_accuracy=order.min_accuracy,
                 agent="benchmark",
             )
             await socket.send_str(hello.encode().decode())
@@ -105,6 +110,9 @@ class Camera:
     async def _heard(self, socket: Socket, data: bytes) -> None:
         now_ns = time.monotonic_ns()
         message = orjson.loads(data)
+        if self._order.obey and "advice" in message:
+            wanted_s = self._order.cameras / self._order.frames_hz
+            self._period_s = max(wanted_s, 1 / message["advice"]["rate_hz"])
         match message["type"]:
             case "ack":
                 self._seen.ack_ns.append(now_ns - self._sent_ns[message["frame"]])
@@ -122,14 +130,13 @@ class Camera:
 
     async def _send(self, socket: Socket) -> None:
         order = self._order
-        period_s = order.cameras / order.frames_hz if order.frames_hz else 0.0
         loop = asyncio.get_running_loop()
-        due_s = loop.time() + period_s * self._number / order.cameras
+        due_s = loop.time() + self._period_s * self._number / order.cameras
         number = 0
         while True:
-            if period_s:
+            if self._period_s:
                 await asyncio.sleep(due_s - loop.time())
-                due_s += period_s
+                due_s += self._period_s
                 if len(self._sent_ns) >= order.window:
                     self._seen.skipped += 1
                     continue

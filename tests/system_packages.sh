@@ -6,7 +6,7 @@
 #   sh tests/system_packages.sh test     what the tests need besides
 #
 # PYTHON   the Python to make the environment with (python3)
-# WITHOUT  programs to do without: "chromium mosquitto openssl" or some of them; their tests are skipped
+# WITHOUT  programs to do without: "chromium gstreamer mosquitto openssl" or some; their tests are skipped
 # SBIN     where system programs lie that are not on everybody's PATH
 set -eu
 
@@ -34,6 +34,16 @@ wanted() {
     case " $WITHOUT " in *" $1 "*) return 1 ;; esac
 }
 
+# Whether the system's own Python has GStreamer's RTSP server; tests/rtsp_server.py is run with it.
+rtsp_server() { "${SYSTEM_PYTHON:-/usr/bin/python3}" -c "$rtsp_check" >/dev/null 2>&1; }
+rtsp_check='
+import gi
+gi.require_version("GstRtspServer", "1.0")
+from gi.repository import Gst, GstRtspServer
+Gst.init(None)
+assert Gst.ElementFactory.find("rtph264pay") and Gst.ElementFactory.find("matroskademux")
+'
+
 # Prints the packages that are missing, one on each line, each with what it is for.
 missing() {
     has make || echo 'make runs all this'
@@ -53,6 +63,11 @@ missing() {
     fi
     if wanted openssl && ! has openssl; then
         echo 'openssl makes the certificates that TLS is tested with'
+    fi
+    if wanted gstreamer && ! rtsp_server; then
+        echo 'gir1.2-gst-rtsp-server-1.0 the RTSP server that fetching cameras is tested with'
+        echo 'gstreamer1.0-plugins-good what it plays video files with'
+        echo 'python3-gi what it is written with'
     fi
 }
 
@@ -75,15 +90,15 @@ give_up() {
     echo "$1"
     has apt-get && echo "Install it by hand, as root: apt-get install$(names)"
     if [ "$purpose" = test ]; then
-        echo 'To skip the tests that need a program: make test WITHOUT="chromium mosquitto openssl" (or some of them)'
+        echo 'To skip the tests that need a program: make test WITHOUT="chromium gstreamer mosquitto openssl" (or some of them)'
     fi
     exit 1
 } >&2
 
 for name in $WITHOUT; do
     case $name in
-        chromium | mosquitto | openssl) echo "without $name: the tests that need it are skipped" ;;
-        *) fail "error: WITHOUT may name chromium, mosquitto and openssl, not $name" ;;
+        chromium | gstreamer | mosquitto | openssl) echo "without $name: the tests that need it are skipped" ;;
+        *) fail "error: WITHOUT may name chromium, gstreamer, mosquitto and openssl, not $name" ;;
     esac
 done
 if has "$PYTHON" && ! "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then

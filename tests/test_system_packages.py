@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.programs import program
+from tests.programs import RTSP_PACKAGES, program
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "tests" / "system_packages.sh"
 SHELL_TOOLS = ("sh", "env", "mktemp", "rm", "cat", "chmod", "true")
 PROGRAMS = ("chromium", "mosquitto", "mosquitto_passwd", "openssl")
+GSTREAMER_PYTHON = "python-with-gstreamer"
+"""Stands for the system's Python, which has GStreamer's RTSP server if it runs at all."""
 USER, ROOT_USER = 1000, 0
 PYTHON = """
 case "$*" in
@@ -33,7 +35,7 @@ class Machine:
         self.apt_log = folder / "apt.log"
         for tool in SHELL_TOOLS:
             (self.bin / tool).symlink_to(str(shutil.which(tool)))
-        for name in ("make", *PROGRAMS):
+        for name in ("make", *PROGRAMS, GSTREAMER_PYTHON):
             self.put(name, "exit 0")
         self.put("id", f"echo {user}")
         self.python()
@@ -79,7 +81,13 @@ class Machine:
         """Run the script on this machine."""
         return subprocess.run(
             [str(self.bin / "sh"), str(SCRIPT), purpose],
-            env={"PATH": str(self.bin), "SBIN": "", "TMPDIR": str(self.bin.parent), **environment},
+            env={
+                "PATH": str(self.bin),
+                "SBIN": "",
+                "TMPDIR": str(self.bin.parent),
+                "SYSTEM_PYTHON": GSTREAMER_PYTHON,
+                **environment,
+            },
             capture_output=True,
             text=True,
             check=False,
@@ -167,6 +175,16 @@ def test_another_chrome_will_do(tmp_path: Path) -> None:
     assert machine.prepare().returncode == 0
 
 
+def test_the_rtsp_server_is_three_packages_and_one_thing_to_do_without(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, user=ROOT_USER)
+    machine.lose(GSTREAMER_PYTHON)
+    machine.apt(GSTREAMER_PYTHON)
+    assert machine.prepare(WITHOUT="gstreamer").returncode == 0
+    assert machine.installed() == []
+    assert machine.prepare().returncode == 0
+    assert machine.installed() == list(RTSP_PACKAGES)
+
+
 @pytest.mark.parametrize("purpose", ["demo", "test"])
 def test_python_without_venv_gets_it(tmp_path: Path, purpose: str) -> None:
     machine = Machine(tmp_path, user=ROOT_USER)
@@ -217,7 +235,7 @@ def test_what_is_done_without_is_neither_wanted_nor_hidden(tmp_path: Path) -> No
 def test_a_slip_in_what_to_do_without_is_an_error(tmp_path: Path) -> None:
     done = Machine(tmp_path).prepare(WITHOUT="chrome")
     assert done.returncode == 1
-    assert "WITHOUT may name chromium, mosquitto and openssl, not chrome" in done.stderr
+    assert "WITHOUT may name chromium, gstreamer, mosquitto and openssl, not chrome" in done.stderr
 
 
 @pytest.mark.parametrize("target", ["test", "demo"])

@@ -20,6 +20,7 @@ from edgebox.config.config_file import Config
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.model_family import AccuracyReport, LatencyProfile, Variant, VariantName
 from edgebox.domain.picture_size import send_size
+from edgebox.domain.source_address import read_address
 from edgebox.inference.accuracy.coco_files import find_annotations, read_coco
 from edgebox.inference.accuracy.evaluation import (
     Evaluator,
@@ -140,7 +141,12 @@ def frames_of(
         video = VideoFileSource(path, None, loop=False)
         return path.name, _held(video.sampled(planned)), planned
     live = open_source(source, LIVE_HZ, loop=False)
-    return source, _held(_taken(live, planned)), planned
+    return _shown(source), _held(_taken(live, planned)), planned
+
+
+def _shown(source: str) -> str:
+    """Return what a report may have of a live source's address."""
+    return read_address(source)[0].shown if "://" in source else source
 
 
 def _taken(source: FrameSource, count: int) -> Iterator[Frame]:

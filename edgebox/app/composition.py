@@ -22,6 +22,7 @@ from edgebox.app.executor_setup import Opened, open_executors
 from edgebox.app.interference_profiles import Progress
 from edgebox.app.model_jobs import ModelJobs
 from edgebox.app.remembered_learning import RememberedLearning
+from edgebox.app.source_setup import pulled_cameras, stored_hello
 from edgebox.app.startup import ModelInventory, load_families, measured
 from edgebox.app.tracking_setup import ZoneNotices, missing_classes, tracking_defaults
 from edgebox.config.config_file import Config
@@ -36,15 +37,15 @@ from edgebox.domain.overrides import NOTHING_SET
 from edgebox.domain.requests import CameraId
 from edgebox.inference.family import Family
 from edgebox.inference.machine import usable_cores
+from edgebox.ingest.pulled_cameras import PulledCameras
 from edgebox.link.bandwidth import EstimatorKind
-from edgebox.link.deadlines import written_steps
 from edgebox.link.override_messages import changed
 from edgebox.notifications.dispatcher import NotificationDispatcher
 from edgebox.planning.camera_admission import refusal
 from edgebox.planning.planner import plan
 from edgebox.runtime.box import Admission, Box
 from edgebox.runtime.callbacks import Callbacks
-from edgebox.runtime.camera_record import CameraRecord
+from edgebox.runtime.camera_record import CameraRecord, uplinks
 from edgebox.runtime.decode_queue import decode_threads
 from edgebox.runtime.drift_messages import drift_text
 from edgebox.runtime.driver import Driver
@@ -125,6 +126,7 @@ class App:
         self._zone_notices: ZoneNotices | None = None
         self._model_jobs: ModelJobs | None = None
         self._cpu_fallback: CpuFallback | None = None
+        self._sources: PulledCameras | None = None
 
     @property
     def box(self) -> Box:
@@ -178,6 +180,7 @@ class App:
             name=config.server.name,
             version=__version__,
             cameras_max=config.limits.cameras_max,
+            unacknowledged_max=config.limits.unacknowledged_max,
             bandwidth=EstimatorKind(config.planner.bandwidth),
             on_event=self._store_event,
             on_camera=self._store_camera,
@@ -194,6 +197,7 @@ class App:
         if storage.damage:
             self._box.notices.publish("error", storage.damage)
         self._report_storage_error()
+        self._sources = await pulled_cameras(config, self._box, storage)
         states = StateCache(self._box, self.machine)
         jobs = self._model_jobs = ModelJobs(config, self._box, storage)
         feed = Feed(self._box)
@@ -210,6 +214,7 @@ class App:
                 feed,
                 jobs,
                 self.access,
+                self._sources,
             )
         )
         tls = await asyncio.to_thread(tls_context, config.server, config.storage.folder)
@@ -236,6 +241,8 @@ class App:
         except BaseException:
             await self.stop()
             raise
+        assert self._sources is not None
+        self._sources.start()
         # From now on only when no camera is connected, or every ten minutes (`_every_minute`).
         collect_on_request_only()
         self.ready_s = time.monotonic() - began_s
@@ -321,7 +328,7 @@ class App:
             planner=functools.partial(plan, parameters=self.config.planning_parameters()),
             callbacks=Callbacks(
                 on_advice=self.box.advised,
-                on_plan=self.box.planned,
+                on_plan=self.box.last_plan.replace,
                 on_drift=self._report_drift,
                 on_failure=self._fail,
                 on_give_up=self._cpu_fallback.give_up,
@@ -359,7 +366,7 @@ class App:
         return HistoryRecorder(
             rollup,
             self._storage.history,
-            links=self.box.uplinks,
+            links=lambda: uplinks(self.box.cameras.values(), driver.clock_ns()),
             on_minute=self._every_minute,
             wall_ms=wall_clock_ms,
             clock_ns=driver.clock_ns,
@@ -383,24 +390,8 @@ class App:
             self._storage.record_event(event.level, event.text, camera)
 
     def _store_camera(self, record: CameraRecord) -> None:
-        camera = record.requested
         if self._storage is not None:
-            self._storage.record_camera(
-                camera.id,
-                {
-                    "app": camera.app,
-                    "family": camera.family,
-                    "slo_ms": written_steps(camera.slo_ns, camera.steps),
-                    "rate_hz": camera.rate_hz,
-                    "width_px": camera.width_px,
-                    "height_px": camera.height_px,
-                    "min_accuracy": camera.min_accuracy,
-                    "min_rate_hz": camera.min_rate_hz,
-                    "site": camera.site,
-                    "pipeline": None if camera.pipeline is None else camera.pipeline.name,
-                    "agent": record.agent,
-                },
-            )
+            self._storage.record_camera(record.requested.id, stored_hello(record))
 
     def _every_minute(self) -> None:
         self.box.end_minute()
@@ -466,6 +457,9 @@ class App:
         """Finish running batches, disconnect cameras and close everything. Idempotent."""
         if self._box is not None:
             self._box.set_not_ready("stopping")
+        if self._sources is not None:
+            await self._sources.stop()
+            self._sources = None
         if self._model_jobs is not None:
             await self._model_jobs.jobs.stop()
             self._model_jobs = None

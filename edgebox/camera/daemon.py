@@ -47,6 +47,7 @@ IN_USE_PATIENCE_S = 45.0
 """The box notices a half-open connection after 30 s; until then it may hold this camera's name."""
 AFTER_SLO_S = 1.0
 """Extra time after the last deadline to wait for the last answers."""
+_WATCH_PERIOD_S = 0.5
 _CLOSING = aiohttp.ClientWSTimeout(ws_close=1.0)
 _RETRIED_REASONS = frozenset(
     ("camera_in_use", "box_full", "no_capacity", "silent", "too_slow", "too_fast", "unavailable")
@@ -200,15 +201,31 @@ class Camera:
             await self._until_any(self._welcomed.wait(), self._stopped.wait())
             if not self._stopped.is_set():
                 capture.start()
+                watching = asyncio.create_task(self._watch(self._source))
                 await self._until_any(
                     self._stopped.wait(), capture.ended.wait(), timeout_s=duration_s
                 )
+                watching.cancel()
                 await capture.stop()
         finally:
             await self.finish()
         if capture.error is not None:
             raise capture.error
         return self.summary()
+
+    async def _watch(self, source: FrameSource) -> None:
+        """Say here and on the box when no frames come, why, and when they come again."""
+        said = ""
+        while True:
+            trouble = source.trouble
+            if trouble != said:
+                said = trouble
+                text = trouble or "pictures come from the source again"
+                self._say(text)
+                if (session := self._session) is not None:
+                    with suppress(aiohttp.ClientError, OSError):
+                        await session.tell("source_lost" if trouble else "source_back", text)
+            await asyncio.sleep(_WATCH_PERIOD_S)
 
     async def start(self) -> None:
         """Begin to connect, in the background."""

@@ -170,6 +170,10 @@ class Session:
         except (aiohttp.ClientError, OSError):
             return  # already disconnected
 
+    async def tell(self, code: str, text: str) -> None:
+        """Tell the box what is wrong here, for its people."""
+        await self._say(ErrorMessage(code, text, fatal=False).encode())
+
     def settle(self) -> None:
         """Drop frames that are not sent yet, after the last capture."""
         self._apply(self.window.close())

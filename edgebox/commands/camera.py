@@ -6,12 +6,15 @@ small.
 
 import asyncio
 import math
+import os
 import random
 import re
 import socket
 import sys
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import click
@@ -25,10 +28,14 @@ from edgebox.camera.shutdown import on_end_signals
 from edgebox.commands.box_options import FINGERPRINT, TOKEN_FILE, given_token
 from edgebox.commands.camera_live import render, show_live, show_plain
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
+from edgebox.domain.source_address import Credentials
+from edgebox.link.backoff import Backoff
 from edgebox.link.from_camera import SLO_MS
 from edgebox.link.placement import PlacementMode
 from edgebox.link.shaping import BandwidthTrace, lte_trace, parse_trace
-from edgebox.media.sources import SCENE_SIZE_PX, open_source
+from edgebox.media.containers import SourceError
+from edgebox.media.loss_text import lost_text
+from edgebox.media.sources import SCENE_SIZE_PX, FrameSource, open_source
 
 SCENE_SIDE_MAX_PX = 4096
 
@@ -154,6 +161,12 @@ def _finite(text: str) -> float:
     "--min-rate-hz", default=0.0, show_default=True, help="Least useful frames per second."
 )
 @click.option("--site", default=None, help="Name of the uplink shared with other cameras.")
+@click.option("--source-username", default=None, help="User name for a network camera.")
+@click.option(
+    "--source-password-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File with its password; or put it into $EDGEBOX_SOURCE_PASSWORD.",
+)
 @click.option("--loop/--no-loop", default=True, show_default=True, help="Repeat files.")
 @click.option(
     "--frames",
@@ -190,14 +203,16 @@ def camera(
     min_accuracy: float,
     min_rate_hz: float,
     site: str | None,
+    source_username: str | None,
+    source_password_file: Path | None,
     loop: bool,
     frames_file: Path | None,
     as_json: bool,
 ) -> None:
     """Stream SOURCE to a box and count the answers in time.
 
-    SOURCE is scene: or scene:SEED (a synthetic street), webcam, /dev/video0, rtsp://...,
-    http(s)://..., a video file, or a folder of pictures.
+    SOURCE is scene: or scene:SEED (a synthetic street), webcam:0, rtsp(s)://..., http(s)://..., a
+    video file, or a folder of pictures. A network camera that is off is tried again for ever.
     """
     try:
         if duration is not None and not duration > 0:
@@ -205,7 +220,11 @@ def camera(
         shaped = parse_link(link) if link is not None else None
         live = sys.stdout.isatty() and not as_json  # it shows the last remark itself
         show = show_live if live else None if as_json else show_plain
-        frames = open_source(source, rate_hz, loop=loop, size_px=parse_size(size))
+        frames = _opened(
+            source,
+            partial(open_source, rate_hz=rate_hz, loop=loop, size_px=parse_size(size)),
+            _credentials(source_username, source_password_file),
+        )
         name = name or host_name()
         token = _token(server, name, token_file, pairing_code, fingerprint)
         with _written_to(frames_file) as on_frame_end:
@@ -236,6 +255,46 @@ def camera(
         click.echo(orjson.dumps(summary.to_json(), option=orjson.OPT_INDENT_2).decode())
     else:
         click.echo(render(summary))
+
+
+def _credentials(username: str | None, password_file: Path | None) -> Credentials | None:
+    """Return the credentials for the source; None: its address may have them.
+
+    Raises:
+        InvalidInputError: the password cannot be read, or is nobody's.
+    """
+    password = os.environ.get("EDGEBOX_SOURCE_PASSWORD", "")
+    if password_file is not None:
+        try:
+            password = password_file.read_text("utf-8").rstrip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInputError(
+                f"--source-password-file {password_file}: cannot be read: {error}"
+            ) from None
+        if username is None:
+            raise InvalidInputError("--source-username: is needed with a password")
+    return None if username is None else Credentials(username, password)
+
+
+def _opened(
+    text: str, open_: Callable[..., FrameSource], credentials: Credentials | None
+) -> FrameSource:
+    """Open a source; one of the network that cannot be opened is tried again for ever.
+
+    Raises:
+        InvalidInputError: there is no such source on this machine.
+    """
+    retry, since_ms, said = Backoff(random.Random()), time.time_ns() // 1_000_000, ""
+    while True:
+        try:
+            return open_(text, credentials=credentials, retry=retry)
+        except SourceError as error:
+            if "://" not in text or text.startswith("file:"):
+                raise
+            if error.reason != said:
+                said = error.reason
+                click.echo(f"{lost_text(since_ms, said)}; trying again", err=True)
+            time.sleep(retry.wait_s())
 
 
 def _token(

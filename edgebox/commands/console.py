@@ -11,7 +11,7 @@ from typing import Any, TextIO
 import click
 import orjson
 from rich.console import Console
-from rich.logging import RichHandler
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     Progress,
@@ -56,28 +56,44 @@ def print_json(document: object) -> None:
     click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
 
 
+class Speaker:
+    """Tells people what a command does, on stderr."""
+
+    structured = False
+    """Whether every line has one format, for programs."""
+
+    def tell(self, markup: str, level: int = logging.INFO) -> None:
+        """Tell a text with rich's markup; the level is for programs."""
+        # One line stays one, so that it is found in a file; a terminal breaks it by itself.
+        err.print(markup, soft_wrap=True)
+
+
+_speakers = [Speaker()]
+
+
+@contextlib.contextmanager
+def speak_with(speaker: Speaker) -> Iterator[None]:
+    """Let another speaker tell people meanwhile."""
+    _speakers.append(speaker)
+    try:
+        yield
+    finally:
+        _speakers.remove(speaker)
+
+
+def tell(markup: str, level: int = logging.INFO) -> None:
+    """Tell people a text with rich's markup."""
+    _speakers[-1].tell(markup, level)
+
+
 @contextlib.contextmanager
 def clear_errors(command: str) -> Iterator[None]:
     """Turn an EdgeboxError into one message on stderr and its exit code, mostly 1."""
     try:
         yield
     except EdgeboxError as error:
-        err.print(f"[bold red]edgebox {command}:[/] ", end="")
-        # One line stays one, so that it is found in a file; a terminal breaks it by itself.
-        err.print(str(error), markup=False, soft_wrap=True)
+        tell(f"[bold red]edgebox {command}:[/] {escape(str(error))}", logging.ERROR)
         raise SystemExit(error.exit_code) from None
-
-
-def set_up_logging(level: str) -> None:
-    """Send log lines to stderr: coloured for a person, plain with a time for a journal."""
-    handler: logging.Handler
-    if sys.stderr.isatty():
-        handler = RichHandler(console=err, show_path=False, log_time_format="%H:%M:%S")
-        form = "%(message)s"
-    else:
-        handler = logging.StreamHandler()
-        form = "%(asctime)s %(levelname)s %(message)s"
-    logging.basicConfig(level=level.upper(), format=form, handlers=[handler])
 
 
 @contextlib.contextmanager
@@ -86,14 +102,14 @@ def progress_bar(quiet: bool) -> Iterator[Callable[[str, float], None]]:
     if quiet:
         yield lambda text, share: None
         return
-    if not err.is_terminal:
+    if _speakers[-1].structured or not err.is_terminal:
         last = [""]
 
         def line(text: str, share: float) -> None:
             shown = f"{text}: {share * 4 // 1 * 25:.0f} %"
             if shown != last[0]:
                 last[0] = shown
-                err.print(shown)
+                tell(escape(shown))
 
         yield line
         return

@@ -16,15 +16,15 @@ import click
 from rich.markup import escape
 
 from edgebox import __version__
+from edgebox.commands.backups import backup, restore
 from edgebox.commands.console import (
     HEALTH_STYLES,
     clear_errors,
-    err,
     out,
     print_json,
     progress_bar,
-    set_up_logging,
     table,
+    tell,
 )
 from edgebox.commands.detect import detect
 from edgebox.commands.models import models
@@ -33,10 +33,11 @@ from edgebox.commands.profile import profile
 from edgebox.commands.shared_options import CONFIG, JSON
 from edgebox.commands.simulate import simulate
 from edgebox.commands.tokens import tokens
+from edgebox.config.log_section import FORMATS, LEVELS, LogParameters
 from edgebox.domain.access import OpenTo
 
 _DIFFERENCES_SHOWN = 10
-_KEEPERS = ("serve", "demo", "models", "profile", "tokens")
+_KEEPERS = ("backup", "restore", "serve", "demo", "models", "profile", "tokens")
 """Commands that write a box's files: its database, journals, models, tokens."""
 _PRIVATE = 0o077
 """Nobody but the user may read or write what is made: files have mode 0600, folders 0700."""
@@ -77,6 +78,8 @@ def main(context: click.Context) -> None:
         os.umask(_PRIVATE)
 
 
+main.add_command(backup)
+main.add_command(restore)
 main.add_command(detect)
 main.add_command(models)
 main.add_command(plan)
@@ -108,10 +111,13 @@ main.add_command(tokens)
 )
 @click.option(
     "--log-level",
-    type=click.Choice(["debug", "info", "warning", "error"]),
-    default="warning",
-    show_default=True,
-    help="Least level of log messages (on stderr).",
+    type=click.Choice(LEVELS),
+    help="Least level of log lines (on stderr).  [default: warning]",
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(FORMATS),
+    help="How log lines are written.  [default: text]",
 )
 @JSON
 def serve(
@@ -122,7 +128,8 @@ def serve(
     allowed_hosts: tuple[str, ...],
     tls: str | None,
     open_to: str | None,
-    log_level: str,
+    log_level: str | None,
+    log_format: str | None,
     as_json: bool,
 ) -> None:
     """Run the box until Ctrl-C.
@@ -132,20 +139,28 @@ def serve(
     installation is wrong and no other start can help.
     """
     from edgebox.app.composition import App
+    from edgebox.commands.logs import logging_to_stderr
     from edgebox.config.config_file import load
     from edgebox.inference.onnx_runtime import onnx_runtime
     from edgebox.runtime.threads import certain_end
 
-    set_up_logging(log_level)
     overrides = {
         "server.host": host,
         "server.port": port,
         "server.allowed_hosts": allowed_hosts or None,
         "server.tls": tls,
         "access.open_to": open_to,
+        "log.level": log_level,
+        "log.format": log_format,
     }
-    with certain_end(), clear_errors("serve"), contextlib.ExitStack() as ending:
+    with certain_end(), clear_errors("serve"):
         config = load(config_file, {key: v for key, v in overrides.items() if v is not None})
+    with (
+        logging_to_stderr(config.log),
+        certain_end(),
+        clear_errors("serve"),
+        contextlib.ExitStack() as ending,
+    ):
         onnx_runtime()
         with progress_bar(as_json) as progress:
             app = App(config, on_progress=progress)
@@ -164,12 +179,9 @@ async def _serve(app: Any, as_json: bool, ending: contextlib.ExitStack) -> None:
     informing = asyncio.create_task(manager.run(lambda: _state_of(app.box)))
     write_journal_on_signal(app)
     if not as_json:
-        err.print(f"[bold]edgebox {__version__}[/] starting; the page: [cyan]{app.url}[/]")
+        tell(f"[bold]edgebox {__version__}[/] starting; the page: [cyan]{app.url}[/]")
         if administrator is not None:
-            err.print(
-                f"the administrator's token, shown only now: [bold]{administrator}[/]",
-                soft_wrap=True,
-            )
+            tell(f"the administrator's token, shown only now: [bold]{administrator}[/]")
     start = asyncio.create_task(app.start())
     stop = asyncio.create_task(stopping.wait())
     await asyncio.wait({start, stop}, return_when="FIRST_COMPLETED")
@@ -190,7 +202,7 @@ async def _serve(app: Any, as_json: bool, ending: contextlib.ExitStack) -> None:
     await app.stop()
     counts = app.box.metrics.total()
     if not as_json:
-        err.print(
+        tell(
             f"stopped: {counts.captured} frames captured, {counts.on_time} answered on time, "
             f"{counts.late} late, {sum(counts.dropped.values())} dropped"
         )
@@ -232,21 +244,21 @@ def _print_ready(app: Any, as_json: bool, administrator: str | None) -> None:
             }
         )
         return
-    err.print(f"[green]ready[/] in {app.ready_s:.1f} s: [cyan]{app.url}[/]")
+    tell(f"[green]ready[/] in {app.ready_s:.1f} s: [cyan]{app.url}[/]")
     for executor in executors:
-        err.print(
+        tell(
             f"  {executor.id}: {executor.device} ({executor.provider})"
             f"{executor_text(executor) if len(executors) > 1 or executor.cores else ''}"
         )
         if executor.note:
-            err.print(f"  [yellow]{executor.note}[/]")
+            tell(f"  [yellow]{executor.note}[/]")
     stream = app.url.replace("http", "ws", 1)
     pinned = "" if app.fingerprint is None else f" --fingerprint {app.fingerprint}"
     pairing = "" if app.access.is_open else f" --pair {app.access.begin_pairing(None).shown}"
-    err.print(f"  a first camera: edgebox camera scene: --server {stream}{pairing}{pinned}")
+    tell(f"  a first camera: edgebox camera scene: --server {stream}{pairing}{pinned}")
     if app.config.server.host == "127.0.0.1":
-        err.print("  only this machine can connect; --host 0.0.0.0 lets others in")
-    err.print("  Ctrl-C stops")
+        tell("  only this machine can connect; --host 0.0.0.0 lets others in")
+    tell("  Ctrl-C stops")
 
 
 @main.command()
@@ -270,12 +282,12 @@ def demo(
 ) -> None:
     """Run a box and four simulated cameras on this machine, to look at in a browser."""
     from edgebox.commands.demo import Demo, demo_overrides
+    from edgebox.commands.logs import logging_to_stderr
     from edgebox.config.config_file import load
     from edgebox.inference.onnx_runtime import onnx_runtime
     from edgebox.runtime.threads import certain_end
 
-    set_up_logging("error")
-    with certain_end(), clear_errors("demo"):
+    with logging_to_stderr(LogParameters(level="error")), certain_end(), clear_errors("demo"):
         config = load(config_file, demo_overrides(port))
         onnx_runtime()
         show = Demo(config, rate_hz=rate_hz, duration_s=duration, quiet=as_json)

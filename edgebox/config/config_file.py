@@ -14,12 +14,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from edgebox.config.access_section import AccessParameters
+from edgebox.config.camera_section import PATHS as CAMERA_PATHS
+from edgebox.config.camera_section import URLS as CAMERA_URLS
+from edgebox.config.camera_section import CameraParameters, camera_contradictions, in_folder
 from edgebox.config.executor_section import MOVED, ExecutorParameters
 from edgebox.config.executor_section import contradictions as executor_contradictions
 from edgebox.config.host_names import wrong_hosts
 from edgebox.config.inference_section import InferenceParameters, data_folder
 from edgebox.config.keys import KeyInfo, as_toml, converted, expected, is_tables, nearest, repeated
 from edgebox.config.keys import key as _key
+from edgebox.config.log_section import LogParameters
 from edgebox.config.notification_sections import (
     PATHS,
     DetectionParameters,
@@ -201,9 +205,11 @@ class Config:
 
     server: ServerParameters = field(default_factory=ServerParameters)
     access: AccessParameters = field(default_factory=AccessParameters)
+    log: LogParameters = field(default_factory=LogParameters)
     limits: LimitParameters = field(default_factory=LimitParameters)
     storage: StorageParameters = field(default_factory=StorageParameters)
     inference: InferenceParameters = field(default_factory=InferenceParameters)
+    cameras: tuple[CameraParameters, ...] = repeated(CameraParameters)
     executors: tuple[ExecutorParameters, ...] = repeated(ExecutorParameters)
     pipelines: tuple[PipelineParameters, ...] = repeated(PipelineParameters)
     scheduler: SchedulerSection = field(default_factory=SchedulerSection)
@@ -317,6 +323,7 @@ def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Confi
         )
     config = Config(**sections)
     if not problems:
+        problems += camera_contradictions(config.cameras)
         problems += executor_contradictions(config.executors)
         problems += pipeline_contradictions(config.pipelines, config.inference.pipeline)
         problems += wrong_hosts(config.server.allowed_hosts, config.server.trusted_proxies)
@@ -415,7 +422,11 @@ def _checked(
             continue
         checked = converted(known[name], value)
         if checked is None:
-            read.refuse(name, f"must be {expected(known[name])}", value)
+            said = f"must be {expected(known[name])}"
+            if known[name].metadata["secret"]:
+                read.refuse(name, said)
+            else:
+                read.refuse(name, said, value)
         else:
             good[name] = checked
     return good
@@ -444,6 +455,9 @@ def _tls_contradictions(server: ServerParameters) -> list[str]:
     return []
 
 
+_TLS_PATHS = {"server": ("tls_certificate", "tls_key")}
+
+
 def _resolve_paths(folder: Path, tables: Mapping[str, Any]) -> None:
     """Make the file's relative paths relative to its folder; wrong types stay, to be reported."""
     storage, inference = tables.get("storage", {}), tables.get("inference", {})
@@ -456,8 +470,12 @@ def _resolve_paths(folder: Path, tables: Mapping[str, Any]) -> None:
     families = inference.get("families")
     if isinstance(families, list) and all(isinstance(entry, str) and entry for entry in families):
         inference["families"] = [str(folder / expanded(entry)) for entry in families]
-    for section, names in (PATHS | {"server": ("tls_certificate", "tls_key")}).items():
+    for section, names in (PATHS | CAMERA_PATHS | _TLS_PATHS).items():
         found = tables.get(section, {})
         for table, name in itertools.product([found] if isinstance(found, dict) else found, names):
             if isinstance(table.get(name), str) and table[name]:
                 table[name] = str(folder / expanded(table[name]))
+    cameras = tables.get("cameras", ())
+    for camera, name in itertools.product(cameras if _are_tables(cameras) else (), CAMERA_URLS):
+        if isinstance(camera.get(name), str):
+            camera[name] = in_folder(folder, camera[name])

@@ -96,6 +96,11 @@ class Camera:
         """The largest variant that its frames may run on; None: the largest of its family."""
         return None if self.pipeline is None else self.pipeline.first.variant
 
+    @property
+    def last_slo_ns(self) -> int:
+        """The last deadline at which an answer is worth something, counted from the capture."""
+        return self.steps[-1].by_ns if self.steps else self.slo_ns
+
     def steps_after(self, deadline_ns: int) -> tuple[UtilityStep, ...]:
         """Return the later deadlines of a frame whose first is at this instant."""
         if not self.steps:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from edgebox.domain.errors import EdgeboxError, ModelError
+from edgebox.inference.decoder_checks import check_decoders
 from edgebox.inference.executor import Executor, OnnxExecutor
 from edgebox.inference.family import Family
 from edgebox.inference.findings import Finding, Health
@@ -72,6 +73,7 @@ def examine(
         check_runtime(),
         *check_libraries(),
         check_extras(),
+        check_decoders(),
         check_gpus(gpus),
         check_cores(usable_cores(), cgroup_cpu_limit()),
         check_memory(memory_bytes()),

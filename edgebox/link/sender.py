@@ -24,6 +24,7 @@ from edgebox.domain.plans import Advice
 from edgebox.domain.requests import StagePlacement
 from edgebox.link.bandwidth import BandwidthEstimate, BytesPerPixel, LinkEstimate, message_bytes
 from edgebox.link.placement import PlacementCosts, PlacementMode, finish_ns, place
+from edgebox.link.rate_gate import RateGate
 
 SIDE_MIN_PX = 128
 SIDE_STEP_PX = 32
@@ -31,8 +32,6 @@ GUARD_NS = 5_000_000
 """Reserve in every deadline: encoding, the result's way back, timers."""
 PROBE_NS = 1_000_000_000
 """After this long without a frame in transit, one is sent whatever the estimates are."""
-PERIOD_MAX_NS = 3_600_000_000_000
-"""Maximum period, however low the rate: a frame an hour, so that no wire number overflows."""
 ANSWERS_KEPT = 20
 ANSWER_QUANTILE = 0.9
 
@@ -133,7 +132,7 @@ class SenderWindow:
         self._answers_ns: deque[int] = deque(maxlen=ANSWERS_KEPT)
         self._last_ack_ns = 0
         self._last_send_ns: int | None = None
-        self._due_ns: int | None = None
+        self._rate = RateGate()
         self._detecting: _Waiting | None = None
         self.placement: PlacementCosts | None = None
         """What is known of running the first stage here; None: pictures only."""
@@ -165,7 +164,7 @@ class SenderWindow:
     def captured(self, frame: int, captured_ns: int, now_ns: int) -> list[Decision]:
         """Process a new frame; decide about it and about the one that waited."""
         self.captured_total += 1
-        if not self._due(captured_ns):
+        if not self._rate.due(captured_ns, self._send_rate_hz()):
             return [self._skip(frame, SkipReason.RATE)]
         decisions: list[Decision] = []
         if self._waiting is not None:
@@ -259,18 +258,6 @@ class SenderWindow:
         advised = self._advice.bandwidth_bps if self._advice else 0
         known = [bps for bps in (own, advised) if bps]
         return min(known) if known else None
-
-    def _due(self, captured_ns: int) -> bool:
-        period_ns = round(min(1e9 / self._send_rate_hz(), PERIOD_MAX_NS))
-        if self._due_ns is None:
-            # The first frame may be late (a source warms up), so it does not set the phase.
-            self._due_ns = captured_ns - 2 * period_ns
-        # A quarter of a period early is jitter of the source; more is a faster source. A frame
-        # up to two periods late does not delay those after it, so jitter costs no frames.
-        if captured_ns < self._due_ns - period_ns // 4:
-            return False
-        self._due_ns = max(self._due_ns, captured_ns - 2 * period_ns) + period_ns
-        return True
 
     def _send_rate_hz(self) -> float:
         return min(self._rate_hz, self._advice.rate_hz) if self._advice else self._rate_hz

@@ -46,6 +46,9 @@ CLEAR = 0.2
 the two."""
 JUDGE_NS = 50_000_000
 """A frame of a camera is evaluated at most this often, because of its cost."""
+JUDGED_TOGETHER = 8
+"""With more cameras at an address, their frames together are evaluated no more often than those of
+this many: what a frame costs rises with the number of cameras, too."""
 STALL_READ_NS = 10_000_000
 """Time after a stall of the receiver in which it reads what has arrived meanwhile."""
 STALLS_MAX = 256
@@ -165,7 +168,8 @@ class SiteInference:
         at = bisect_left(flights, end_ns, key=lambda known: known.end_ns)
         flights.insert(at, flight)
         _forget(flights, end_ns - 2 * SETTLED_NS - REFERENCE_NS)
-        if end_ns - of.judged_at_ns >= JUDGE_NS:
+        crowded = max(1.0, len(self._cameras[address]) / JUDGED_TOGETHER)
+        if end_ns - of.judged_at_ns >= JUDGE_NS * crowded:
             of.judged_at_ns = end_ns
             of.pending.append(flight)
         while of.pending and of.pending[0].end_ns <= end_ns - SETTLED_NS:

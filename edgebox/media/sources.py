@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.source_address import Credentials, SourceAddress, SourceKind, read_address
 from edgebox.media.jpeg import decode
 from edgebox.media.jpeg_header import JpegLimits
 from edgebox.media.pacing import Pacer
-from edgebox.media.video import LiveSource, VideoFileSource
+from edgebox.media.video import LiveSource, Retry, VideoFileSource
 
 RATE_DEFAULT_HZ = 10.0
 SCENE_SIZE_PX = (1280, 720)
@@ -41,6 +42,11 @@ class FrameSource(Protocol):
     height_px: int
     """Size of every frame, known before the first."""
 
+    @property
+    def trouble(self) -> str:
+        """Why no frames come, for people; empty: nothing is wrong. May be asked in any thread."""
+        ...
+
     def frames(self) -> Iterator[Frame]:
         """Yield frames until the source ends or `close` is called; blocks in between.
 
@@ -56,6 +62,8 @@ class FrameSource(Protocol):
 
 class PictureSource:
     """Frames made or fetched one by one by number, at a fixed rate."""
+
+    trouble = ""
 
     def __init__(
         self,
@@ -91,16 +99,20 @@ def open_source(
     *,
     loop: bool = True,
     size_px: tuple[int, int] = SCENE_SIZE_PX,
+    credentials: Credentials | None = None,
+    retry: Retry | None = None,
 ) -> FrameSource:
     """Open a source by its name.
 
     Args:
-        text: "scene:" or "scene:7" (its seed), "webcam" or "/dev/video0", an rtsp:// or
+        text: "scene:" or "scene:7" (its seed), "webcam:0" or "/dev/video0", an rtsp(s):// or
             http(s):// address, a folder of pictures, or a video file.
         rate_hz: at most so many frames per second; None: as the source gives them, and
             `RATE_DEFAULT_HZ` where it has no rate of its own.
         loop: start folders and files over at their end.
         size_px: of the scene.
+        credentials: for a stream; None: those in its address, if there are any.
+        retry: when to open a stream again that breaks off; None: never.
 
     Raises:
         InvalidInputError: there is no such source, or it cannot be read; the message says why.
@@ -109,13 +121,13 @@ def open_source(
         raise InvalidInputError(f"the rate must be above 0 and at most 1000 Hz, not {rate_hz:g}")
     if text.startswith("scene:"):
         return _open_scene(text, rate_hz or RATE_DEFAULT_HZ, size_px)
-    if "://" in text:
-        return _open_stream(text, rate_hz)
-    if text == "webcam" or text.startswith("/dev/video"):
-        device = "/dev/video0" if text == "webcam" else text
-        if not Path(device).exists():
-            raise InvalidInputError(f"{device}: there is no such camera on this machine")
-        return LiveSource(device, "v4l2", rate_hz)
+    if text.startswith("/dev/video"):
+        text = f"webcam:{text.removeprefix('/dev/video')}"
+    if "://" in text or text.startswith("webcam"):
+        address, found = _read_address(text)
+        if address.kind is not SourceKind.FILE:
+            return LiveSource(address, credentials or found, rate_hz, retry)
+        text = address.text
     path = Path(text).expanduser()
     try:
         if path.is_dir():
@@ -169,7 +181,7 @@ def read_picture(path: Path, size_px: tuple[int, int] | None = None) -> Frame:
     """
     try:
         data = path.read_bytes()
-        picture = _decoded(data)
+        picture = decode_picture(data)
         if size_px is not None and (picture.shape[1], picture.shape[0]) != size_px:
             picture = np.asarray(Image.fromarray(picture).resize(size_px))
         return picture
@@ -179,15 +191,20 @@ def read_picture(path: Path, size_px: tuple[int, int] | None = None) -> Frame:
         raise InvalidInputError(f"{path}: not a picture that can be read: {error}") from None
 
 
-def _decoded(data: bytes) -> Frame:
+def decode_picture(data: bytes) -> Frame:
+    """Decode the bytes of a picture file.
+
+    Raises:
+        InvalidInputError, OSError, ValueError, Image.DecompressionBombError: they are none.
+    """
     if data.startswith(b"\xff\xd8"):
         return decode(data, FILE_LIMITS)
     with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
         return np.asarray(image.convert("RGB"), dtype=np.uint8)
 
 
-def _open_stream(text: str, rate_hz: float | None) -> FrameSource:
-    scheme = text.split("://", 1)[0].lower()
-    if scheme not in ("rtsp", "rtsps", "http", "https"):
-        raise InvalidInputError(f"{text}: streams start with rtsp:// or http(s)://")
-    return LiveSource(text, None, rate_hz)
+def _read_address(text: str) -> tuple[SourceAddress, Credentials | None]:
+    try:
+        return read_address(text)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"the source {error}") from None

@@ -1,42 +1,54 @@
 """Video as a source of frames: files in real time, live streams, devices. Needs PyAV.
 
-PyAV is an extra (`pip install av`) and is imported only when a video is opened.
 Live sources that are read too slowly drop old frames: only the newest is kept.
 """
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.source_address import Credentials, SourceAddress, SourceKind
+from edgebox.media.containers import SourceError, import_av, open_container
+from edgebox.media.loss_text import lost_text
 from edgebox.media.pacing import Pacer
-
-OPEN_TIMEOUT_S = 10.0
-LIVE_SILENCE_S = 15.0
-RETRIES = 10
-RETRY_WAIT_S = 3.0
-BEHIND_MAX_S = 0.5
-"""A file's frame that is decoded later than this is left out."""
+from edgebox.media.picture_stream import BEHIND_MAX_S, DecodedPicture, LiveStream
 
 Frame = NDArray[np.uint8]
+
+
+class Retry(Protocol):
+    """Says how long to wait before a source is tried again."""
+
+    def wait_s(self) -> float:
+        """Return the next wait."""
+        ...
+
+    def reset(self) -> None:
+        """Begin with the shortest wait again."""
+        ...
 
 
 class VideoFileSource:
     """A video file, played in real time by its timestamps."""
 
+    trouble = ""
+
     def __init__(self, path: Path, rate_hz: float | None, loop: bool) -> None:
+        self._address = SourceAddress(SourceKind.FILE, str(path))
         self._path = path
         self._rate_hz = rate_hz
         self._loop = loop
         self._pacer = Pacer()
-        with _open_video(str(path)) as container:
-            self.width_px, self.height_px = _size_of(container, str(path))
+        with open_container(self._address) as container:
+            context = container.streams.video[0].codec_context
+            self.width_px, self.height_px = context.width, context.height
 
     def frames(self) -> Iterator[Frame]:
         """Yield the frames that are due; decoding that falls behind leaves frames out."""
@@ -65,7 +77,7 @@ class VideoFileSource:
         Raises:
             InvalidInputError: the file is corrupt.
         """
-        with _open_video(str(self._path)) as container:
+        with open_container(self._address) as container:
             # In microseconds; a file that does not say is sampled once a second.
             step_s = container.duration / 1e6 / count if container.duration else 1.0
         due_s = 0.0
@@ -83,7 +95,7 @@ class VideoFileSource:
 
     def _decoded(self) -> Iterator[tuple[float, Any]]:
         """Yield (seconds from the first frame, frame)."""
-        with _open_video(str(self._path)) as container:
+        with open_container(self._address) as container:
             stream = container.streams.video[0]
             stream.thread_type = "AUTO"
             step_s = 1 / float(stream.average_rate or 25)
@@ -93,33 +105,45 @@ class VideoFileSource:
                     at_s = number * step_s if frame.time is None else float(frame.time)
                     first_s = at_s if first_s is None else first_s
                     yield at_s - first_s, frame
-            except _av().error.FFmpegError as error:
+            except import_av().error.FFmpegError as error:
                 raise InvalidInputError(f"{self._path}: the video is broken: {error}") from None
 
 
 class LiveSource:
     """A stream or a device: a thread reads it, only the newest frame is kept.
 
-    A stream that breaks off is opened again; after `retries` attempts in a row without a frame
-    `frames` raises. Frames of another size than announced are scaled.
+    With `retry` a stream that breaks off is opened again, for ever; `trouble` says meanwhile what
+    is wrong. Frames of another size than announced are scaled.
     """
 
     def __init__(
         self,
-        address: str,
-        device_format: str | None,
-        rate_hz: float | None,
-        retries: int = RETRIES,
+        address: SourceAddress,
+        credentials: Credentials | None = None,
+        rate_hz: float | None = None,
+        retry: Retry | None = None,
     ) -> None:
-        self._address = address
-        self._device_format = device_format
-        self._container = _open_video(address, device_format, live=True)
-        self.width_px, self.height_px = _size_of(self._container, address)
+        """Open it.
+
+        Args:
+            address: where it is.
+            credentials: for it, if it needs any.
+            rate_hz: at most so many frames a second; None: all.
+            retry: when to open it again; None: never, `frames` raises then.
+
+        Raises:
+            SourceError: it cannot be opened now.
+        """
+        self.trouble = ""
+        self._open: Callable[[], LiveStream] = partial(LiveStream, address, credentials)
+        self._stream = self._open()
+        self.width_px, self.height_px = self._stream.width_px, self._stream.height_px
         self._rate_hz = rate_hz
-        self._retries = retries
+        self._due_s = 0.0
+        self._retry = retry
         self._changed = threading.Condition()
-        self._newest: Any = None
-        self._ended: str | None = None
+        self._newest: DecodedPicture | None = None
+        self._ended: SourceError | None = None
         self._closed = False
         self._reader: threading.Thread | None = None
 
@@ -127,113 +151,73 @@ class LiveSource:
         """Yield the newest frame each time there is one."""
         self._reader = threading.Thread(target=self._read, name="live-source", daemon=True)
         self._reader.start()
-        due_s = 0.0
         while True:
             with self._changed:
                 self._changed.wait_for(
                     lambda: self._newest is not None or self._ended is not None or self._closed
                 )
-                frame, self._newest = self._newest, None
+                picture, self._newest = self._newest, None
             if self._closed:
                 return
-            if frame is None:
-                raise InvalidInputError(f"{self._address}: the stream ended: {self._ended}")
-            now_s = time.monotonic()
-            if self._rate_hz is not None:
-                period_s = 1 / self._rate_hz
-                if now_s < due_s - period_s / 4:
-                    continue
-                due_s = max(due_s, now_s - period_s) + period_s
-            yield _to_rgb(frame, self.width_px, self.height_px)
+            if picture is None:
+                assert self._ended is not None
+                raise self._ended
+            yield picture.rgb(self.width_px, self.height_px)
 
     def close(self) -> None:
         """End `frames` and hang up."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        if self._reader is None:
-            self._container.close()
-        elif self._reader is not threading.current_thread():
+        self._stream.close()
+        if self._reader is not None and self._reader is not threading.current_thread():
             # A reader that is stuck in the network ends by its own timeout.
             self._reader.join(timeout=2.0)
 
     def _read(self) -> None:
         """Read for as long as there is a stream, in a thread of its own."""
-        why, received = self._drain(self._container)
-        left = self._retries
+        stream: LiveStream | None = self._stream
+        since_ms = 0
         while not self._closed:
-            left = self._retries if received else left
-            if left == 0:
-                with self._changed:
-                    self._ended = why
-                    self._changed.notify_all()
-                return
-            left -= 1
-            with self._changed:
-                if self._changed.wait_for(lambda: self._closed, RETRY_WAIT_S):
-                    return
             try:
-                container = _open_video(self._address, self._device_format, live=True)
-            except InvalidInputError as error:
-                why, received = str(error), False
-            else:
-                why, received = self._drain(container)
-
-    def _drain(self, container: Any) -> tuple[str, bool]:
-        """Take frames until the stream breaks off; return (why it did, whether any came)."""
-        received = False
-        try:
-            with container:
-                for frame in container.decode(container.streams.video[0]):
-                    received = True
+                stream = stream or self._open()
+                with self._changed:
+                    self._stream = stream
+                if self._closed:
+                    stream.close()
+                self._drain(stream)
+            except SourceError as error:
+                if self._retry is None:
                     with self._changed:
-                        if self._closed:
-                            break
-                        self._newest = frame
+                        self._ended = error
                         self._changed.notify_all()
-        except _av().error.FFmpegError as error:
-            return str(error), received
-        return "the other side closed it", received
+                    return
+                since_ms = since_ms if self.trouble else time.time_ns() // 1_000_000
+                self.trouble = lost_text(since_ms, error.reason)
+            stream = None
+            if self._retry is not None:
+                with self._changed:
+                    self._changed.wait_for(lambda: self._closed, self._retry.wait_s())
 
+    def _drain(self, stream: LiveStream) -> None:
+        """Take frames until the stream breaks off or is closed."""
+        for picture in stream.pictures(self._wanted):
+            if self.trouble:
+                self.trouble = ""
+            if self._retry is not None:
+                self._retry.reset()
+            with self._changed:
+                self._newest = picture
+                self._changed.notify_all()
 
-def _av() -> Any:
-    try:
-        import av  # noqa: PLC0415 - an extra, and slow to import
-    except ImportError:
-        raise InvalidInputError(
-            "video needs PyAV, which is not installed: pip install av"
-        ) from None
-    return av
-
-
-def _open_video(address: str, device_format: str | None = None, *, live: bool = False) -> Any:
-    av = _av()
-    options = {"fflags": "nobuffer", "flags": "low_delay"} if live else {}
-    if address.startswith("rtsp"):
-        options["rtsp_transport"] = "tcp"
-    try:
-        container = av.open(
-            address,
-            format=device_format,
-            options=options,
-            timeout=(OPEN_TIMEOUT_S, LIVE_SILENCE_S) if live else None,
-        )
-    except (av.error.FFmpegError, OSError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InvalidInputError(f"{address}: cannot be opened as video: {reason}") from None
-    if not container.streams.video:
-        container.close()
-        raise InvalidInputError(f"{address}: there is no video in it")
-    return container
-
-
-def _size_of(container: Any, address: str) -> tuple[int, int]:
-    context = container.streams.video[0].codec_context
-    if not (context.width and context.height):
-        with suppress(_av().error.FFmpegError):
-            container.close()
-        raise InvalidInputError(f"{address}: the video does not say how large it is")
-    return context.width, context.height
+    def _wanted(self, captured_ns: int) -> bool:
+        if self._rate_hz is None:
+            return True
+        now_s, period_s = time.monotonic(), 1 / self._rate_hz
+        if now_s < self._due_s - period_s / 4:
+            return False
+        self._due_s = max(self._due_s, now_s - period_s) + period_s
+        return True
 
 
 def _to_rgb(frame: Any, width_px: int, height_px: int) -> Frame:

@@ -14,9 +14,10 @@ from collections.abc import Callable
 import aiomqtt
 
 from edgebox.config.notification_sections import MqttParameters
+from edgebox.config.secret_values import secret
 from edgebox.domain.notifications import NotificationType
 from edgebox.link.backoff import Backoff
-from edgebox.notifications.credentials import secret, trusted
+from edgebox.notifications.credentials import trusted
 from edgebox.notifications.destination_health import Health, Note
 from edgebox.notifications.event_queue import EventQueue
 from edgebox.notifications.notification_document import Event

@@ -16,10 +16,11 @@ import aiohttp
 
 from edgebox import __version__
 from edgebox.config.notification_sections import WebhookParameters
+from edgebox.config.secret_values import secret
 from edgebox.domain.errors import ConfigError
 from edgebox.domain.notifications import Notification
 from edgebox.link.backoff import Backoff
-from edgebox.notifications.credentials import secret, trusted
+from edgebox.notifications.credentials import trusted
 from edgebox.notifications.destination_health import Health, Note
 from edgebox.notifications.event_detector import matches
 from edgebox.notifications.event_queue import EventQueue

@@ -78,8 +78,12 @@ def best_partition(
     search = _Search(cameras, dedicated, pool, parameters, table)
     orders = _orders(cameras)
     cut = search.cut(orders)
-    found = [each for order, cuts in cut if (each := search.in_order(order, cuts)) is not None]
+    found = [way for order, cuts in cut for way in search.in_order(order, cuts)]
     divisions = [max(found, key=lambda each: each.value).parts] if found else []
+    undivided = [each for each in found if len(each.parts) == 1]
+    if undivided and len(divisions[0]) > 1:
+        # One group has more to fill, and may be the best afterwards.
+        divisions.append(max(undivided, key=lambda each: each.value).parts)
     if len(pool.executors) > 1:
         uniform = uniform_parts(
             cameras, dedicated, pool, parameters, table=search.table, orders=orders
@@ -203,9 +207,14 @@ class _Search:
         most = max(_CUTS_LIMIT, min(map(len, cuts)))
         return [(order, at) for order, at in zip(orders, cuts, strict=True) if len(at) <= most]
 
-    def in_order(self, order: _Order, cuts: tuple[int, ...]) -> _Found | None:
-        """Return the best division of an order that may be cut there."""
-        return _InOrder(self, order, cuts).best()
+    def in_order(self, order: _Order, cuts: tuple[int, ...]) -> list[_Found]:
+        """Return the best division of an order that may be cut there, and the best of one group."""
+        ways = _InOrder(self, order, cuts)
+        best = ways.best()
+        if best is None or len(best.parts) == 1:
+            return [] if best is None else [best]
+        undivided = ways.undivided()
+        return [best] if undivided is None else [best, undivided]
 
 
 @dataclass(slots=True)
@@ -249,6 +258,12 @@ class _InOrder:
                 break
             self._set(*clash)
         return best
+
+    def undivided(self) -> _Found | None:
+        """Return the best that all executors do together, after `best`; None: nothing."""
+        key = 0, len(self.of.executors), 0, len(self.cuts) - 1
+        found = self.tested[key] if key in self.tested else self._tested(key, frozenset())
+        return None if found is None else _Found(found[0], (found[1],))
 
     def _bound(self) -> None:
         total = len(self.of.executors)

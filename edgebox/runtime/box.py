@@ -14,17 +14,18 @@ from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile, Variant, VariantName
 from edgebox.domain.overrides import NOTHING_SET, Overrides
 from edgebox.domain.pipelines import Pipeline
-from edgebox.domain.plans import Plan, PlanningSnapshot
-from edgebox.domain.requests import Camera, CameraId, DropReason
+from edgebox.domain.plans import PlanningSnapshot
+from edgebox.domain.requests import Camera, CameraId, DropReason, RequestId
 from edgebox.inference.family import Family
 from edgebox.link.bandwidth import BandwidthEstimate, EstimatorKind
+from edgebox.link.own_uplink import NoUplink
 from edgebox.link.site_estimates import SiteEstimates
 from edgebox.link.transit import TransitEstimator
 from edgebox.runtime.availability import unserved_because
-from edgebox.runtime.camera_placement import submit
 from edgebox.runtime.camera_record import CameraRecord, Session
 from edgebox.runtime.destinations import Destination
 from edgebox.runtime.driver import Driver
+from edgebox.runtime.frame_gate import FrameGate
 from edgebox.runtime.frame_metrics import Metrics
 from edgebox.runtime.frame_tracking import FrameTracking
 from edgebox.runtime.frames import (
@@ -37,6 +38,7 @@ from edgebox.runtime.frames import (
     one_shot_frame,
     one_shot_request,
 )
+from edgebox.runtime.last_plan import LastPlan
 from edgebox.runtime.model_choice import ModelChoice
 from edgebox.runtime.notices import Notices
 from edgebox.runtime.observers import Observers
@@ -49,6 +51,7 @@ from edgebox.runtime.refusals import (
     Refusals,
     UnavailableError,
 )
+from edgebox.runtime.source_status import SourceStatus
 from edgebox.runtime.viewer_data import BoxEvent, ShownFrame
 from edgebox.scheduling.events import (
     Advise,
@@ -76,6 +79,7 @@ class Box:
         name: str,
         version: str,
         cameras_max: int,
+        unacknowledged_max: int,
         bandwidth: EstimatorKind,
         on_event: Callable[[BoxEvent], None],
         on_camera: Callable[[CameraRecord], None],
@@ -88,6 +92,7 @@ class Box:
             name: what the page calls this box.
             version: edgebox's version.
             cameras_max: cameras that may be connected at the same time.
+            unacknowledged_max: frames that a camera may send ahead of their acks.
             bandwidth: how the bandwidth of a link is estimated from frames' throughputs.
             on_event: called with each event, to be stored.
             on_camera: called with each camera that connects, to be stored.
@@ -107,23 +112,23 @@ class Box:
         self.viewers = 0
         self.observers: Observers[[CameraRecord, PendingFrame, FrameResult]] = Observers()
         """Called with each frame of a camera that has ended, after its camera was informed."""
+        self.sources: dict[CameraId, SourceStatus] = {}
+        """The cameras whose pictures the box fetches itself."""
         self._destinations: list[Destination] = []
         self.metrics = Metrics()
         self._peers = Peers(cameras_max, time.monotonic_ns)
         self.notices = Notices(self._peers, on_event)
         self._not_ready_because = "starting"
         self.started_ns = time.monotonic_ns()
-        self.plan_ns = 0
-        self.plan_at_ns: int | None = None
-        self.plan: Plan | None = None
-        self.plans = 0
+        self.last_plan = LastPlan()
         self._profiles: Profiles = {}
-        self._cameras_max = cameras_max
+        self._cameras_max, self._unacknowledged_max = cameras_max, unacknowledged_max
         self._on_camera = on_camera
         self._admission = admission
         self._opening = asyncio.Lock()
         self.refusals = Refusals(self._warn_of, time.monotonic_ns)
         self._driver: Driver | None = None
+        self.gate = FrameGate(lambda: self.driver)
         self._frames_shown = 0
 
     def offer(self, models: ModelChoice) -> None:
@@ -216,9 +221,15 @@ class Box:
         self.forget_old_cameras()
 
     async def open_camera(
-        self, camera: Camera, agent: str, instance: str | None, session: Session
+        self,
+        camera: Camera,
+        agent: str,
+        instance: str | None,
+        session: Session,
+        *,
+        pulled: bool = False,
     ) -> CameraRecord:
-        """Connect a camera; its first advice is in the record.
+        """Connect a camera, `pulled` if the box fetches it; its first advice is in the record.
 
         Cameras that arrive together are admitted one after the other.
 
@@ -239,7 +250,7 @@ class Box:
             except REFUSALS as error:
                 self.refusals.add(camera.id, session.address, error)
                 raise
-            return self._take_on(camera, agent, instance, session)
+            return self._take_on(camera, agent, instance, session, pulled)
 
     def _check_names(self, camera: CameraId, address: str) -> None:
         try:
@@ -274,11 +285,10 @@ class Box:
             raise UnavailableError(f"{family} cannot run now: {because}. Try again")
 
     def _take_on(
-        self, camera: Camera, agent: str, instance: str | None, session: Session
+        self, camera: Camera, agent: str, instance: str | None, session: Session, pulled: bool
     ) -> CameraRecord:
         old = self.cameras.get(camera.id)
-        if old is not None and old.session is not None:
-            before = old.session
+        if old is not None and (before := old.session) is not None:
             self.close_camera(old, "connected again")
             before.replaced()
         overrides = self.overrides.get(camera.id, NOTHING_SET)
@@ -289,10 +299,14 @@ class Box:
             session,
             overrides=overrides,
             pipelines=self.models.pipelines,
+            unacknowledged_max=self._unacknowledged_max,
             opened_ns=self.driver.clock_ns(),
             link=TransitEstimator(
-                self.sites.join(camera.id, overrides.site or camera.site, session.address)
+                NoUplink()
+                if pulled
+                else self.sites.join(camera.id, overrides.site or camera.site, session.address)
             ),
+            pulled=pulled,
         )
         self.cameras[camera.id] = record
         self.driver.feed(CameraConnected(record.camera))
@@ -318,11 +332,10 @@ class Box:
             record.session.reconnect("its pipeline was changed on the box")  # for new labels
             return
         record.override(overrides)
-        if record.camera.site != site and record.connected:
+        if record.camera.site != site and record.connected and not record.pulled:
             record.inferred = None
             record.override(overrides)
-            address = "" if record.session is None else record.session.address
-            record.link.bandwidth = self.sites.join(camera, record.camera.site, address)
+            record.link.bandwidth = self.sites.join(camera, record.camera.site, record.address)
         if record.session is not None and record.advice is not None:
             self.driver.feed(CameraChanged(record.camera))
             record.session.advised(record.advice)
@@ -344,15 +357,6 @@ class Box:
         """Cameras that are connected now."""
         return sum(record.connected for record in self.cameras.values())
 
-    def uplinks(self) -> dict[CameraId, float | None]:
-        """Return the estimated uplink bandwidth of each connected camera, in bit/s."""
-        now_ns = self.driver.clock_ns()
-        return {
-            camera: record.link.bandwidth.bps(now_ns)
-            for camera, record in self.cameras.items()
-            if record.connected
-        }
-
     def close_camera(self, record: CameraRecord, why: str) -> None:
         """Disconnect a camera; does nothing if it is not connected."""
         if record.session is None:
@@ -362,6 +366,7 @@ class Box:
         record.left_because = why
         self.sites.leave(record.camera.id)
         self.tracking.departed(record.camera.id)
+        self.gate.departed(record.camera.id)
         self.driver.feed(CameraDisconnected(record.camera.id))
         self.notices.publish_from(
             address, "info", f"{record.camera.id} left: {why}", record.camera.id
@@ -429,7 +434,7 @@ class Box:
             frame.ended = True
             ended(frame, Refusal(DropReason.INVALID, arrived.invalid_because))
         else:
-            submit(frame, arrived.detected, record.offer, driver)
+            self.gate.submit(record, frame, arrived.detected)
         if frame.refused is None:
             metrics.accepted(now_ns)
         return transit.suspicious
@@ -442,9 +447,8 @@ class Box:
             record.override(record.overrides)
             self.driver.feed(CameraChanged(record.camera))
             found = "no longer shares its uplink" if site is None else "shares the uplink"
-            address = "" if record.session is None else record.session.address
-            text = f"{camera} {found} with others from {address}, as its frames say"
-            self.notices.publish_from(address, "info", text, camera)
+            text = f"{camera} {found} with others from {record.address}, as its frames say"
+            self.notices.publish_from(record.address, "info", text, camera)
 
     def submit_picture(
         self,
@@ -456,23 +460,23 @@ class Box:
         app: str,
         on_end: OnEnd,
         pipeline: Pipeline | None = None,
-    ) -> None:
+    ) -> RequestId:
         """Submit a program's single JPEG or (h, w, 3) RGB picture; `on_end` as above.
 
         `variant` is of the family of the pipeline's first stage, if there is a pipeline.
         """
-        driver = self.driver
         request = one_shot_request(
-            driver.next_request_id(),
+            self.driver.next_request_id(),
             picture,
             picture_px,
             variant,
             app=app,
-            now_ns=driver.clock_ns(),
+            now_ns=self.driver.clock_ns(),
             deadline_ms=deadline_ms,
             pipeline=pipeline,
         )
-        driver.submit(one_shot_frame(request, picture, on_end))
+        self.driver.submit(one_shot_frame(request, picture, on_end))
+        return request.id
 
     def advised(self, order: Advise) -> None:
         """Apply new advice."""
@@ -488,10 +492,3 @@ class Box:
             self.notices.publish_from(session.address, "info", text, order.camera)
         if session is not None and before is not None:
             session.advised(after)
-
-    def planned(self, plan: Plan, took_ns: int) -> None:
-        """Record the planner's last run."""
-        self.plan = plan
-        self.plans += 1
-        self.plan_ns = took_ns
-        self.plan_at_ns = self.driver.clock_ns()

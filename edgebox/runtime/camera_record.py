@@ -4,7 +4,7 @@ Lives on the event loop. A session (web/) feeds it; it knows no sockets.
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -12,10 +12,11 @@ from edgebox.domain.model_family import VariantName
 from edgebox.domain.overrides import NOTHING_SET, Overrides
 from edgebox.domain.pipelines import Pipeline, PipelineName
 from edgebox.domain.plans import Advice
-from edgebox.domain.requests import Camera, Request, RequestId, SiteId
+from edgebox.domain.requests import Camera, CameraId, Request, RequestId, SiteId
 from edgebox.link.from_camera import RATE_MAX_HZ
 from edgebox.link.messages import FrameHeader
 from edgebox.link.placement_offer import PlacementOffer
+from edgebox.link.receive_budget import ReceiveBudget
 from edgebox.link.transit import FrameArrival, FrameTransit, TransitEstimator
 from edgebox.runtime.frames import ArrivedFrame
 
@@ -69,7 +70,11 @@ class CameraRecord:
     overrides: Overrides = NOTHING_SET
     pipelines: Mapping[PipelineName, Pipeline] = field(default_factory=dict)
     """The pipelines that are served."""
+    unacknowledged_max: int = 2
+    """Frames that it may send ahead of their acks."""
     opened_ns: int = 0
+    pulled: bool = False
+    """Whether the box fetches its pictures itself; then its uplink says nothing."""
     inferred: SiteId | None = None
     """The inferred site; used if the camera declares none."""
     offer: PlacementOffer | None = None
@@ -92,10 +97,13 @@ class CameraRecord:
     """(instant, advised variant), at each change."""
     _received: int = 0
     _skipped: int = 0
+    budget: ReceiveBudget = field(init=False)
+    """How many of its frames the box takes, whatever else there is to do."""
     camera: Camera = field(init=False)
     """The settings in force: those of its hello, with the box's overrides."""
 
     def __post_init__(self) -> None:
+        self.budget = ReceiveBudget(self.unacknowledged_max)
         self.override(self.overrides)
 
     def override(self, overrides: Overrides) -> None:
@@ -114,12 +122,22 @@ class CameraRecord:
         """Return whether the camera is connected."""
         return self.session is not None
 
+    @property
+    def address(self) -> str:
+        """The address that it is connected from; empty: it is not connected."""
+        return "" if self.session is None else self.session.address
+
+    def bandwidth_bps(self, now_ns: int) -> float | None:
+        """Return the estimated uplink, in bit/s; None: not known, or the camera has none."""
+        return None if self.pulled else self.link.bandwidth.bps(now_ns)
+
     def advised(self, advice: Advice, now_ns: int) -> None:
         """Record new advice."""
         if self.advice is None or self.advice.width_px != advice.width_px:
             self.width_history.append((now_ns, advice.width_px))
         if self.advice is None or self.advice.variant != advice.variant:
             self._advice_history.append((now_ns, advice.variant))
+        self.budget.advised(advice.rate_hz, now_ns)
         self.advice = advice
 
     def frame_arrived(
@@ -188,6 +206,11 @@ class CameraRecord:
     def _note_bandwidth(self, now_ns: int) -> None:
         second = now_ns // _SECOND_NS
         if not self.link_history or self.link_history[-1][0] != second:
-            bandwidth_bps = self.link.bandwidth.bps(now_ns)
+            bandwidth_bps = self.bandwidth_bps(now_ns)
             if bandwidth_bps is not None:
                 self.link_history.append((second, bandwidth_bps))
+
+
+def uplinks(cameras: Iterable[CameraRecord], now_ns: int) -> dict[CameraId, float | None]:
+    """Return the estimated uplink of each connected camera, in bit/s."""
+    return {each.camera.id: each.bandwidth_bps(now_ns) for each in cameras if each.connected}

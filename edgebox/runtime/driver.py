@@ -57,6 +57,7 @@ from edgebox.scheduling.events import (
     Release,
     ReportDrift,
     RequestArrived,
+    RequestCancelled,
     RequestPrepared,
     RequestRejected,
     Retain,
@@ -207,6 +208,11 @@ class Driver:
         self._frames.update((crop.request.id, crop) for crop in frame.crops)
         self._idle.clear()
         self.feed(FrameDetected(frame.request, tuple(crop.request for crop in frame.crops)))
+
+    def cancel(self, request: RequestId) -> None:
+        """Drop a request that nobody waits for; harmless if it has ended. A batch goes on."""
+        if request in self._frames:
+            self.feed(RequestCancelled(request))
 
     def feed(self, event: Event | None) -> None:
         """Inform the core of a fact (None: a wake-up) and carry out its orders.

@@ -42,7 +42,7 @@ class Notices:
     def publish(self, level: Level, text: str, camera: str | None = None) -> None:
         """Publish a notice, also about a camera."""
         event = BoxEvent(round(time.time() * 1000), level, camera, text)
-        _log.log(_LOG_LEVELS[level], "%s", text)
+        _log.log(_LOG_LEVELS[level], "%s", text, extra={"camera": camera})
         self.recent.append(event)
         self._on_event(event)
 

@@ -20,9 +20,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from edgebox.inference.executor import THREADS
+from edgebox.runtime.background_stream import BackgroundStream
 from edgebox.scheduling.supervision import ABANDONED_MAX
 
 _log = logging.getLogger(__name__)
+
+_LAST_LINES_S = 0.5
+"""Time limit for writing the log's last lines."""
 
 _Result = TypeVar("_Result")
 _JobT = TypeVar("_JobT", bound="Job")
@@ -314,6 +318,8 @@ def leave(status: int) -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
+            if isinstance(stream, BackgroundStream):
+                stream.drain(_LAST_LINES_S)
     os._exit(status)
 
 

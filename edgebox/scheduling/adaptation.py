@@ -118,6 +118,13 @@ class Adaptation:
         self._due_ns = 0
         self._planned_ns = 0
         self._took_ns = 0
+        self._planned_share = 0.0
+
+    @property
+    def cameras_share(self) -> float:
+        """The share of the executors' time that the plan in force gives to cameras."""
+        planned = min(self._planned_share, self._parameters.utilisation_max)
+        return planned if self.cameras else 0.0
 
     def open(self, camera: Camera, now_ns: int) -> list[Advise]:
         """Add a camera and return its first advice."""
@@ -258,6 +265,7 @@ class Adaptation:
         """Apply a plan; ignore its assignments for cameras that changed since its snapshot."""
         snapshot_cameras, self._in_snapshot = self._in_snapshot, None
         self._affinity.planned(plan.groups)
+        self._planned_share = plan.utilisation
         if snapshot_cameras is not None:
             self._took_ns = now_ns - self._planned_ns
         out: list[Advise] = []
@@ -303,11 +311,11 @@ class Adaptation:
             return None
         if self._wanted:
             return 0
+        rested_ns = self._planned_ns + round(self._took_ns / self._parameters.replan_share)
         if self._urgent:
-            rest_ns = round(self._took_ns / self._parameters.replan_share)
-            rest_ns = max(rest_ns, self._parameters.replan_min_ns)
-            return min(self._due_ns, self._planned_ns + rest_ns)
-        return self._due_ns
+            soon_ns = self._planned_ns + self._parameters.replan_min_ns
+            return max(rested_ns, min(self._due_ns, soon_ns))
+        return max(rested_ns, self._due_ns)
 
     def compute_plan(self, now_ns: int) -> ComputePlan:
         """Take a snapshot and request a plan; no other one is requested before its answer."""

@@ -131,6 +131,13 @@ class CameraDisconnected:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestCancelled:
+    """Nobody needs the answer of a request any more: who sent the picture has left."""
+
+    request: RequestId
+
+
+@dataclass(frozen=True, slots=True)
 class CascadeMeasured:
     """What the cascade of a camera does on its last pictures, by the share that is sent on."""
 
@@ -286,6 +293,7 @@ Event = (
     | CropsPrepared
     | PartialAnswered
     | RequestRejected
+    | RequestCancelled
     | BatchCompleted
     | BatchFailed
     | RequestSampled

@@ -1,5 +1,7 @@
 """Decides whether a frame of a pipeline is taken, by the work that it and others bring. Pure.
 
+Also whether a picture of a program is, by the time that cameras leave.
+
 Every frame that is taken brings crops later. A box that takes each frame answers the first stages
 of all, and under overload the crops of few. So a frame is refused on arrival if the executors
 cannot work off what is at the box, its own part included, in the time that it has left.
@@ -13,6 +15,7 @@ Source: the greedy rule of the fractional knapsack (value per size), with the ba
 of executor time. PARD (Park et al. 2026) drops by the remaining path too, but by time alone.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 
 from edgebox.domain.model_family import VariantName
@@ -88,6 +91,22 @@ class FrameAdmission:
             return True
         self._taken_ns[camera.id] = now_ns
         return False
+
+    def refuses_single(
+        self, request: Request, variant: VariantName, cameras_share: float, now_ns: int
+    ) -> bool:
+        """Say whether a program's picture, and those that wait before it, take longer than what
+        cameras leave until its deadline.
+
+        Never if no other one waits: cameras can spare one picture's time.
+        """
+        waiting = self._ledger.frames_by_camera.get(request.camera, {})
+        if not waiting or not cameras_share:
+            return False
+        work = Counter(self._ledger.live[each].variant for each in waiting)
+        work[variant] += 1
+        left_ns = request.last_deadline_ns - now_ns - self._times.calibration.prepare_ns
+        return self._takes_ns(work) > (1 - cameras_share) * left_ns
 
     def _share(self, camera: CameraId, now_ns: int) -> float:
         """Return the part of its time that a camera's frame may use."""

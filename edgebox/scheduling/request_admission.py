@@ -61,6 +61,9 @@ class Admission:
                 single_request is not None
                 and single_request.low_ns <= request.last_deadline_ns - ready_ns
             )
+            share = self._adaptation.cameras_share
+            if fits and self._frames.refuses_single(request, request.variant, share, now_ns):
+                return DropReason.OVERLOAD
             if fits:
                 return request.variant
             lost = self._supervision.is_lost(request.variant)

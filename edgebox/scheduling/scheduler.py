@@ -320,6 +320,13 @@ class Scheduler:
         if self._preparing(event, event.request) is not None:
             self._out.append(self._endings.drop(event.request, Cause.REJECTED))
 
+    def _request_cancelled(self, event: events.RequestCancelled) -> None:
+        live = self._ledger.live.get(event.request)
+        if live is None or not live.waits:
+            self._ignore(event)
+        else:
+            self._out.append(self._endings.drop(event.request, Cause.DEPARTED))
+
     def _preparing(self, event: Event, request: RequestId) -> LiveRequest | None:
         live = self._ledger.live.get(request)
         if live is None or live.stage is not Stage.PREPARING:
@@ -463,6 +470,7 @@ _HANDLERS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.CropsPrepared: Scheduler._crops_prepared,
     events.PartialAnswered: lambda scheduler, event: scheduler._endings.partial_answered(event),
     events.RequestRejected: Scheduler._request_rejected,
+    events.RequestCancelled: Scheduler._request_cancelled,
     events.BatchCompleted: Scheduler._batch_completed,
     events.BatchFailed: Scheduler._batch_failed,
     events.RequestSampled: lambda scheduler, event: scheduler._times.sampled(

@@ -39,6 +39,7 @@ from edgebox.storage.retention import (
 )
 from edgebox.storage.rows import CameraRecord, Level, StorageSizes, StoredEvent
 from edgebox.storage.serving_database import Served, connect_to_serve
+from edgebox.storage.source_rows import SourceRows
 from edgebox.storage.wall_clock import wall_clock_ms
 from edgebox.storage.writer import Writer
 
@@ -77,6 +78,8 @@ class Storage:
         """Execution times by application, and drift."""
         self.cascade_evidence = CascadeEvidenceRows(writer, now_ms)
         """What cameras' pictures said of their cascades."""
+        self.sources = SourceRows(writer)
+        """Cameras that were added for the box to fetch."""
 
     @classmethod
     async def open(

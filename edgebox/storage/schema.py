@@ -217,6 +217,12 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             recorded_at_ms INTEGER NOT NULL
         ) WITHOUT ROWID""",
     ),
+    (
+        """CREATE TABLE sources (
+            camera TEXT PRIMARY KEY,
+            settings TEXT NOT NULL
+        ) WITHOUT ROWID""",
+    ),
 )
 
 

@@ -19,6 +19,7 @@ from edgebox.domain.errors import (
 from edgebox.domain.overrides import NOTHING_SET, Overrides
 from edgebox.domain.requests import Camera, CameraId
 from edgebox.domain.zones import Line, Zone
+from edgebox.ingest.pulled_cameras import ConfiguredSourceError
 from edgebox.link.deadlines import LaterDeadlines, to_later
 from edgebox.link.from_camera import RATE_MAX_HZ, SLO_MAX_MS, SLO_MIN_MS
 from edgebox.link.override_messages import RATE_MIN_HZ, changed, written
@@ -44,12 +45,14 @@ from edgebox.web.schemas import (
     record,
     some_of,
 )
+from edgebox.web.source_documents import SourceDocument, source_document
 from edgebox.web.state_types import CameraState
 from edgebox.web.typed_schemas import schema_of, value_schema
 from edgebox.web.web_context import WebContext
 from edgebox.web.zone_schemas import LINES, ZONES
 
 _CAMERAS_PER_SLICE = 4
+_PENDING_LOOKS = 250
 _ID = InPath("id", "The camera's name, as in its hello")
 
 
@@ -64,7 +67,8 @@ class CameraConnectedError(EdgeboxError):
 async def _list(context: WebContext, request: web.Request) -> web.Response:
     stored = await _stored(context)
     cameras = []
-    for number, name in enumerate(dict.fromkeys([*context.box.cameras, *stored])):
+    box = context.box
+    for number, name in enumerate(dict.fromkeys([*box.cameras, *box.sources, *stored])):
         if number % _CAMERAS_PER_SLICE == _CAMERAS_PER_SLICE - 1:
             await asyncio.sleep(0)  # frames come first
         cameras.append(_shown(context, name, stored.get(name)))
@@ -133,6 +137,9 @@ def _check_classes(context: WebContext, overrides: Overrides) -> None:
 async def _forget(context: WebContext, request: web.Request) -> web.Response:
     camera, _ = await _find_camera(context, request)
     live = context.box.cameras.get(camera)
+    if camera in context.box.sources:
+        await context.sources.remove(camera)
+        await _without_pending(context, camera)
     if live is not None and live.connected:
         raise CameraConnectedError(
             f"{camera} is connected: it would come back at once; stop it first"
@@ -144,6 +151,19 @@ async def _forget(context: WebContext, request: web.Request) -> web.Response:
     context.storage.forget_camera(camera)
     context.box.notices.publish("info", f"{camera} was forgotten")
     return web.Response(status=204)
+
+
+async def _without_pending(context: WebContext, camera: CameraId) -> None:
+    """Wait until the last batches with frames of a camera that has just left are done."""
+    for _ in range(_PENDING_LOOKS):
+        if not context.box.metrics.of(camera).counts.pending:
+            return
+        await asyncio.sleep(0.02)
+
+
+async def camera_document(context: WebContext, camera: CameraId) -> dict[str, Any]:
+    """Return the document of a camera that the box knows."""
+    return _shown(context, camera, (await _stored(context)).get(camera))
 
 
 async def _stored(context: WebContext) -> dict[CameraId, StoredCamera]:
@@ -161,7 +181,8 @@ async def _find_camera(
     """
     camera = CameraId(_ID.read(request))
     stored = (await _stored(context)).get(camera)
-    if stored is None and camera not in context.box.cameras:
+    box = context.box
+    if stored is None and camera not in box.cameras and camera not in box.sources:
         raise UnknownNameError(f"this box knows no camera {camera!r}; GET /v1/cameras lists them")
     return camera, stored
 
@@ -169,6 +190,7 @@ async def _find_camera(
 def _shown(context: WebContext, camera: CameraId, stored: StoredCamera | None) -> dict[str, Any]:
     live = context.box.cameras.get(camera)
     overrides = context.box.overrides.get(camera, NOTHING_SET)
+    source = context.box.sources.get(camera)
     return {
         "id": camera,
         "connected": live is not None and live.connected,
@@ -179,6 +201,7 @@ def _shown(context: WebContext, camera: CameraId, stored: StoredCamera | None) -
         "overrides": written(overrides),
         "in_force": None if live is None else _settings(live.camera),
         "state": None if live is None else camera_state(context.box, live),
+        "source": None if source is None else source_document(source),
     }
 
 
@@ -292,7 +315,7 @@ _SETTINGS: dict[str, JsonSchema | Schema] = {
     "width_px": COUNT,
     "height_px": COUNT,
 }
-_CAMERA = Schema(
+CAMERA = Schema(
     "Camera",
     record(
         id=TEXT,
@@ -318,6 +341,10 @@ _CAMERA = Schema(
             )
         ),
         state=nullable(schema_of(CameraState)),
+        source=described(
+            nullable(schema_of(SourceDocument)),
+            "Where the box fetches its pictures; null: it connects itself",
+        ),
     ),
 )
 
@@ -329,7 +356,7 @@ ROUTES = (
         scope=Scope.VIEWER,
         summary="Every camera this box knows",
         doc="Those connected first, then those it remembers, the last seen first.",
-        answers=(Answer("The cameras.", record(cameras=array(_CAMERA))),),
+        answers=(Answer("The cameras.", record(cameras=array(CAMERA))),),
         problems=(StorageError,),
     ),
     Route(
@@ -339,7 +366,7 @@ ROUTES = (
         scope=Scope.VIEWER,
         summary="One camera",
         parameters=(_ID,),
-        answers=(Answer("The camera.", _CAMERA),),
+        answers=(Answer("The camera.", CAMERA),),
         problems=(UnknownNameError, StorageError),
     ),
     Route(
@@ -354,7 +381,7 @@ ROUTES = (
         ),
         parameters=(_ID,),
         body=Body({JSON: _CHANGE, "application/merge-patch+json": _CHANGE}, "What to change"),
-        answers=(Answer("The camera as it is now.", _CAMERA),),
+        answers=(Answer("The camera as it is now.", CAMERA),),
         problems=(UnknownNameError, TooLargeError, StorageError),
         needs_ready=True,
     ),
@@ -363,10 +390,13 @@ ROUTES = (
         path="/v1/cameras/{id}",
         answer=_forget,
         scope=Scope.OPERATOR,
-        summary="Forget a camera that is not connected",
-        doc="Its settings, its metrics and its events are deleted.",
+        summary="Forget a camera that is not connected, or that the box fetches",
+        doc=(
+            "Its settings, its metrics and its events are deleted. One whose pictures the box "
+            "fetches is not fetched any more."
+        ),
         parameters=(_ID,),
         answers=(Answer("It is forgotten.", None, status=204),),
-        problems=(UnknownNameError, CameraConnectedError, StorageError),
+        problems=(UnknownNameError, CameraConnectedError, ConfiguredSourceError, StorageError),
     ),
 )

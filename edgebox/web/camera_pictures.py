@@ -67,10 +67,14 @@ async def answered(
         if not done.done():  # the client may have disconnected
             done.set_result(ending)
 
-    box.submit_picture(
+    submitted = box.submit_picture(
         picture, picture_px, variant, deadline_ms, app=app, pipeline=pipeline, on_end=ended
     )
-    ending = await done
+    try:
+        ending = await done
+    except asyncio.CancelledError:
+        box.driver.cancel(submitted)
+        raise
     if isinstance(ending, Answer):
         return ending
     if ending.reason is DropReason.INVALID:

@@ -71,7 +71,10 @@ class CameraSocket(RationedSocket):
             message = await self.receive()
             match message.type:
                 case WSMsgType.PING:
-                    await self.pong(message.data)
+                    with contextlib.suppress(
+                        ConnectionResetError
+                    ):  # closing: the next message says so
+                        await self.pong(message.data)
                 case WSMsgType.PONG:
                     self._echoed(bytes(message.data))
                 case WSMsgType.TEXT | WSMsgType.BINARY:

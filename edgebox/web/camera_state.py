@@ -23,8 +23,8 @@ def camera_state(box: Box, record: CameraRecord) -> CameraState:
     camera, metrics = record.camera, box.metrics.of(record.camera.id)
     now_ns = box.driver.clock_ns()
     rtt_ns, error_ns = record.link.rtt_ns, record.link.clock.error_ns(now_ns)
-    uplink = record.link.bandwidth
-    bandwidth_bps, throughput_stability = uplink.bps(now_ns), uplink.throughput_stability()
+    bandwidth_bps = record.bandwidth_bps(now_ns)
+    throughput_stability = None if record.pulled else record.link.bandwidth.throughput_stability()
     advice = record.advice
     window = metrics.window(now_ns)
     return {

@@ -81,7 +81,7 @@ def _masked(info: KeyInfo, value: object) -> object:
     if info.secret == "all":
         return MASK
     url = urlsplit(str(value))
-    host = f"{url.scheme}://{url.netloc}"
+    host = f"{url.scheme}://{url.netloc.rpartition('@')[2]}"
     return host if value == host else f"{host}/{MASK}"
 
 

@@ -75,9 +75,8 @@ def _plan(box: Box, planning: PlanningThread) -> dict[str, Any]:
     reason = planning.last_error
     if computing_ns >= OVERDUE_NS:
         reason = f"the planner has not ended for {computing_ns / 1e9:.0f} s"
-    age_s = None
-    if box.plan_at_ns is not None:
-        age_s = round((box.driver.clock_ns() - box.plan_at_ns) / 1e9, 3)
+    age_ns = box.last_plan.age_ns(box.driver.clock_ns()) if box.attached else None
+    age_s = None if age_ns is None else round(age_ns / 1e9, 3)
     return {"ok": not reason, "age_s": age_s, "reason": reason}
 
 

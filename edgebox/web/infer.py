@@ -29,6 +29,7 @@ from edgebox.web.camera_pictures import (
     offered_to,
 )
 from edgebox.web.detection_documents import SCORE_MIN, BoxForm, answer_detections, timing_ms
+from edgebox.web.listening import cancelled_with_client
 from edgebox.web.problems import ProblemKind
 from edgebox.web.query_parameters import Choice, Integer, Number, Text
 from edgebox.web.result_format_schemas import COCO_ANSWER, NATIVE_ANSWER, SUPERVISION_ANSWER
@@ -89,7 +90,10 @@ async def _infer(context: WebContext, request: web.Request) -> web.Response:
     variant = _variant(
         box, family, pipeline, request, picture_px=picture_px, deadline_ms=deadline_ms, app=app
     )
-    found = await answered(box, jpeg, picture_px, variant, deadline_ms, app=app, pipeline=pipeline)
+    with cancelled_with_client(request):
+        found = await answered(
+            box, jpeg, picture_px, variant, deadline_ms, app=app, pipeline=pipeline
+        )
     about: dict[str, object] = {
         "variant": found.variant,
         "outcome": found.outcome.value,

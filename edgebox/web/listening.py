@@ -6,8 +6,10 @@ the log.
 """
 
 import asyncio
+import contextlib
 import logging
 import ssl
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from aiohttp import web
@@ -63,6 +65,8 @@ class Protocol(web.RequestHandler):
         """Whether anything of the present request was received."""
         self._answering = False
         self._headers_timer: asyncio.TimerHandle | None = None
+        self._ends_with_client: asyncio.Task[Any] | None = None
+        """What is cancelled when the connection is lost."""
         self.peer: str | None = None
         """The address of the other side."""
 
@@ -85,6 +89,8 @@ class Protocol(web.RequestHandler):
         if not self._refused:
             self._stop_headers_timer()
             self._connections.closed(self)
+            if self._ends_with_client is not None:
+                self._ends_with_client.cancel()
             super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -108,26 +114,50 @@ class Protocol(web.RequestHandler):
     ) -> tuple[web.StreamResponse, bool]:
         """Send an answer; abort the connection if its client receives too slowly."""
         try:
-            async with asyncio.timeout(self._sending_s(resp)):
+            with self.sending(lambda: resp.content_length or 0):
                 return await super().finish_response(request, resp, start_time)
-        except TimeoutError:
-            if self.transport is not None:
-                self.transport.abort()
-            return resp, True
         finally:
             self._answering = self._received = False
             self._connections.idle(self)
+
+    @contextlib.contextmanager
+    def cancelling(self) -> Iterator[None]:
+        """Cancel the present task if the client leaves meanwhile."""
+        self._ends_with_client = asyncio.current_task()
+        try:
+            yield
+        finally:
+            self._ends_with_client = None
 
     def give_way(self) -> None:
         """Close, for another connection."""
         self.force_close()
 
-    def _sending_s(self, resp: web.StreamResponse) -> float | None:
-        """Return how long sending may take; None: as long as it takes, as for files."""
-        if not isinstance(resp, web.Response):
-            return None
-        size_bytes = len(resp.body) if isinstance(resp.body, bytes | bytearray) else 0
-        return self._limits.body_timeout_s + size_bytes / BYTES_PER_S_MIN
+    @contextlib.contextmanager
+    def sending(self, size_bytes: Callable[[], int]) -> Iterator[None]:
+        """Abort the connection if its client receives too slowly what is sent meanwhile.
+
+        `size_bytes`: returns the size; that of a file is known once it is opened.
+        """
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        timer: asyncio.TimerHandle | None = None
+
+        def check() -> None:
+            nonlocal timer
+            left_s = began_s + self._limits.body_timeout_s + size_bytes() / BYTES_PER_S_MIN
+            left_s -= loop.time()
+            if left_s > 0:
+                timer = loop.call_later(left_s, check)
+            elif self.transport is not None:
+                self.transport.abort()
+
+        check()
+        try:
+            yield
+        finally:
+            if timer is not None:
+                timer.cancel()
 
     def _start_headers_timer(self) -> None:
         self._headers_timer = asyncio.get_running_loop().call_later(
@@ -174,6 +204,25 @@ def _raw(error: EdgeboxError) -> bytes:
         f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     )
     return head.encode("ascii") + body
+
+
+def cancelled_with_client(request: web.Request) -> contextlib.AbstractContextManager[None]:
+    """Return a context in which the present task is cancelled if its client leaves."""
+    protocol = request.protocol
+    return protocol.cancelling() if isinstance(protocol, Protocol) else contextlib.nullcontext()
+
+
+def sending(
+    request: web.Request, size_bytes: Callable[[], int]
+) -> contextlib.AbstractContextManager[None]:
+    """Return a context in which a client that receives too slowly is hung up on.
+
+    `size_bytes`: returns what has been sent so far.
+    """
+    protocol = request.protocol
+    if isinstance(protocol, Protocol):
+        return protocol.sending(size_bytes)
+    return contextlib.nullcontext()
 
 
 @web.middleware

@@ -45,7 +45,7 @@ async def _plan(context: WebContext, request: web.Request) -> web.Response:
 
 
 def _plan_document(box: Box) -> dict[str, Any]:
-    assignments, groups, slowdown, age_s = [], [], {}, None
+    assignments, groups, slowdown, age_s, plan = [], [], {}, None, box.last_plan.plan
     if box.ready:
         scheduler = box.driver.scheduler
         groups = group_documents(scheduler.groups)
@@ -62,16 +62,16 @@ def _plan_document(box: Box) -> dict[str, Any]:
             }
             for camera, given in scheduler.assignments.items()
         ]
-        if box.plan is not None:
-            age_s = round((box.driver.clock_ns() - box.plan.computed_ns) / 1e9, 3)
+        age_ns = box.last_plan.age_ns(box.driver.clock_ns())
+        age_s = None if age_ns is None else round(age_ns / 1e9, 3)
     return {
-        "runs": box.plans,
+        "runs": box.last_plan.runs,
         "age_s": age_s,
-        "took_ms": round(box.plan_ns / 1e6, 3) if box.plans else None,
-        "utilisation": None if box.plan is None else round(box.plan.utilisation, 4),
+        "took_ms": round(box.last_plan.took_ns / 1e6, 3) if plan is not None else None,
+        "utilisation": None if plan is None else round(plan.utilisation, 4),
         "slowdown": slowdown,
         "groups": groups,
-        "prices": [] if box.plan is None else [price_document(p) for p in box.plan.prices],
+        "prices": [] if plan is None else [price_document(p) for p in plan.prices],
         "assignments": assignments,
     }
 

@@ -31,11 +31,15 @@ from edgebox.runtime.camera_record import CameraRecord
 from edgebox.runtime.destinations import Destination
 from edgebox.runtime.frame_metrics import Counts
 from edgebox.runtime.machine_measurements import Energy, MachineMeasurements
+from edgebox.runtime.source_status import SourceStatus
 from edgebox.scheduling.events import LossCause
 from edgebox.scheduling.supervision import ExecutorState
 from edgebox.web.crop_metrics import CropNumbers, crop_families
 from edgebox.web.energy_metrics import energy_family
+from edgebox.web.event_metrics import event_families
+from edgebox.web.process_metrics import process_families, task_count
 from edgebox.web.routes import Answer, Route
+from edgebox.web.source_metrics import source_families
 from edgebox.web.tracking_metrics import TrackingNumbers, tracking_families
 from edgebox.web.web_context import WebContext
 
@@ -112,12 +116,14 @@ class _BoxNumbers:
     energy: Sequence[Energy]
     executors: Sequence[_ExecutorNumbers]
     destinations: Sequence[Destination]
+    sources: Sequence[SourceStatus]
     memories: Sequence[_MemoryNumbers]
     factors: Mapping[tuple[str, str], float]
     """Factors of profiles, by executor and variant."""
     loaded: _Durations
     stale: Mapping[str, int]
     """Reports to the core that came too late to matter, by event."""
+    tasks: int
 
 
 async def _metrics(context: WebContext, request: web.Request) -> web.Response:
@@ -145,7 +151,7 @@ def _camera(box: Box, record: CameraRecord) -> _CameraNumbers:
             for part, histogram in metrics.latencies.items()
         },
         record.connected,
-        record.link.bandwidth.bps(box.driver.clock_ns()) if record.connected else None,
+        record.bandwidth_bps(box.driver.clock_ns()) if record.connected else None,
         record.link.rtt_ns if record.connected else None,
         record.advice if record.connected else None,
         CropNumbers.of(record.camera.id, metrics),
@@ -201,16 +207,18 @@ def _box(box: Box, machine: MachineMeasurements) -> _BoxNumbers:
         box.metrics.total(),
         dict(box.refusals.counts),
         box.driver.scheduler.queue_length if box.ready else 0,
-        box.plans,
-        box.plan_ns,
+        box.last_plan.runs,
+        box.last_plan.took_ns,
         machine.lag.quantiles_ms() or {},
         machine.energy,
         executors,
         [copy.deepcopy(destination) for destination in box.destinations],
+        [copy.deepcopy(status) for status in box.sources.values()],
         memories,
         factors,
         loaded,
         dict(box.driver.scheduler.stale_events) if box.ready else {},
+        task_count(),
     )
 
 
@@ -231,9 +239,11 @@ class _Exposition(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield every family."""
         yield from _box_families(self._box)
+        yield from process_families(self._box.tasks)
         yield from _executor_families(self._box.executors)
         yield from _supervision_families(self._box.executors)
-        yield from _event_families(self._box.destinations)
+        yield from event_families(self._box.destinations)
+        yield from source_families(self._box.sources)
         yield from _memory_families(self._box)
         yield from _frame_families(self._cameras)
         yield from crop_families([camera.crops for camera in self._cameras])
@@ -335,27 +345,6 @@ def _supervision_families(executors: Iterable[_ExecutorNumbers]) -> Iterator[Met
         for cause, count in executor.losses.items():
             losses.add_metric([executor.name, cause], count)
     yield from (up, restarts, losses, abandoned)
-
-
-def _event_families(destinations: Iterable[Destination]) -> Iterator[Metric]:
-    labels = ["destination", "kind"]
-    connected = GaugeMetricFamily(
-        "edgebox_events_connected", "Whether the destination accepts events.", labels=labels
-    )
-    queued = GaugeMetricFamily("edgebox_events_queued", "Events that wait.", labels=labels)
-    sent = CounterMetricFamily("edgebox_events_sent", "Events taken.", labels=labels)
-    dropped = CounterMetricFamily(
-        "edgebox_events_dropped", "Events lost.", labels=[*labels, "reason"]
-    )
-    for destination in destinations:
-        known = [destination.name, destination.kind]
-        if destination.connected is not None:
-            connected.add_metric(known, float(destination.connected))
-        queued.add_metric(known, destination.queued)
-        sent.add_metric(known, destination.sent)
-        for reason, count in sorted(destination.dropped.items()):
-            dropped.add_metric([*known, reason], count)
-    yield from (connected, queued, sent, dropped)
 
 
 def _memory_families(box: _BoxNumbers) -> Iterator[Metric]:

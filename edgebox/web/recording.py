@@ -7,6 +7,7 @@ from aiohttp import web
 from edgebox.domain.access import Scope
 from edgebox.runtime.journal import NoJournalError
 from edgebox.runtime.recordings import compressed, file_name
+from edgebox.web.listening import sending
 from edgebox.web.routes import Answer, Route
 from edgebox.web.web_context import WebContext
 
@@ -20,9 +21,12 @@ async def _recording(context: WebContext, request: web.Request) -> web.StreamRes
         }
     )
     await response.prepare(request)
-    while piece := await asyncio.to_thread(next, pieces, b""):
-        await response.write(piece)
-    await response.write_eof()
+    sent_bytes = 0
+    with sending(request, lambda: sent_bytes):
+        while piece := await asyncio.to_thread(next, pieces, b""):
+            await response.write(piece)
+            sent_bytes += len(piece)
+        await response.write_eof()
     return response
 
 

@@ -25,6 +25,7 @@ from edgebox.web import (
     recording,
     results_stream,
     sockets,
+    source_routes,
     system,
     timeline_routes,
 )
@@ -47,6 +48,7 @@ _DECLARED: tuple[Route, ...] = (
     *infer.ROUTES,
     *results_stream.ROUTES,
     *overview.ROUTES,
+    *source_routes.ROUTES,
     *camera_list.ROUTES,
     *explanation.ROUTES,
     *model_files.ROUTES,

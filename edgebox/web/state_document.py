@@ -17,6 +17,7 @@ from edgebox.runtime.frame_metrics import WINDOW_S
 from edgebox.runtime.machine_measurements import Energy, MachineMeasurements
 from edgebox.scheduling.residency import Memory
 from edgebox.web.camera_state import camera_state, counts_document
+from edgebox.web.source_documents import source_document
 from edgebox.web.state_types import (
     AppLatency,
     BatchPercentiles,
@@ -77,6 +78,7 @@ async def state_document(box: Box, machine: MachineMeasurements) -> State:
         "now_ms": round(time.time() * 1e3),
         "box": _box(box, machine),
         "cameras": cameras,
+        "sources": [source_document(status) for status in box.sources.values()],
     }
 
 
@@ -128,12 +130,14 @@ def _loop_lag(quantiles_ms: Mapping[str, float] | None) -> LoopLagPercentiles | 
 
 
 def _planner(box: Box) -> PlannerState:
-    if not box.ready or box.plan_at_ns is None:
-        return {"last_ms": None, "age_s": None, "runs": box.plans, "groups": []}
+    last = box.last_plan
+    age_ns = last.age_ns(box.driver.clock_ns()) if box.ready else None
+    if age_ns is None:
+        return {"last_ms": None, "age_s": None, "runs": last.runs, "groups": []}
     return {
-        "last_ms": round(box.plan_ns / 1e6, 2),
-        "age_s": round((box.driver.clock_ns() - box.plan_at_ns) / 1e9, 2),
-        "runs": box.plans,
+        "last_ms": round(last.took_ns / 1e6, 2),
+        "age_s": round(age_ns / 1e9, 2),
+        "runs": last.runs,
         "groups": group_documents(box.driver.scheduler.groups),
     }
 

@@ -16,6 +16,7 @@ from edgebox.runtime.viewer_data import BoxEvent
 from edgebox.scheduling.supervision import ExecutorState
 from edgebox.web.cascade_documents import CameraCascade
 from edgebox.web.schemas import NUMBER, Schema, nullable, record
+from edgebox.web.source_documents import SourceDocument
 from edgebox.web.typed_schemas import Share, WithSchema
 from edgebox.web.zone_schemas import CAMERA_TRACKING
 
@@ -293,3 +294,4 @@ class State(TypedDict):
     now_ms: int
     box: BoxState
     cameras: Sequence[CameraState]
+    sources: Annotated[Sequence[SourceDocument], "Cameras whose pictures the box fetches"]

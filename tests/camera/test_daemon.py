@@ -50,10 +50,13 @@ def assert_adds_up(summary: Summary) -> None:
 
 
 def assert_all_answered(summary: Summary) -> None:
-    """Insist that what was sent was answered in time; a busy machine may leave frames out."""
+    """Insist that what was sent was answered in time; a busy machine may leave frames out.
+
+    A frame that still waits to be sent when the run ends counts as offline.
+    """
     assert_adds_up(summary)
     assert summary.on_time == summary.sent > 0
-    assert set(summary.skipped) <= {"window", "rate"}
+    assert set(summary.skipped) <= {"window", "rate", "offline"}
 
 
 async def test_every_frame_is_answered_on_time_by_a_quick_box() -> None:
@@ -138,8 +141,9 @@ async def test_obeys_new_advice_from_the_next_frame_on() -> None:
         await run
     widths = [width for width, _ in box.sizes]
     obeyed_from = sum(header.frame < 10 for header in box.headers) + 1
-    assert set(widths[:obeyed_from]) == {256}
-    assert set(widths[obeyed_from + 3 :]) == {160}  # after what may have been on its way
+    # After what was on its way. A busy machine looks like a slow link: they may be smaller.
+    assert max(widths[:obeyed_from]) == 256
+    assert max(widths[obeyed_from + 3 :]) == 160
 
 
 async def test_never_sends_a_picture_larger_than_its_own() -> None:
@@ -358,7 +362,7 @@ async def test_a_program_pushes_its_own_frames() -> None:
 
 async def test_a_source_that_breaks_ends_the_run_with_its_message() -> None:
     class Broken:
-        width_px, height_px = 320, 180
+        width_px, height_px, trouble = 320, 180, ""
 
         def frames(self) -> Iterator[np.ndarray[tuple[int, ...], np.dtype[np.uint8]]]:
             yield NOISE

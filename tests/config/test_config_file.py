@@ -177,6 +177,7 @@ def test_what_became_of_keys_of_earlier_versions_is_said(tmp_path: Path) -> None
 
 
 _NEEDED = {
+    "cameras": 'name = "gate"\nurl = "rtsp://camera/stream"\n',
     "webhooks": 'url = "http://localhost"\n',
     "zones": 'name = "gate"\npoints = [[0, 0], [1, 0], [1, 1]]\n',
 }

@@ -312,7 +312,7 @@ async def test_events_come_in_pages_newest_first(app: App) -> None:
 
 async def test_the_plan_the_models_and_the_system_agree_with_the_state(app: App) -> None:
     async with streaming(app, "gate"):
-        await until(lambda: app.box.plan is not None, "a plan")
+        await until(lambda: app.box.last_plan.plan is not None, "a plan")
         plan = None
         while plan != (plan := (await get_json(app, "/v1/plan"))[1]["assignments"]):
             # Until nothing was planned again while the others were asked.

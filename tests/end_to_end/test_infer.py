@@ -181,6 +181,22 @@ async def test_a_client_that_leaves_early_harms_nobody(app: App) -> None:
         await asyncio.gather(pending, return_exceptions=True)
 
 
+async def test_the_picture_of_a_client_that_has_left_is_not_run(app: App) -> None:
+    decode = app.box.driver.decoder.decode
+    app.box.driver.decoder.decode = lambda frame, variant: None  # type: ignore[method-assign]
+    try:
+        async with aiohttp.ClientSession() as client:
+            query = {"deadline_ms": 60_000}
+            asked = client.post(f"{app.url}/v1/infer", data=JPEG, params=query)
+            pending = asyncio.create_task(asked)
+            await until(lambda: app.box.driver.frames_pending == 1, "the request")
+            pending.cancel()
+            await asyncio.gather(pending, return_exceptions=True)
+        await until(lambda: app.box.driver.frames_pending == 0, "its end", 20.0)
+    finally:
+        app.box.driver.decoder.decode = decode  # type: ignore[method-assign]
+
+
 async def test_health_readiness_and_state(app: App) -> None:
     assert await get_json(app, "/healthz") == (200, {"status": "ok"})
     status, readiness = await get_json(app, "/readyz")

@@ -75,6 +75,11 @@ async def test_the_counts_of_a_scrape_add_up(database: Path) -> None:
         assert width >= 128
         assert one(metrics["edgebox_link_bandwidth_bits_per_second"]) > 0
         assert one(metrics["edgebox_ready"]) == 1
+        assert one(metrics["process_resident_memory_bytes"]) > 1 << 20
+        assert one(metrics["process_open_fds"]) > 3
+        assert one(metrics["edgebox_threads"]) > 2
+        assert one(metrics["edgebox_tasks"]) > 2
+        assert one(metrics["edgebox_python_blocks"]) > 1000
         assert one(metrics["edgebox_build_info"], version=app.box.version) == 1
         await gone(app, "gate")
         assert one((await scrape(app))["edgebox_camera_connected"], camera="gate") == 0

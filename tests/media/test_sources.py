@@ -17,6 +17,7 @@ import pytest
 from PIL import Image
 
 from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.source_address import SourceAddress, SourceKind, read_address
 from edgebox.media.jpeg import encode
 from edgebox.media.sources import FrameSource, PictureSource, open_source
 from edgebox.media.video import LiveSource, VideoFileSource
@@ -141,7 +142,7 @@ def test_close_ends_a_source_that_waits() -> None:
 
 def test_a_live_source_keeps_only_the_newest(video: Path) -> None:
     # A file read without pacing stands for a stream that is faster than its reader.
-    source = LiveSource(str(video), None, None, retries=0)
+    source = LiveSource(SourceAddress(SourceKind.FILE, str(video)))
     assert (source.width_px, source.height_px) == (96, 64)
     seen: list[int] = []
 
@@ -151,7 +152,7 @@ def test_a_live_source_keeps_only_the_newest(video: Path) -> None:
             assert source._reader is not None
             source._reader.join(PATIENCE_S)  # it reads all others meanwhile
 
-    with pytest.raises(InvalidInputError, match="the stream ended"):
+    with pytest.raises(InvalidInputError, match="the other side ended the stream"):
         read(source.frames())
     source.close()
     assert 1 <= len(seen) <= 2
@@ -194,18 +195,45 @@ def mjpeg_camera(frames: int, connections: int) -> Iterator[str]:
         server.server_close()
 
 
-def test_a_network_camera_that_hangs_up_is_called_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edgebox.media.video.RETRY_WAIT_S", 0.05)
+class Soon:
+    """Tries a source again after a moment."""
+
+    def wait_s(self) -> float:
+        return 0.05
+
+    def reset(self) -> None:
+        """Do nothing."""
+
+
+def test_a_network_camera_that_hangs_up_is_called_again_and_again() -> None:
     with mjpeg_camera(frames=12, connections=2) as address:
-        source = LiveSource(address, None, None, retries=2)
+        source = LiveSource(read_address(address)[0], retry=Soon())
         assert (source.width_px, source.height_px) == (64, 48)
         levels: list[int] = []
-        with pytest.raises(InvalidInputError, match=r"the stream ended: .*cannot be opened"):
-            levels.extend(level(frame) for frame in source.frames())
-    source.close()
+
+        def lost() -> bool:
+            return "server" in source.trouble
+
+        def close_when_lost() -> None:
+            deadline_s = time.monotonic() + PATIENCE_S
+            while not lost() and time.monotonic() < deadline_s:
+                time.sleep(0.01)
+            source.close()
+
+        threading.Thread(target=close_when_lost).start()
+        levels.extend(level(frame) for frame in source.frames())
+    assert source.trouble.startswith("source lost since ")
     starts = [later < earlier for earlier, later in itertools.pairwise(levels)]
     assert sum(starts) == 1
     assert len(levels) >= 8
+
+
+def test_a_stream_that_is_not_to_be_called_again_ends() -> None:
+    with mjpeg_camera(frames=12, connections=1) as address:
+        source = LiveSource(read_address(address)[0])
+        with pytest.raises(InvalidInputError, match=r"ended the stream|the connection broke off"):
+            list(source.frames())
+    source.close()
 
 
 def test_close_ends_a_live_source(video: Path) -> None:
@@ -233,8 +261,8 @@ def test_the_scene_is_a_source() -> None:
         ("scene:x", "seed must be a whole number"),
         ("/no/such/file.mp4", "no such file or folder"),
         ("/dev/video99", "no such camera on this machine"),
-        ("gopher://camera", r"streams start with rtsp:// or http"),
-        ("rtsp://127.0.0.1:9/stream", "cannot be opened as video"),
+        ("gopher://camera", r"the source must be an address like rtsp://"),
+        ("rtsp://127.0.0.1:9/stream", "rtsp://127.0.0.1:9: connection refused"),
     ],
 )
 def test_sources_that_are_not_there(text: str, complaint: str) -> None:
@@ -247,7 +275,7 @@ def test_files_that_are_no_pictures(tmp_path: Path) -> None:
         open_source(str(tmp_path))
     text = tmp_path / "text.mp4"
     text.write_text("hello " * 100)
-    with pytest.raises(InvalidInputError, match="cannot be opened as video"):
+    with pytest.raises(InvalidInputError, match="what is there is not video"):
         open_source(str(text))
     (tmp_path / "broken.jpg").write_bytes(b"\xff\xd8nothing")
     with pytest.raises(InvalidInputError, match=r"broken\.jpg: not a picture"):

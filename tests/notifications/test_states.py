@@ -32,6 +32,7 @@ def box() -> Box:
         name="barn",
         version="0.1.0",
         cameras_max=4,
+        unacknowledged_max=2,
         bandwidth=EstimatorKind.CAUTIOUS,
         on_event=lambda event: None,
         on_camera=lambda record: None,

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from aiohttp import WSMessage, WSMsgType, web
+from aiohttp import ClientConnectionResetError, WSMessage, WSMsgType, web
 
 from edgebox.web.camera_socket import CameraSocket
 
@@ -30,3 +30,20 @@ async def test_others_have_their_turns_while_messages_are_there(
         await socket.next_message()
     task.cancel()
     assert turns == 10
+
+
+async def test_a_ping_of_a_camera_that_is_gone_ends_its_messages(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    coming = iter([WSMessage(WSMsgType.PING, b"", None), WSMessage(WSMsgType.CLOSED, None, None)])
+
+    async def received(*_: object) -> WSMessage:
+        return next(coming)
+
+    async def closing(*_: object) -> None:
+        raise ClientConnectionResetError("Cannot write to closing transport")
+
+    monkeypatch.setattr(web.WebSocketResponse, "receive", received)
+    monkeypatch.setattr(web.WebSocketResponse, "pong", closing)
+    socket = CameraSocket(1_000, lambda: 0, lambda sent_ns, received_ns: None, lambda: None)
+    assert (await socket.next_message()).type is WSMsgType.CLOSED

@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 
 import aiohttp
 import pytest
@@ -15,7 +16,7 @@ from edgebox.config.config_file import LimitParameters
 from edgebox.domain.errors import EdgeboxError
 from edgebox.web import listening as listening_module
 from edgebox.web.connections import Connections
-from edgebox.web.listening import headers_complete, listen
+from edgebox.web.listening import headers_complete, listen, sending
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.running import until
 
@@ -28,6 +29,17 @@ LARGE_BYTES = 64 << 20
 
 async def _answer_at_length(_: web.Request) -> web.Response:
     return web.Response(body=bytes(LARGE_BYTES))
+
+
+async def _answer_in_pieces(request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse()
+    await response.prepare(request)
+    sent_bytes = 0
+    with sending(request, lambda: sent_bytes):
+        while sent_bytes < LARGE_BYTES:
+            await response.write(bytes(1 << 20))
+            sent_bytes += 1 << 20
+    return response
 
 
 async def _greet(_: web.Request) -> web.Response:
@@ -46,6 +58,11 @@ class Listening:
         )
         self.held = asyncio.Event()
         """Ends the answer to /wait."""
+        self.file = Path()
+        """The answer to /file."""
+
+    async def send_file(self, request: web.Request) -> web.FileResponse:
+        return web.FileResponse(self.file)
 
     async def wait(self, request: web.Request) -> web.Response:
         await self.held.wait()
@@ -58,6 +75,8 @@ async def listening(**limits: float) -> AsyncIterator[Listening]:
     app = web.Application(middlewares=[headers_complete])
     app.router.add_get("/", _greet)
     app.router.add_get("/large", _answer_at_length)
+    app.router.add_get("/file", server.send_file)
+    app.router.add_get("/pieces", _answer_in_pieces)
     app.router.add_get("/wait", server.wait)
     runner = web.AppRunner(app)
     await runner.setup()
@@ -182,11 +201,17 @@ async def test_an_idle_connection_is_closed_and_a_busy_one_is_not() -> None:
         idle_writer.close()
 
 
-async def test_who_does_not_read_its_answer_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("what", ["large", "file", "pieces"])
+async def test_who_does_not_read_its_answer_is_hung_up_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, what: str
+) -> None:
     monkeypatch.setattr(listening_module, "BYTES_PER_S_MIN", LARGE_BYTES * 10)
     async with listening(body_timeout_s=0.3) as server:
+        server.file = tmp_path / "large"
+        with server.file.open("wb") as file:
+            file.truncate(LARGE_BYTES)
         reader, writer = await opened(server)
-        writer.write(GET.replace(b"/ ", b"/large "))
+        writer.write(GET.replace(b"/ ", f"/{what} ".encode()))
         await reader.readuntil(b"\r\n\r\n")
         await until(lambda: not server.connections.count, "the box to hang up")
         assert len(await rest_of(reader)) < LARGE_BYTES

@@ -46,7 +46,7 @@ const NONE = {
 }
 const ASKED = { ...NONE, family: null, slo_ms: 300, rate_hz: 10, min_rate_hz: null, width_px: 1280, height_px: 720, later: [] }
 const ORIGINS = { slo_ms: 'camera', rate_hz: 'camera', min_accuracy: 'default', app: 'default', site: 'default', pipeline: 'configuration' } as const
-const KNOWN: CameraDocument = { id: 'gate-2', connected: true, first_seen_ms: 1, last_seen_ms: null, requested: ASKED, origins: ORIGINS, overrides: NONE, in_force: null, state: null }
+const KNOWN: CameraDocument = { id: 'gate-2', connected: true, first_seen_ms: 1, last_seen_ms: null, requested: ASKED, origins: ORIGINS, overrides: NONE, in_force: null, state: null, source: null }
 
 test('a setting is saved, told of, and undone', async () => {
   const changed = { ...KNOWN, overrides: { ...NONE, slo_ms: 200 } }

@@ -18,6 +18,7 @@ from edgebox.runtime.frames import Answer
 from edgebox.web.bodies import read_body
 from edgebox.web.camera_pictures import FRAME_BYTES_SETTING, answered, largest_in_time, offered_to
 from edgebox.web.identification import identify, refuse_foreign_pages
+from edgebox.web.listening import cancelled_with_client
 from edgebox.web.problems import CHALLENGE, free_frames
 from edgebox.web.request_limits import BODY_PICTURES
 from edgebox.web.routes import json_response, refuse_unready
@@ -116,7 +117,8 @@ class _Routes:
         body = await read_body(request, BODY_PICTURES * frame_bytes_max, setting=_BODY_SETTING)
         length = request.headers.get(HEADER_LENGTH)
         inference_request = read_request(body, length, frame_bytes_max, model.outputs)
-        answers = await self._answers(model, inference_request)
+        with cancelled_with_client(request):
+            answers = await self._answers(model, inference_request)
         # Of many pictures and stages this can take a second, so not on the event loop.
         outputs = await asyncio.to_thread(
             model.tensors, answers, inference_request.boxes, inference_request.score_min

@@ -16,6 +16,7 @@ import { QrCode } from '../ui/QrCode'
 import { Tabs } from '../ui/Tabs'
 import { plural } from '../ui/format'
 import { Arrivals, boxAddress, commandLines, freeName, isLoopback, SOURCES } from './onboarding'
+import { FetchForm, FetchedSources } from './Fetched'
 import { hashOf } from '../app/route'
 import type { BoxEvent, Camera } from '../api/types'
 import type { PageProps } from '../overview/Overview'
@@ -58,6 +59,11 @@ export function Add({ state, dispatcher }: PageProps) {
         </label>
         <PairingCode named={named} code={pairing} refusal={refusal} onAsk={ask} />
       </section>
+
+      <div class={styles.column}>
+        <FetchForm name={name} named={named} />
+        <FetchedSources sources={state.sources} />
+      </div>
 
       <section class="card" aria-labelledby="add-machine-title">
         <h2 id="add-machine-title">A camera, beside a computer</h2>

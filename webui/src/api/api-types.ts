@@ -143,6 +143,8 @@ export type Camera = {
   overrides: Overrides
   in_force: InForce | null
   state: CameraState | null
+  /** Where the box fetches its pictures; null: it connects itself */
+  source: SourceDocument | null
 }
 
 export type CameraCascade = {
@@ -264,6 +266,21 @@ export type Counts = {
   dropped: Readonly<Record<string, number>>
   utility: number
   mismatches: number
+}
+
+export type DecodingDocument = {
+  /** Pictures that were due since the start, used or not */
+  pictures: number
+  /** Those that were scaled and given to the core */
+  used: number
+  /** Those that the motion gate left out */
+  still: number
+  /** Processor time of reading and decoding, for each picture that was due */
+  decode_ms: number | null
+  /** Processor time of scaling and encoding, for each picture that was used */
+  convert_ms: number | null
+  /** Processor cores that it takes all in all, of late */
+  cores: number | null
 }
 
 export type Departure = {
@@ -745,6 +762,36 @@ export type SettingOrigins = {
   pipeline: 'camera' | 'configuration' | 'default' | 'unknown'
 }
 
+export type SourceDocument = {
+  camera: string
+  /** Of a network address scheme, host and port only */
+  address: string
+  /** Where it is configured */
+  origin: 'configuration' | 'api'
+  state: 'connecting' | 'live' | 'lost' | 'refused'
+  /** Since when it is in this state */
+  since_ms: number
+  /** What is wrong; empty: nothing */
+  why: string
+  /** The state for people; empty: pictures come */
+  text: string
+  /** How often it was lost since the start */
+  losses: number
+  /** Attempts to open it since it was last live */
+  attempts: number
+  /** Empty: not known yet */
+  codec: string
+  /** software, or the type of the hardware device in use */
+  decoder: string
+  width_px: number
+  height_px: number
+  /** Which of its streams is read */
+  stream: 'main' | 'sub'
+  /** What its pictures' capture times come from */
+  capture_times: 'rtcp' | 'arrival' | 'playback'
+  decoding: DecodingDocument
+}
+
 export type StageFindings = {
   variant: string
   /** The best class of a classifier with one answer */
@@ -768,6 +815,8 @@ export type State = {
   now_ms: number
   box: BoxState
   cameras: ReadonlyArray<CameraState>
+  /** Cameras whose pictures the box fetches */
+  sources: ReadonlyArray<SourceDocument>
 }
 
 export type Storage = {
@@ -796,6 +845,17 @@ export type System = {
   providers: ReadonlyArray<string>
   storage: Storage
   packages: ReadonlyArray<Package>
+}
+
+export type TestPicture = {
+  /** Of the source's picture; the JPEG may be smaller */
+  width_px: number
+  height_px: number
+  codec: string
+  /** software, or the type of the hardware device that decoded it */
+  decoder: string
+  /** The first picture */
+  jpeg: string
 }
 
 export type Token = {
@@ -852,6 +912,8 @@ export type ZoneState = {
 /** What each operation that the page uses answers. */
 export interface Answers {
   'GET /v1/addresses': Addresses
+  'POST /v1/cameras': Camera
+  'POST /v1/cameras/test': TestPicture
   'GET /v1/cameras/{id}': Camera
   'PATCH /v1/cameras/{id}': Camera
   'DELETE /v1/cameras/{id}': null

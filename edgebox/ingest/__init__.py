@@ -1,0 +1,1 @@
+"""Cameras whose pictures the box fetches itself."""

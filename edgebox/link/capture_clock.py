@@ -1,0 +1,50 @@
+"""Decides when a picture of a pulled source was captured, on the box's clock.
+
+A network camera stamps each picture with its own media clock, and may say in RTCP sender reports
+which time of day a stamp is (RFC 3550, section 6.4.1). If that time is plausible, it is used: both
+clocks are set by NTP then. Otherwise the offset of the media clock is bounded from above, as for a
+camera that answers no pings (`stamps.py`): a picture left the camera before it arrived, by at least
+the network path, and the picture with the least delay of the last seconds bounds all others.
+
+What a camera needs to encode a picture is in the reported time only; nothing else knows it.
+
+Pure: the instants are arguments.
+"""
+
+from edgebox.domain.source_settings import CaptureTimes
+from edgebox.link.stamps import StampClock
+
+FUTURE_MAX_NS = 50_000_000
+"""A report may be ahead by this much: clocks that are set by NTP differ by less."""
+AGE_MAX_NS = 2_000_000_000
+"""A picture that a report makes older than this says that the camera's clock is not set."""
+
+
+class CaptureClock:
+    """The media clock of one connection to a source."""
+
+    def __init__(self, path_ns: int) -> None:
+        """Begin with a connection whose way from the camera takes `path_ns`."""
+        self.times = CaptureTimes.ARRIVAL
+        """What the last capture time came from."""
+        self._path_ns = path_ns
+        self._stamps = StampClock()
+
+    def captured_ns(self, arrival_ns: int, stamp_ns: int | None, reported_ns: int | None) -> int:
+        """Return when a picture was captured: never after its arrival.
+
+        Args:
+            arrival_ns: when it arrived.
+            stamp_ns: the camera's stamp on its media clock; None: it has none.
+            reported_ns: the capture by the camera's sender reports, on the box's clock; None: there
+                was no report yet.
+        """
+        left_by_ns = arrival_ns - self._path_ns
+        bound_ns = left_by_ns
+        if stamp_ns is not None:
+            bound_ns, _ = self._stamps.bounded(stamp_ns, stamp_ns, left_by_ns)
+        if reported_ns is not None and -FUTURE_MAX_NS <= arrival_ns - reported_ns <= AGE_MAX_NS:
+            self.times = CaptureTimes.REPORTS
+            return min(reported_ns, left_by_ns)
+        self.times = CaptureTimes.ARRIVAL
+        return bound_ns

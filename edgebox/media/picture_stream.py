@@ -1,0 +1,315 @@
+"""A source of decoded pictures that are converted only if somebody wants them.
+
+A stream is read by one thread. What it yields is decoded, but neither converted nor scaled: most
+pictures of a camera that sends more than it is asked for are thrown away.
+"""
+
+import struct
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebox.domain.source_address import Credentials, SourceAddress, SourceKind
+from edgebox.domain.source_settings import CaptureTimes
+from edgebox.media import jpeg
+from edgebox.media.containers import (
+    SOFTWARE,
+    SourceError,
+    import_av,
+    measured_path_ns,
+    open_container,
+    reason_of,
+)
+from edgebox.media.pacing import Pacer
+
+_REPORT = "prft"
+"""FFmpeg's name of what a sender report says of a packet: its wall clock, in microseconds."""
+BEHIND_MAX_S = 0.5
+"""A file's picture that is decoded later than this is left out."""
+_KEYFRAME_PATIENCE_NS = 5_000_000_000
+_STAMPS_KEPT = 64
+"""Packets whose pictures may still come out of the decoder."""
+
+Wanted = Callable[[int], bool]
+"""Says of a picture, by its capture, whether it will be used; called once for each."""
+
+
+class ArrivalClock(Protocol):
+    """Decides when a picture of a live source was captured."""
+
+    times: CaptureTimes
+    """What the last capture time came from."""
+
+    def captured_ns(self, arrival_ns: int, stamp_ns: int | None, reported_ns: int | None) -> int:
+        """Return the capture of a picture, never after its arrival.
+
+        Args:
+            arrival_ns: when it arrived.
+            stamp_ns: the camera's stamp on its media clock; None: it has none.
+            reported_ns: the capture by the camera's sender reports, on the monotonic clock; None:
+                there was no report yet.
+        """
+        ...
+
+
+MakeClock = Callable[[int], ArrivalClock]
+"""Makes the clock of a connection, given the time of the way from the source in ns."""
+
+
+class PathClock:
+    """A clock that knows no more than the arrival and the way."""
+
+    times = CaptureTimes.ARRIVAL
+
+    def __init__(self, path_ns: int) -> None:
+        self._path_ns = path_ns
+
+    def captured_ns(self, arrival_ns: int, stamp_ns: int | None, reported_ns: int | None) -> int:
+        """Return when a picture left the camera at the latest."""
+        return arrival_ns - self._path_ns
+
+
+class DecodedPicture:
+    """A picture as it came out of the decoder."""
+
+    def __init__(self, frame: Any, captured_ns: int, reformatter: Any) -> None:
+        self.captured_ns = captured_ns
+        self.width_px: int = frame.width
+        self.height_px: int = frame.height
+        self._frame = frame
+        self._reformatter = reformatter
+
+    def rgb(self, width_px: int, height_px: int) -> NDArray[np.uint8]:
+        """Return it scaled to a size, as (height, width, 3) RGB. Not from two threads at once."""
+        scaled = self._reformatter.reformat(
+            self._frame, width_px, height_px, "rgb24", interpolation="AREA"
+        )
+        found: NDArray[np.uint8] = scaled.to_ndarray()
+        return found
+
+    def luma(self, width_px: int, height_px: int) -> NDArray[np.uint8]:
+        """Return its brightness scaled to a size, as (height, width)."""
+        scaled = self._reformatter.reformat(
+            self._frame, width_px, height_px, "gray", interpolation="AREA"
+        )
+        found: NDArray[np.uint8] = scaled.to_ndarray()
+        return found
+
+    def jpeg(self, width_px: int, height_px: int, quality: int) -> bytes:
+        """Return it scaled to a size, as a JPEG."""
+        return jpeg.encode(self.rgb(width_px, height_px), quality)
+
+
+class PictureStream(Protocol):
+    """An open source."""
+
+    address: SourceAddress
+    codec: str
+    decoder: str
+    """What decodes it: "software", or the type of the hardware device."""
+    width_px: int
+    height_px: int
+
+    @property
+    def times(self) -> CaptureTimes:
+        """What the capture times come from."""
+        ...
+
+    def pictures(self, wanted: Wanted) -> Iterator[DecodedPicture]:
+        """Yield the wanted pictures, each when it has come; blocks in between.
+
+        Raises:
+            SourceError: the source has broken off.
+        """
+        ...
+
+    def close(self) -> None:
+        """End `pictures`, from any thread: at once if pictures come, else by its time limit."""
+        ...
+
+
+def open_stream(
+    address: SourceAddress,
+    credentials: Credentials | None = None,
+    decoder: str = SOFTWARE,
+    make_clock: MakeClock = PathClock,
+) -> PictureStream:
+    """Open a source; blocks.
+
+    Raises:
+        SourceError: it cannot be opened; the message says why.
+    """
+    if address.kind is SourceKind.FILE:
+        return FileStream(address, decoder)
+    return LiveStream(address, credentials, decoder, make_clock)
+
+
+class _Opened:
+    """What is common to all streams: the container and its first video."""
+
+    def __init__(
+        self, address: SourceAddress, credentials: Credentials | None, decoder: str
+    ) -> None:
+        self.address = address
+        self._container = open_container(address, credentials, decoder)
+        self._stream = self._container.streams.video[0]
+        context = self._stream.codec_context
+        # One thread for each source: frames are not held back for others, and the cost is known.
+        context.thread_count = 1
+        self.codec: str = context.codec.name
+        self.decoder = decoder if getattr(context, "is_hwaccel", False) else SOFTWARE
+        self.width_px: int = context.width
+        self.height_px: int = context.height
+        self._reformatter = import_av().video.reformatter.VideoReformatter()
+        self._closed = False
+
+    def _decoded(self, packet: Any) -> list[Any]:
+        """Return the frames that a packet completes; a damaged packet completes none."""
+        try:
+            found: list[Any] = packet.decode()
+        except import_av().error.InvalidDataError:
+            return []
+        return found
+
+
+class LiveStream(_Opened):
+    """A network camera or a webcam: pictures come when they come."""
+
+    def __init__(
+        self,
+        address: SourceAddress,
+        credentials: Credentials | None = None,
+        decoder: str = SOFTWARE,
+        make_clock: MakeClock = PathClock,
+    ) -> None:
+        """Open it, and measure the way from it.
+
+        Raises:
+            SourceError: it cannot be opened.
+        """
+        self._clock = make_clock(measured_path_ns(address))
+        super().__init__(address, credentials, decoder)
+        self._captured: dict[int, int] = {}
+        """The captures of pictures that are in the decoder, by their stamps."""
+
+    @property
+    def times(self) -> CaptureTimes:
+        """What the capture times come from."""
+        if self.address.kind is SourceKind.WEBCAM:
+            return CaptureTimes.PLAYBACK
+        return self._clock.times
+
+    def pictures(self, wanted: Wanted) -> Iterator[DecodedPicture]:
+        """Yield the wanted pictures; of codecs without references, only those are decoded."""
+        av, shown = import_av(), self.address.shown
+        whole = every_one_alone = self._stream.codec_context.codec.intra_only
+        give_up_ns = time.monotonic_ns() + _KEYFRAME_PATIENCE_NS
+        try:
+            for packet in self._container.demux(self._stream):
+                if self._closed:
+                    break
+                captured_ns = self._capture_of(packet)
+                # Who joins a stream in the middle sees grey smears until the next keyframe. Some
+                # cameras send none.
+                whole = whole or packet.is_keyframe or time.monotonic_ns() > give_up_ns
+                if not whole:
+                    continue
+                if every_one_alone and not wanted(captured_ns):
+                    continue
+                for frame in self._decoded(packet):
+                    at_ns = self._captured.get(frame.pts, captured_ns)
+                    if every_one_alone or wanted(at_ns):
+                        yield DecodedPicture(frame, at_ns, self._reformatter)
+        except (av.error.FFmpegError, OSError) as error:
+            if not self._closed:
+                raise SourceError(shown, reason_of(error)) from None
+        finally:
+            self._container.close()
+        if not self._closed:
+            raise SourceError(shown, "the other side ended the stream")
+
+    def _capture_of(self, packet: Any) -> int:
+        """Return when the picture of a packet was captured."""
+        arrival_ns = time.monotonic_ns()
+        stamp_ns = None
+        if packet.pts is not None:
+            stamp_ns = round(packet.pts * packet.time_base * 1_000_000_000)
+        captured_ns = self._clock.captured_ns(arrival_ns, stamp_ns, _reported_ns(packet))
+        if packet.pts is not None:
+            self._captured[packet.pts] = captured_ns
+            if len(self._captured) > _STAMPS_KEPT:
+                del self._captured[next(iter(self._captured))]
+        return captured_ns
+
+    def close(self) -> None:
+        """End `pictures`."""
+        self._closed = True
+
+
+class FileStream(_Opened):
+    """A video file, played in real time by its stamps, over and over."""
+
+    @property
+    def times(self) -> CaptureTimes:
+        """What the capture times come from."""
+        return CaptureTimes.PLAYBACK
+
+    def __init__(self, address: SourceAddress, decoder: str = SOFTWARE) -> None:
+        """Open it.
+
+        Raises:
+            SourceError: it cannot be opened.
+        """
+        super().__init__(address, None, decoder)
+        self._pacer = Pacer()
+
+    def pictures(self, wanted: Wanted) -> Iterator[DecodedPicture]:
+        """Yield the pictures that are due; decoding that falls behind leaves pictures out."""
+        begin_s = 0.0
+        try:
+            while not self._closed:
+                end_s = begin_s
+                for at_s, frame in self._played():
+                    end_s = begin_s + at_s
+                    if self._pacer.behind_s(end_s) > BEHIND_MAX_S:
+                        continue
+                    if not self._pacer.wait(end_s):
+                        return
+                    captured_ns = time.monotonic_ns()
+                    if wanted(captured_ns):
+                        yield DecodedPicture(frame, captured_ns, self._reformatter)
+                if end_s == begin_s:
+                    raise SourceError(self.address.shown, "the file has fewer than two pictures")
+                begin_s = end_s + 1 / float(self._stream.average_rate or 25)
+                self._container.seek(0)
+        finally:
+            self._container.close()
+
+    def _played(self) -> Iterator[tuple[float, Any]]:
+        """Yield (seconds from the first frame, frame), once through the file."""
+        step_s = 1 / float(self._stream.average_rate or 25)
+        first_s: float | None = None
+        try:
+            for number, frame in enumerate(self._container.decode(self._stream)):
+                at_s = number * step_s if frame.time is None else float(frame.time)
+                first_s = at_s if first_s is None else first_s
+                yield at_s - first_s, frame
+        except import_av().error.FFmpegError as error:
+            raise SourceError(self.address.shown, reason_of(error)) from None
+
+    def close(self) -> None:
+        """End `pictures`."""
+        self._closed = True
+        self._pacer.stop()
+
+
+def _reported_ns(packet: Any) -> int | None:
+    """Return a packet's capture by sender reports, on the monotonic clock; None: not reported."""
+    for data in packet.iter_sidedata():
+        if data.data_type == _REPORT:
+            (wall_us,) = struct.unpack_from("<q", bytes(data))
+            return int(wall_us) * 1000 - (time.time_ns() - time.monotonic_ns())
+    return None

@@ -1,0 +1,97 @@
+"""The file with the user names and passwords of cameras that the box fetches from.
+
+They are apart from everything else: in a file that only the box's user can read (mode 0600), not in
+the database, which people copy. Every method blocks.
+"""
+
+import contextlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import orjson
+
+from edgebox.domain.errors import StorageError
+from edgebox.domain.requests import CameraId
+from edgebox.domain.source_address import Credentials
+from edgebox.storage.connecting import IN_MEMORY
+
+_MODE = 0o600
+
+
+def credential_file(database: str) -> Path | None:
+    """Return the file that belongs to a database's file; None: nothing is kept."""
+    if database == IN_MEMORY:
+        return None
+    file = Path(database).expanduser()
+    return file.with_name(f"{file.stem}.credentials.json")
+
+
+class CredentialFile:
+    """Credentials by camera; in memory only if there is no file."""
+
+    def __init__(self, path: Path | None) -> None:
+        """Use a file, which is made when something is first written."""
+        self._path = path
+        self._known: dict[CameraId, Credentials] = {}
+
+    def load(self) -> Mapping[CameraId, Credentials]:
+        """Read all credentials.
+
+        Raises:
+            StorageError: the file cannot be read; the message says what to do.
+        """
+        if self._path is None:
+            return dict(self._known)
+        try:
+            found = orjson.loads(self._path.read_bytes())
+            self._known = {
+                CameraId(camera): Credentials(str(of["username"]), str(of["password"]))
+                for camera, of in found.items()
+            }
+        except FileNotFoundError:
+            self._known = {}
+        except OSError as error:
+            raise StorageError(f"{self._path} cannot be read: {error.strerror}") from None
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise StorageError(
+                f"{self._path} is damaged: delete it, and enter the cameras' passwords again"
+            ) from None
+        return dict(self._known)
+
+    def put(self, camera: CameraId, credentials: Credentials | None) -> None:
+        """Keep a camera's credentials; None: forget them.
+
+        Raises:
+            StorageError: they cannot be written.
+        """
+        before = self._known.get(camera)
+        if before == credentials:
+            return
+        known = {name: of for name, of in self._known.items() if name != camera}
+        if credentials is not None:
+            known[camera] = credentials
+        self._write(known)
+        self._known = known
+
+    def _write(self, known: Mapping[CameraId, Credentials]) -> None:
+        """Replace the file in one step, so that it is whole at any moment."""
+        if self._path is None:
+            return
+        content = {
+            camera: {"username": of.username, "password": of.password}
+            for camera, of in known.items()
+        }
+        written = self._path.with_name(f"{self._path.name}.new")
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                written.unlink()
+            descriptor = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(orjson.dumps(content, option=orjson.OPT_INDENT_2))
+                file.flush()
+                os.fsync(file.fileno())
+            written.replace(self._path)
+        except OSError as error:
+            raise StorageError(f"{self._path} cannot be written: {error.strerror}") from None

@@ -1,0 +1,131 @@
+"""Sources for a box to fetch from: video files, a real RTSP server, MJPEG over HTTP."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+from aiohttp import encode_basic_auth, web
+from numpy.typing import NDArray
+
+from edgebox.media.jpeg import encode
+from tests.programs import gstreamer_python
+
+VIDEO_PX = (320, 180)
+RATE_HZ = 10
+SERVER = Path(__file__).resolve().parent.parent / "rtsp_server.py"
+_ENCODERS = {"h264": "libx264", "h265": "libx265"}
+
+
+def scene(number: int, size_px: tuple[int, int] = VIDEO_PX) -> NDArray[np.uint8]:
+    """Return a (h, w, 3) RGB picture with a bar that moves."""
+    width_px, height_px = size_px
+    picture = np.full((height_px, width_px, 3), 90, np.uint8)
+    left = number * 5 % (width_px - 30)
+    picture[:, left : left + 30] = (210, 60, 60)
+    return picture
+
+
+def write_video(
+    path: Path,
+    codec: str,
+    *,
+    seconds: int = 60,
+    size_px: tuple[int, int] = VIDEO_PX,
+    moving: bool = True,
+) -> Path:
+    """Write a video of a codec, with a keyframe each second."""
+    with av.open(str(path), "w") as container:
+        stream: Any = container.add_stream(_ENCODERS[codec], rate=RATE_HZ)
+        stream.width, stream.height = size_px
+        stream.pix_fmt = "yuv420p"
+        stream.gop_size = RATE_HZ
+        stream.options = {"preset": "ultrafast", "tune": "zerolatency"}
+        if codec == "h265":
+            stream.options |= {"x265-params": "log-level=none"}
+        for number in range(seconds * RATE_HZ):
+            frame = av.VideoFrame.from_ndarray(scene(number * moving, size_px), format="rgb24")
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    return path
+
+
+class RtspServer:
+    """GStreamer's RTSP server in a process of its own; it can be stopped and started again."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def url(self) -> str:
+        """Where its stream is."""
+        return f"rtsp://127.0.0.1:{self.port}/stream"
+
+    async def start(self, file: Path, codec: str, *login: str) -> None:
+        """Serve a file at the same port as before; `login`: user and password."""
+        command = [gstreamer_python(), str(SERVER), str(self.port), str(file), codec, *login]
+        self._process = await asyncio.create_subprocess_exec(
+            *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
+        )
+        assert self._process.stdout is not None
+        line = (await self._process.stdout.readline()).decode()
+        assert line.startswith("ready"), line
+        self.port = int(line.split()[1])
+
+    async def stop(self) -> None:
+        """Stop serving, as if the camera's power was cut."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            await process.wait()
+
+
+@contextlib.asynccontextmanager
+async def rtsp(file: Path, codec: str, *login: str) -> AsyncIterator[RtspServer]:
+    """Serve a file meanwhile."""
+    server = RtspServer()
+    await server.start(file, codec, *login)
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+@contextlib.asynccontextmanager
+async def mjpeg(login: tuple[str, str] | None = None) -> AsyncIterator[str]:
+    """Serve a camera's MJPEG over HTTP meanwhile; yield its address."""
+
+    async def stream(request: web.Request) -> web.StreamResponse:
+        if login is not None:
+            given = request.headers.get("Authorization", "")
+            if given != encode_basic_auth(*login):
+                refuse = {"WWW-Authenticate": 'Basic realm="camera"'}
+                return web.Response(status=401, headers=refuse)
+        answer = web.StreamResponse(
+            headers={"Content-Type": "multipart/x-mixed-replace; boundary=frame"}
+        )
+        await answer.prepare(request)
+        number = 0
+        with contextlib.suppress(ConnectionError):
+            while True:
+                picture = encode(scene(number))
+                head = f"--frame\r\nContent-Type: image/jpeg\r\nContent-Length: {len(picture)}"
+                await answer.write(f"{head}\r\n\r\n".encode() + picture + b"\r\n")
+                number += 1
+                await asyncio.sleep(1 / RATE_HZ)
+        return answer
+
+    app = web.Application()
+    app.router.add_get("/video", stream)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/video"
+    finally:
+        await runner.cleanup()

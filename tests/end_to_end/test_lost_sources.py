@@ -1,0 +1,47 @@
+"""`edgebox camera` at a network camera that is off, or that goes off: it waits, and says so."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from tests.end_to_end.running import SLO_MS, counts_of, running, texts, until
+from tests.end_to_end.sources import rtsp, write_video
+
+
+async def test_the_daemon_waits_for_its_source_and_the_box_learns_of_it(
+    database: Path, tmp_path: Path
+) -> None:
+    video = write_video(tmp_path / "video.mkv", "h264")
+    async with running(database) as app, rtsp(video, "h264", "ann", "secret") as server:
+        await server.stop()
+        daemon = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "edgebox", "camera", server.url, "--server", app.url,
+            "--name", "gate", "--slo-ms", f"{SLO_MS:g}", "--source-username", "ann",
+            stderr=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL,
+            env={**os.environ, "EDGEBOX_SOURCE_PASSWORD": "secret"},
+        )  # fmt: skip
+        try:
+            assert daemon.stderr is not None
+            first = (await daemon.stderr.readline()).decode()
+            assert first.startswith("source lost since ")
+            assert first.endswith(": connection refused; trying again\n")
+            for loss in (1, 2):
+                await server.start(video, "h264", "ann", "secret")
+                before = counts_of(app, "gate").on_time
+
+                def answers(seen: int = before) -> bool:
+                    return counts_of(app, "gate").on_time > seen
+
+                await until(answers, "answers")
+                await server.stop()
+
+                def told(count: int = loss) -> bool:
+                    return sum("gate says: source lost" in text for text in texts(app)) >= count
+
+                await until(told, "what the box is told")
+            assert app.box.connected == 1
+        finally:
+            daemon.terminate()
+            await daemon.wait()
+        assert not any("secret" in text for text in texts(app))

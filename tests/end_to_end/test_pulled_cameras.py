@@ -1,0 +1,241 @@
+"""Cameras whose pictures the box fetches itself, from real servers."""
+
+import asyncio
+import stat
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from edgebox.app.composition import App
+from edgebox.domain.requests import CameraId
+from edgebox.runtime.source_status import SourceState, SourceStatus
+from tests.end_to_end.running import SLO_MS, counts_of, get_json, running, texts, until
+from tests.end_to_end.sources import VIDEO_PX, mjpeg, rtsp, write_video
+
+USER, PASSWORD = "ann", "p@ss/w:rd"
+ADMIN: dict[str, Any] = {"access__open_scope": "admin"}
+
+
+@pytest.fixture(scope="module")
+def h264(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_video(tmp_path_factory.mktemp("h264") / "video.mkv", "h264")
+
+
+@pytest.fixture(scope="module")
+def h265(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_video(tmp_path_factory.mktemp("h265") / "video.mkv", "h265")
+
+
+async def send(
+    app: App, method: str, path: str, body: dict[str, Any] | None = None
+) -> tuple[int, dict[str, Any]]:
+    async with (
+        aiohttp.ClientSession() as client,
+        client.request(method, f"{app.url}{path}", json=body) as answer,
+    ):
+        return answer.status, await answer.json() if answer.status != 204 else {}
+
+
+async def add(app: App, name: str, url: str, **fields: Any) -> dict[str, Any]:
+    status, camera = await send(
+        app, "POST", "/v1/cameras", {"id": name, "url": url, "slo_ms": SLO_MS, **fields}
+    )
+    assert status == 201, camera
+    return camera
+
+
+def source(app: App, name: str) -> SourceStatus:
+    return app.box.sources[CameraId(name)]
+
+
+async def answered(app: App, name: str, count: int = 3) -> None:
+    before = counts_of(app, name).on_time
+    await until(lambda: counts_of(app, name).on_time >= before + count, f"answers of {name}")
+
+
+async def test_a_camera_is_fetched_over_rtsp_like_any_other(database: Path, h264: Path) -> None:
+    async with running(database, **ADMIN) as app, rtsp(h264, "h264") as server:
+        await add(app, "gate", server.url)
+        await answered(app, "gate")
+        status, camera = await get_json(app, "/v1/cameras/gate")
+        assert status == 200
+        assert camera["connected"]
+        assert (camera["in_force"]["width_px"], camera["in_force"]["height_px"]) == VIDEO_PX
+        found = camera["source"]
+        assert (found["state"], found["codec"], found["decoder"]) == ("live", "h264", "software")
+        assert found["address"] == f"rtsp://127.0.0.1:{server.port}"
+        assert found["decoding"]["decode_ms"] > 0
+        # The server's sender reports say when pictures were captured.
+        await until(lambda: source(app, "gate").times == "rtcp", "a sender report")
+        status, _ = await send(app, "DELETE", "/v1/cameras/gate")
+        assert status == 204
+        counts = counts_of(app, "gate")
+        assert counts.pending == 0
+        assert (await get_json(app, "/v1/cameras/gate"))[0] == 404
+
+
+async def test_a_lost_source_is_tried_for_ever_and_may_come_back_with_another_codec(
+    database: Path, h264: Path, h265: Path
+) -> None:
+    async with running(database, **ADMIN) as app, rtsp(h264, "h264") as server:
+        await add(app, "gate", server.url)
+        await answered(app, "gate")
+        await server.stop()
+        await until(lambda: source(app, "gate").state is SourceState.LOST, "the loss")
+        await until(lambda: source(app, "gate").why == "connection refused", "the reason")
+        _, state = await get_json(app, "/v1/state")
+        [shown] = state["sources"]
+        assert shown["text"].startswith("source lost since ")
+        assert shown["text"].endswith(": connection refused")
+        [camera] = state["cameras"]
+        assert not camera["connected"]
+        assert camera["left"]["why"].startswith("source lost: ")
+        assert any("source lost" in text for text in texts(app, "warning"))
+        await server.start(h265, "h265")
+        await answered(app, "gate")
+        assert source(app, "gate").codec == "hevc"
+        assert source(app, "gate").losses == 1
+        assert any("pictures come again" in text for text in texts(app))
+        metrics = await text_of(app, "/metrics")
+        assert 'edgebox_source_losses_total{camera="gate"} 1.0' in metrics
+        assert 'edgebox_source_live{camera="gate"} 1.0' in metrics
+
+
+async def test_a_source_that_is_off_at_the_start_is_tried_too(database: Path, h264: Path) -> None:
+    async with rtsp(h264, "h264") as server:
+        await server.stop()
+        async with running(database, **ADMIN) as app:
+            await add(app, "gate", server.url)
+            await until(lambda: source(app, "gate").why == "connection refused", "the reason")
+            _, listed = await get_json(app, "/v1/cameras")
+            assert [camera["id"] for camera in listed["cameras"]] == ["gate"]
+            await server.start(h264, "h264")
+            await answered(app, "gate")
+
+
+async def test_a_wrong_password_is_named_and_no_secret_is_shown_anywhere(
+    database: Path, h264: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    async with running(database, **ADMIN) as app, rtsp(h264, "h264", USER, PASSWORD) as server:
+        bare = server.url.removeprefix("rtsp://")
+        tried, problem = await send(
+            app, "POST", "/v1/cameras/test", {"url": f"rtsp://{USER}:wr0ng@{bare}"}
+        )
+        assert tried == 400
+        assert "the user name or the password is wrong" in problem["detail"]
+        await add(app, "gate", server.url, username=USER, password="wr0ng")
+        await until(lambda: "password is wrong" in source(app, "gate").why, "the refusal")
+        status, _ = await send(app, "PATCH", "/v1/cameras/gate/source", {"password": PASSWORD})
+        assert status == 200
+        await answered(app, "gate")
+        shown = [
+            await text_of(app, path)
+            for path in ("/v1/cameras", "/v1/state", "/v1/events", "/v1/config", "/metrics")
+        ]
+        everything = "".join([*shown, caplog.text, str(problem), *texts(app)])
+        for secret in ("wr0ng", PASSWORD, "p%40ss", f"{USER}:", f"{USER}@"):
+            assert secret not in everything
+    assert PASSWORD.encode() not in await asyncio.to_thread(database.read_bytes)
+    kept = database.with_name(f"{database.stem}.credentials.json")
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+
+
+async def text_of(app: App, path: str) -> str:
+    async with aiohttp.ClientSession() as client, client.get(f"{app.url}{path}") as answer:
+        return await answer.text()
+
+
+async def test_added_cameras_are_fetched_after_a_restart_and_configured_ones_too(
+    database: Path, tmp_path: Path, h264: Path
+) -> None:
+    config = tmp_path / "box.toml"
+    (tmp_path / "clip.mkv").symlink_to(h264)
+    config.write_text(
+        f'[[cameras]]\nname = "yard"\nurl = "file:clip.mkv"\nslo_ms = {SLO_MS}\n', encoding="utf-8"
+    )
+    async with mjpeg((USER, PASSWORD)) as url:
+        async with running(database, file=config, **ADMIN) as app:
+            await add(app, "gate", url, username=USER, password=PASSWORD)
+            await answered(app, "gate")
+            await answered(app, "yard")
+            assert source(app, "gate").codec == "mjpeg"
+            status, problem = await send(app, "DELETE", "/v1/cameras/yard")
+            assert (status, problem["code"]) == (409, "source_configured")
+            status, problem = await send(app, "POST", "/v1/cameras", {"id": "yard", "url": url})
+            assert (status, problem["code"]) == (409, "source_exists")
+        async with running(database, file=config, **ADMIN) as app:
+            await answered(app, "gate")
+            await answered(app, "yard")
+            status, _ = await send(app, "DELETE", "/v1/cameras/gate")
+            assert status == 204
+        async with running(database, file=config, **ADMIN) as app:
+            assert list(app.box.sources) == ["yard"]
+
+
+async def test_a_source_is_tried_before_it_is_added(database: Path, h264: Path) -> None:
+    async with running(database, **ADMIN) as app:
+        status, found = await send(app, "POST", "/v1/cameras/test", {"url": f"file:{h264}"})
+        assert status == 200
+        assert (found["width_px"], found["height_px"]) == VIDEO_PX
+        assert found["jpeg"].startswith("/9j/")
+        status, problem = await send(app, "POST", "/v1/cameras/test", {"url": "webcam:97"})
+        assert status == 400
+        assert "there is no such camera on this machine" in problem["detail"]
+        assert app.box.sources == {}
+
+
+async def test_a_fetched_camera_sends_no_more_than_the_plan_asks_for(
+    database: Path, h264: Path
+) -> None:
+    async with running(database, **ADMIN) as app:
+        await add(app, "gate", f"file:{h264}", rate_hz=5)
+        await answered(app, "gate", 5)
+        decoding = source(app, "gate").decoding
+        status, _ = await send(app, "PATCH", "/v1/cameras/gate", {"rate_hz": 2})
+        assert status == 200
+        await answered(app, "gate")
+        await until(lambda: decoding.cores is not None, "the cost")
+        status, _ = await send(app, "DELETE", "/v1/cameras/gate")
+        assert status == 204
+        assert decoding.used <= decoding.pictures
+
+
+async def test_the_smaller_stream_is_read_while_the_plan_needs_no_more(
+    database: Path, h264: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgebox.ingest.stream_choice.SETTLED_NS", 1_000_000_000)
+    large = await asyncio.to_thread(
+        write_video, tmp_path / "large.mkv", "h264", seconds=20, size_px=(640, 360)
+    )
+    small = await asyncio.to_thread(
+        write_video, tmp_path / "small.mkv", "h265", seconds=20, size_px=(160, 90)
+    )
+    async with running(database, **ADMIN) as app:
+        # Whatever size the plan chooses, the smaller of these streams is not enough for it.
+        await add(app, "large", f"file:{large}", substream_url=f"file:{small}")
+        # This is: it is as large as the main one.
+        await add(app, "gate", f"file:{h264}", substream_url=f"file:{h264}")
+        await until(lambda: source(app, "gate").stream == "sub", "the change")
+        await answered(app, "gate")
+        await answered(app, "large")
+        assert source(app, "large").stream == "main"
+        assert source(app, "gate").losses == source(app, "large").losses == 0
+
+
+async def test_still_pictures_are_left_out_and_are_no_misses(
+    database: Path, tmp_path: Path
+) -> None:
+    still = await asyncio.to_thread(
+        write_video, tmp_path / "still.mkv", "h264", seconds=20, moving=False
+    )
+    async with running(database, **ADMIN) as app:
+        await add(app, "yard", f"file:{still}", motion_gate=True)
+        await answered(app, "yard", 4)
+        decoding = source(app, "yard").decoding
+        assert decoding.still > decoding.used
+        counts = counts_of(app, "yard")
+        assert counts.captured <= decoding.captured_total
+        assert counts.dropped["sender"] == 0

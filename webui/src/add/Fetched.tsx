@@ -1,0 +1,132 @@
+// A form for cameras whose pictures the box fetches itself, and what has become of those there are.
+
+import styles from './Fetched.module.css'
+
+import { useEffect, useRef, useState } from 'preact/hooks'
+
+import { messageOf, request } from '../api/api'
+import { useMay } from '../access/session'
+import { bodyOf, liveWords, NO_FIELDS, type Fields, type Source, type TestPicture } from './fetched'
+
+/** The form; the camera gets the name that stands above it on the page. */
+export function FetchForm({ name, named }: { name: string; named: boolean }) {
+  const [fields, setFields] = useState<Fields>(NO_FIELDS)
+  const [tested, setTested] = useState<TestPicture | null>(null)
+  const [said, setSaid] = useState('')
+  const [refusal, setRefusal] = useState('')
+  const [busy, setBusy] = useState<'' | 'test' | 'add'>('')
+  const allowed = useMay('admin')
+  const put = (change: Partial<Fields>) => { setFields({ ...fields, ...change }); setTested(null); setSaid('') }
+  const ask = async (what: 'test' | 'add', work: () => Promise<void>) => {
+    setBusy(what)
+    setRefusal('')
+    setSaid('')
+    try {
+      await work()
+    } catch (error) {
+      setRefusal(messageOf(error))
+    }
+    setBusy('')
+  }
+  const test = () => ask('test', async () => setTested(await request('POST /v1/cameras/test', { body: bodyOf(fields) })))
+  const add = () => ask('add', async () => {
+    await request('POST /v1/cameras', { body: { id: name, ...bodyOf(fields) } })
+    setFields(NO_FIELDS)
+    setTested(null)
+    setSaid(`${name} is added. Its first picture shows below.`)
+  })
+  const text = (key: 'url' | 'substream_url' | 'username' | 'password' | 'rate_hz', label: string, hint: string, more: Record<string, string> = {}) => (
+    <label class={key === 'url' ? styles.wide : undefined}>
+      <span>{label}</span>
+      <input type="text" value={fields[key]} autocomplete="off" spellcheck={false} autocapitalize="none" name={`source-${key}`} {...more} onInput={(event) => put({ [key]: event.currentTarget.value })} />
+      <small>{hint}</small>
+    </label>
+  )
+  const empty = fields.url.trim() === ''
+  return (
+    <section class="card" aria-labelledby="fetch-title">
+      <h2 id="fetch-title">A network camera, fetched by this box</h2>
+      <p class="muted">Nothing has to be installed beside the camera. The box opens its stream, now and after every start, and tries again when it is lost.</p>
+      {!allowed && <p class="muted">This needs a token with the scope admin.</p>}
+      <form class={styles.form} onSubmit={(event) => { event.preventDefault(); void add() }}>
+        {text('url', 'Address of its stream', 'rtsp://192.168.1.20/stream, http:// with MJPEG, file:/path/to/video.mp4, or webcam:0 for a camera of this box', { inputMode: 'url', required: 'required' })}
+        {text('username', 'User name', 'If the camera asks for one')}
+        {text('password', 'Password', 'Kept by the box in a file of its own, and never shown', { type: 'password', autocomplete: 'new-password' })}
+        {text('substream_url', 'Smaller stream', 'Optional: read while its size is enough')}
+        {text('rate_hz', 'Pictures a second', '10 if left empty', { inputMode: 'decimal' })}
+        <label class={styles.check}>
+          <input type="checkbox" checked={fields.motion_gate} onChange={(event) => put({ motion_gate: event.currentTarget.checked })} />
+          <span>Leave out pictures of a scene that stands still</span>
+        </label>
+        <div class={styles.actions}>
+          <button type="button" disabled={!allowed || empty || busy !== ''} onClick={() => void test()}>{busy === 'test' ? 'Waiting for a picture…' : 'Test'}</button>
+          <button type="submit" disabled={!allowed || empty || !named || busy !== ''}>{named ? `Add ${name}` : 'Give it a name, above'}</button>
+        </div>
+      </form>
+      {refusal && <p class={styles.lost} role="alert" data-testid="fetch-refusal">{refusal}</p>}
+      {said && <p role="status" data-testid="fetch-said">{said}</p>}
+      {tested && (
+        <figure class={styles.tested} data-testid="fetch-tested">
+          <Picture jpeg={tested.jpeg} />
+          <figcaption class="muted">{tested.codec}, {tested.width_px} × {tested.height_px} px</figcaption>
+        </figure>
+      )}
+    </section>
+  )
+}
+
+/** A picture in base64. The page's content policy allows no data: images, so it is drawn. */
+function Picture({ jpeg }: { jpeg: string }) {
+  const canvas = useRef<HTMLCanvasElement>(null)
+  useEffect(() => {
+    let shown = true
+    const bytes = Uint8Array.from(atob(jpeg), (character) => character.charCodeAt(0))
+    createImageBitmap(new Blob([bytes], { type: 'image/jpeg' })).then((picture) => {
+      const { current } = canvas
+      if (shown && current) {
+        current.width = picture.width
+        current.height = picture.height
+        current.getContext('2d')?.drawImage(picture, 0, 0)
+      }
+      picture.close()
+    }, () => {})
+    return () => { shown = false }
+  }, [jpeg])
+  return <canvas ref={canvas} role="img" aria-label="The source’s first picture" />
+}
+
+/** The cameras that the box fetches, those with trouble first. */
+export function FetchedSources({ sources }: { sources: readonly Source[] }) {
+  if (sources.length === 0) return null
+  const sorted = [...sources].sort((a, b) => Number(a.state === 'live') - Number(b.state === 'live') || a.camera.localeCompare(b.camera))
+  return (
+    <section class="card" aria-labelledby="fetched-title">
+      <h2 id="fetched-title">Fetched by this box</h2>
+      <ul class={styles.sources}>{sorted.map((source) => <FetchedSource key={source.camera} source={source} />)}</ul>
+    </section>
+  )
+}
+
+function FetchedSource({ source }: { source: Source }) {
+  const [asking, setAsking] = useState(false)
+  const [refusal, setRefusal] = useState('')
+  const remove = async () => {
+    setAsking(false)
+    try {
+      await request('DELETE /v1/cameras/{id}', { path: { id: source.camera } })
+    } catch (error) {
+      setRefusal(messageOf(error))
+    }
+  }
+  return (
+    <li class={styles.source} data-testid="source" data-camera={source.camera}>
+      <p><strong>{source.camera}</strong> <span class="muted">{source.address}</span></p>
+      <p class={source.state === 'live' || source.state === 'connecting' ? 'muted' : styles.lost} data-testid="source-state">{refusal || source.text || liveWords(source)}</p>
+      <div class={styles.remove}>
+        {source.origin === 'configuration' ? <span class="muted">in the configuration file</span>
+        : asking ? <><button type="button" onClick={() => void remove()}>Remove {source.camera}</button> <button type="button" onClick={() => setAsking(false)}>Keep it</button></>
+        : <button type="button" aria-label={`Remove ${source.camera}…`} onClick={() => setAsking(true)}>Remove…</button>}
+      </div>
+    </li>
+  )
+}

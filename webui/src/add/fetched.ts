@@ -1,0 +1,38 @@
+// What is said and asked of a camera that the box fetches itself. Pure.
+
+import type { Answers } from '../api/api-types'
+import type { BoxState } from '../api/types'
+
+export type Source = BoxState['sources'][number]
+export type TestPicture = Answers['POST /v1/cameras/test']
+
+export interface Fields {
+  url: string
+  substream_url: string
+  username: string
+  password: string
+  rate_hz: string
+  motion_gate: boolean
+}
+
+export const NO_FIELDS: Fields = { url: '', substream_url: '', username: '', password: '', rate_hz: '', motion_gate: false }
+
+/** The body of the request that adds or tests a source: what was left empty is left out. */
+export function bodyOf(fields: Fields): Record<string, unknown> {
+  const body: Record<string, unknown> = { url: fields.url.trim() }
+  for (const name of ['substream_url', 'username', 'password'] as const) if (fields[name].trim() !== '') body[name] = name === 'password' ? fields[name] : fields[name].trim()
+  if (fields.rate_hz.trim() !== '') body.rate_hz = Number(fields.rate_hz)
+  if (fields.motion_gate) body.motion_gate = true
+  return body
+}
+
+/** One line about a source that gives pictures. */
+export function liveWords(source: Source): string {
+  const { decoding } = source
+  const parts = [`${source.codec} ${source.width_px} × ${source.height_px} px`]
+  if (source.stream === 'sub') parts.push('the smaller stream')
+  if (source.decoder !== 'software') parts.push(`decoded with ${source.decoder}`)
+  if (decoding.cores !== null) parts.push(`takes ${decoding.cores.toFixed(2)} of a core`)
+  if (decoding.still > 0) parts.push(`${decoding.still} still pictures left out`)
+  return parts.join(' · ')
+}

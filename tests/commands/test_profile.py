@@ -5,6 +5,7 @@ import json
 import shutil
 import signal
 import weakref
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from edgebox.app.composition import App
 from edgebox.app.family_folders import known_folders
 from edgebox.commands.console import scatter
 from edgebox.config.config_file import load
+from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.model_family import AccuracyReport, FamilyName, VariantName
 from edgebox.inference.accuracy.evaluation import LabelEvaluator, ReferenceModelEvaluator
 from edgebox.inference.accuracy.pruning import PICTURES_MIN
@@ -165,7 +167,9 @@ async def test_too_little_to_compare_is_refused(
     alone = replace(whole, variants=whole.variants[:1])
     evaluator = ReferenceModelEvaluator(alone, "yard", [], PICTURES_MIN)
     with pytest.raises(InvalidInputError, match="one variant, and there is nothing to compare"):
-        assess(load(None, settings(database)), alone, evaluator, lambda *_: None, lambda: False)
+        accuracy_measurement.assess(
+            load(None, settings(database)), alone, evaluator, lambda *_: None, lambda: False
+        )
 
 
 async def test_the_first_ctrl_c_gives_what_there_is(

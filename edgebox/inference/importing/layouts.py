@@ -55,8 +55,8 @@ class Part:
 
 
 BoxForm = Literal["xyxy", "cxcywh", "grid", "squashed", "bins", "whole picture", "none"]
-"""grid: YOLOX's offsets from cells and logarithms of sizes; squashed: FastestDet's, whose tanh is the
-offset from the cell and whose sigmoid is the share of the input's sides; bins: distances to the
+"""grid: YOLOX's offsets from cells and logarithms of sizes; squashed: FastestDet's, whose tanh is
+the offset from the cell and whose sigmoid is the share of the input's sides; bins: distances to the
 four sides as distributions (Li et al. 2020, generalized focal loss); whole picture: a
 classifier's; none: the output is an embedding of the picture, and its columns are its numbers."""
 

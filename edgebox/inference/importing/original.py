@@ -81,7 +81,7 @@ class Original:
             )
         self.outputs = tuple(output.name for output in self._session.get_outputs())
         self.ranks: dict[str, int] = {}
-        """Number of axes of each output, by name, as the last run had them."""
+        """Number of axes of each output, by name, as the last run had them; empty before it."""
 
     @property
     def batch_declared(self) -> int | None:

@@ -196,8 +196,8 @@ def candidates(
             failures.append(f"{each.layout.name}: {error}")
     if not out:
         raise ModelError(
-            f"{original.source.path}: its outputs {_shapes(original.outputs, first)} fit no layout; "
-            f"those of such shapes cannot be read ({'; '.join(failures)})"
+            f"{original.source.path}: its outputs {_shapes(original.outputs, first)} fit no "
+            f"layout; those of such shapes cannot be read ({'; '.join(failures)})"
         )
     if labels is None and not embeds and forced is None:
         out += _embeddings_instead(original, out, pictures, size_px)

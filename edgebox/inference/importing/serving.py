@@ -164,7 +164,7 @@ def _joined(ops: Operators, original: Original, names: tuple[str, ...]) -> str:
     parts = []
     for name in names:
         value = name
-        if original.ranks[name] == 4:
+        if original.ranks.get(name) == 4:
             value = ops.add("Transpose", ops.reshape(value, 0, 0, -1), perm=[0, 2, 1])
         parts.append(value)
     return parts[0] if len(parts) == 1 else ops.concat(1, *parts)

@@ -1,7 +1,7 @@
 """Joins what a model gives grid by grid: one tensor for each stride, or maps over the picture.
 
-Pure. A set of siblings is tensors of equal columns whose rows are the cells of different grids; they
-are read as one tensor, the finest grid first.
+Pure. Siblings are tensors of equal columns whose rows are the cells of different grids; they are
+read as one tensor, the finest grid first.
 """
 
 from collections import defaultdict

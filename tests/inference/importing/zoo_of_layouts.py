@@ -1,6 +1,7 @@
 """Every layout as a tiny model with planted objects, and the scores they must be found with."""
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from math import atanh, exp, log
 
 import numpy as np
@@ -111,9 +112,9 @@ def _apart_by_grid(name: str, strides: Sequence[int]) -> Tiny:
     assert whole.follows is not None
     counts = [(-(-64 // stride)) * (-(-96 // stride)) for stride in strides]
     ends = np.cumsum([0, *counts])
-    outputs = []
+    outputs: list[Raw] = []
     for columns in (slice(0, CLASSES), slice(CLASSES, None)):
-        for start, stop in zip(ends[:-1], ends[1:], strict=True):
+        for start, stop in pairwise(ends):
             values = whole.values[start:stop, columns].copy()
             follows = whole.follows[start:stop, columns].copy()
             outputs.append(Raw(f"any_{len(outputs)}", values, follows if follows.any() else None))
@@ -141,8 +142,8 @@ def _fastestdet() -> Tiny:
         values[row, 3:5] = logit(w / 96), logit(h / 64)
         values[row, 5 + each.label] = each.score
         follows[row, 5 + each.label] = 1.0
-    planes = (array.T.reshape(-1, 4, 6).copy() for array in (values, follows))
-    return Tiny([Raw("any", *planes)], layout("fastestdet").preprocessing)
+    values, follows = (array.T.reshape(-1, 4, 6).copy() for array in (values, follows))
+    return Tiny([Raw("any", values, follows)], layout("fastestdet").preprocessing)
 
 
 def weighed(score: float, own: float) -> float:

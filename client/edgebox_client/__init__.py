@@ -2,10 +2,12 @@
 
 from edgebox.camera.accounting import Summary
 from edgebox.camera.daemon import Camera, Status
+from edgebox.camera.finding import FindingError, find_boxes
 from edgebox.camera.pairing import PairingRefusedError
 from edgebox.camera.session import BoxRefusedError
 from edgebox.client import SubscriptionRefusedError, subscribe
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
+from edgebox.link.announcement import FoundBox
 from edgebox.link.messages import DropNotice, Result
 from edgebox.media.sources import FrameSource, open_source
 from edgebox_client.answers import Answer, CameraResult, Detection, Timing
@@ -24,6 +26,8 @@ __all__ = [
     "Detection",
     "DropNotice",
     "EdgeboxError",
+    "FindingError",
+    "FoundBox",
     "FrameSource",
     "InvalidInputError",
     "NotInTimeError",
@@ -36,6 +40,7 @@ __all__ = [
     "Summary",
     "Timing",
     "UnreachableError",
+    "find_boxes",
     "open_source",
     "subscribe",
 ]

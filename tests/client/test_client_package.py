@@ -70,6 +70,7 @@ def test_its_versions_are_those_of_edgebox() -> None:
     assert PROJECT["requires-python"] == WHOLE["requires-python"]
     assert set(PROJECT["dependencies"]) <= set(WHOLE["dependencies"])
     assert PROJECT["optional-dependencies"]["video"] == WHOLE["optional-dependencies"]["camera"]
+    assert PROJECT["optional-dependencies"]["mdns"] == WHOLE["optional-dependencies"]["mdns"]
 
 
 _ALONE = """

@@ -206,7 +206,7 @@ def decoding_graph(path: Path, layout: Layout) -> bytes:
         original,
         layout,
         decoding,
-        ("output0",),
+        (("output0",),),
         batch=None,
         fixed_px=(SIDE_PX, SIDE_PX),
         rows=Rows(8400, STRIDES),

@@ -78,6 +78,8 @@ class AccuracyMeasurement:
     accuracy_reports: dict[VariantName, AccuracyReport]
     profiles: tuple[LatencyProfile, ...]
     remarks: tuple[str, ...]
+    kept: bool
+    """Whether the reports were stored; an F1 never replaces an mAP."""
 
 
 def read_dataset(place: Path) -> Dataset:
@@ -170,8 +172,10 @@ def camera_evaluator(
     """Return an evaluator for live frames of a box's camera; receives them first.
 
     Raises:
-        InvalidInputError: no box, no camera, or its frames are too small.
+        InvalidInputError: no box, no camera, its frames are too small or too few, or the family
+            has one variant.
     """
+    _insist_on_comparing(family, f"camera {camera.name}", camera.wanted)
     jpegs = asyncio.run(_collect(family.variants[-1], camera, progress, stopping))
     fetches = (partial(decode, jpeg) for jpeg in jpegs)
     return ReferenceModelEvaluator(family, f"camera {camera.name}", fetches, len(jpegs))
@@ -228,6 +232,8 @@ def assess(
     Raises:
         EdgeboxError: the model, the pictures or the database cannot be used.
     """
+    if evaluator.kind == "F1":
+        _insist_on_comparing(family, evaluator.source, evaluator.planned)
     executor = open_one(config, family, score_floor=evaluator.score_min)
     try:
         profiles = asyncio.run(profiles_of(config, executor, family, progress))
@@ -249,25 +255,56 @@ def assess(
                 break
     finally:
         executor.close()
+    if evaluator.kind == "F1" and not interrupted:
+        _insist_on_comparing(family, evaluator.source, evaluator.pictures)
     measured = evaluator.measured(lambda share: progress("evaluating", share))
     took_ns = {p.variant: {p.executor: p.quantile_ns(p.batch_sizes[0], 0.5)} for p in profiles}
     found = accuracy_reports(
         evaluator, family.variants, measured, took_ns, wall_clock_ms(), keep_all=keep_all
     )
-    if not interrupted:
-        asyncio.run(_remember(config, family, found))
-    remarks = (*evaluator.remarks, *_problems(evaluator))
-    return AccuracyMeasurement(family, evaluator, interrupted, found, tuple(profiles), remarks)
+    kept = not interrupted and asyncio.run(_remember(config, family, found))
+    remarks = [*evaluator.remarks, *_problems(evaluator)]
+    if not kept and not interrupted:
+        remarks.append(
+            f"{family.name} has an mAP measured with labels, which stays: this F1 is not kept"
+        )
+    return AccuracyMeasurement(
+        family, evaluator, interrupted, found, tuple(profiles), tuple(remarks), kept
+    )
+
+
+def _insist_on_comparing(family: Family, source: str, pictures: int) -> None:
+    """Refuse to compare a variant with itself, or variants on a handful of pictures.
+
+    Raises:
+        InvalidInputError: the family has one variant, or there are too few pictures.
+    """
+    if len(family.variants) == 1:
+        raise InvalidInputError(
+            f"{family.name} has one variant, and there is nothing to compare it with; labelled "
+            "pictures (--dataset) measure how good it is"
+        )
+    if pictures < PICTURES_MIN:
+        raise InvalidInputError(
+            f"{source}: {pictures} pictures are too few to compare variants; give at least "
+            f"{PICTURES_MIN}"
+        )
 
 
 async def _remember(
     config: Config, family: Family, found: dict[VariantName, AccuracyReport]
-) -> None:
+) -> bool:
+    """Store reports, but no F1 in place of an mAP; return whether they are stored."""
     storage = await Storage.open(config.storage.file)
     try:
+        before = await storage.load_accuracy_reports(family.name, family.sha256)
+        labelled = any(each.kind == "mAP" for each in before.values())
+        if labelled and any(each.kind == "F1" for each in found.values()):
+            return False
         storage.save_accuracy_reports(family.name, family.sha256, found)
     finally:
         await storage.close()
+    return True
 
 
 def remembered(

@@ -367,9 +367,7 @@ def _print_variants(document: dict[str, Any]) -> None:
     """Print a family's variants as a table and, where their times are known, as a plot."""
     variants = document["variants"]
     judged = next((row["accuracy_report"] for row in variants if row["accuracy_report"]), None)
-    kind = "mAP" if document["task"] == "detect" else "accuracy"
-    if judged:
-        kind = judged["kind"]
+    kind = judged["kind"] if judged else "accuracy"
     rows = [
         (
             str(row["name"]),

@@ -95,7 +95,7 @@ def profile(
             assessment = accuracy_measurement.assess(
                 config, found, evaluator, progress, stopping, keep_all=keep_all
             )
-    kept = not assessment.interrupted and config.storage.file != ":memory:"
+    kept = assessment.kept and config.storage.file != ":memory:"
     if as_json:
         print_json(_document(assessment, kept))
     else:

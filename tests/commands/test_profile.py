@@ -5,6 +5,7 @@ import json
 import shutil
 import signal
 import weakref
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,12 @@ from edgebox.app.composition import App
 from edgebox.app.family_folders import known_folders
 from edgebox.commands.console import scatter
 from edgebox.config.config_file import load
+from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.model_family import AccuracyReport, FamilyName, VariantName
-from edgebox.inference.accuracy.evaluation import LabelEvaluator
+from edgebox.inference.accuracy.evaluation import LabelEvaluator, ReferenceModelEvaluator
+from edgebox.inference.accuracy.pruning import PICTURES_MIN
 from edgebox.inference.sessions import Session, open_session
-from edgebox.inference.zoo import load_zoo
+from edgebox.inference.zoo import bundled_folders, load_zoo
 from edgebox.scene.street_camera import LABELS, Scene
 from edgebox.storage.database import Storage
 from tests.conftest import PATIENCE_S, settings
@@ -128,17 +131,45 @@ async def test_what_is_set_aside_is_not_offered(tmp_path: Path, database: Path) 
 
 async def test_f1_of_frames_and_of_a_video(tmp_path: Path, database: Path, streets: Path) -> None:
     flags = ("--json", "--config", str(configured(tmp_path, database)))
-    pictures = ("--frames", str(streets / "images"))
-    ended = await edgebox(tmp_path, "profile", "street", *pictures, "--limit", "2", *flags)
-    document = ended.json()
-    assert (document["kind"], document["source"]) == ("F1", "images")
-    assert (document["pictures"], document["pictures_planned"]) == (2, 2)
+    folder = tmp_path / "yard"
+    folder.mkdir()
+    for number in range(PICTURES_MIN):
+        shutil.copy(streets / "images" / f"{number % SCENES}.png", folder / f"{number}.png")
+    frames = ("profile", "street", "--frames", str(folder), *flags)
+    document = (await edgebox(tmp_path, *frames)).json()
+    assert (document["kind"], document["source"], document["kept"]) == ("F1", "yard", True)
+    assert (document["pictures"], document["pictures_planned"]) == (PICTURES_MIN, PICTURES_MIN)
     accuracies = [row["accuracy"] for row in document["variants"]]
     assert accuracies[-1] == 1.0
     assert accuracies[0] < 0.8 < accuracies[-2] < 1.0
-    live = ("--frames", "scene:3", "--limit", "2")  # one frame a second, for ever
-    document = (await edgebox(tmp_path, "profile", "street", *live, *flags)).json()
-    assert (document["source"], document["pictures"]) == ("scene:3", 2)
+    labelled = ("profile", "street", "--dataset", str(streets), *flags)
+    assert (await edgebox(tmp_path, *labelled)).json()["kept"]
+    # What was measured with labels is worth more.
+    document = (await edgebox(tmp_path, *frames)).json()
+    assert not document["kept"]
+    assert any("this F1 is not kept" in remark for remark in document["remarks"])
+    listed = (await edgebox(tmp_path, "models", "list", *flags)).json()
+    kinds = {row["accuracy_report"]["kind"] for row in listed["families"][0]["variants"]}
+    assert kinds == {"mAP"}
+
+
+async def test_too_little_to_compare_is_refused(
+    tmp_path: Path, database: Path, streets: Path
+) -> None:
+    flags = ("--config", str(configured(tmp_path, database)))
+    pictures = ("--frames", str(streets / "images"))
+    few = await edgebox(tmp_path, "profile", "street", *pictures, *flags)
+    assert few.code == 1
+    assert f"{SCENES} pictures are too few to compare variants; give at least 20" in " ".join(
+        few.err.split()
+    )
+    whole = load_zoo(bundled_folders()).family("street")
+    alone = replace(whole, variants=whole.variants[:1])
+    evaluator = ReferenceModelEvaluator(alone, "yard", [], PICTURES_MIN)
+    with pytest.raises(InvalidInputError, match="one variant, and there is nothing to compare"):
+        accuracy_measurement.assess(
+            load(None, settings(database)), alone, evaluator, lambda *_: None, lambda: False
+        )
 
 
 async def test_the_first_ctrl_c_gives_what_there_is(
@@ -187,13 +218,13 @@ async def test_frames_of_a_live_camera(tmp_path: Path, database: Path) -> None:
         try:
             await connected(url, "gate-1")
             document = (
-                await edgebox(tmp_path, *profile, "--from-camera", "gate-1", "--limit", "2")
+                await edgebox(tmp_path, *profile, "--from-camera", "gate-1", "--limit", "20")
             ).json()
         finally:
             small.send_signal(signal.SIGTERM)
             await finish(small)
     assert document["source"] == "camera gate-1"
-    assert document["pictures"] == 2
+    assert document["pictures"] == PICTURES_MIN
 
 
 async def test_what_is_wrong_is_said(tmp_path: Path, streets: Path) -> None:

@@ -180,13 +180,19 @@ def _prove(
     subject = Subject(original, found, decoding, pictures)
     progress("trying sizes of", 0.3)
     expected, left_out = _sizes(subject, import_options.sizes_px)
-    batch = original.batch_declared or import_options.batch
+    batch, false_axis = original.batch_declared or import_options.batch, ""
     if batch != 1:
         progress("checking batches of", 0.5)
-        check_batch_axis(subject, min(expected, key=math.prod))
+        try:
+            check_batch_axis(subject, min(expected, key=math.prod))
+        except ModelError as error:
+            if original.batch_declared is not None:
+                raise
+            batch = 1
+            false_axis = f"imported for single pictures: {str(error).removeprefix(f'{path}: ')}"
     progress("comparing", 0.6)
     fixed = next(iter(expected)) if len(expected) == 1 else None
-    outputs = tuple(original.outputs[at] for at in found.outputs)
+    outputs = tuple(tuple(original.outputs[at] for at in sources) for sources in found.outputs)
     rows = Rows(_row_count(found, fixed), found.strides)
     models = [
         served_model(
@@ -205,7 +211,7 @@ def _prove(
         )
     except ModelError as error:
         raise ModelError(f"{error}{_HALF_WAY_OUT if import_options.half else ''}") from error
-    remarks = [alternatives, assumed, *left_out, *_costs(original, batch, compared)]
+    remarks = [alternatives, assumed, false_axis, *left_out, *_costs(original, batch, compared)]
     if import_options.half:
         slower = times_slower(sessions[1], sessions[0], min(expected, key=math.prod), batch or 1)
         remarks.append(_half_text(slower))
@@ -249,7 +255,7 @@ def _recognised(
         chosen = possible[0]
         return chosen, _although(chosen)
     try:
-        chosen = decide(original, possible)
+        chosen = decide(original, possible, names)
     except UncertainLayoutError as error:
         layout = ask(original.source.path, error.candidates) if ask is not None else None
         if layout is None:
@@ -271,7 +277,7 @@ def _recognised(
 def _because(chosen: Candidate) -> str:
     if chosen.match.layout.task != "embed":
         return "but found no more on the pictures"
-    raw = chosen.match.layout.preprocessing.scale == 1.0
+    raw = chosen.match.layout.preprocessing.divisor == 1.0
     return f"but its graph {'normalises' if raw else 'does not normalise'} the pictures itself"
 
 

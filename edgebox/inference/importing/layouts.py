@@ -15,13 +15,13 @@ Triple = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class Preprocessing:
-    """The input format of a model: a pixel becomes (value * scale - mean) / std."""
+    """The input format of a model: a pixel becomes (value / divisor - mean) / std."""
 
     order: Literal["rgb", "bgr"] = "rgb"
     fit: Fit = "centre"
     fill: int = 114
     """Grey of the canvas where no picture is."""
-    scale: float = 1.0 / 255.0
+    divisor: float = 255.0
     mean: Triple = (0.0, 0.0, 0.0)
     """In the channel order of `order`."""
     std: Triple = (1.0, 1.0, 1.0)
@@ -33,7 +33,8 @@ class Output:
 
     An axis is a length, "n" (pictures), "a" (one row per cell and anchor of the grids), "q" (any
     number of rows), "c" (classes) or a sum such as "5+c". Rows are always the axis before the
-    columns, unless `columns_first`.
+    columns, unless `columns_first`. Rows "a" may come as several tensors, one for each grid, and
+    those of a grid as a map [n, columns, h, w].
     """
 
     axes: tuple[str | int, ...]
@@ -53,10 +54,11 @@ class Part:
     stop: int | None = None
 
 
-BoxForm = Literal["xyxy", "cxcywh", "grid", "bins", "whole picture", "none"]
-"""grid: YOLOX's offsets from cells and logarithms of sizes; bins: distances to the four sides as
-distributions (Li et al. 2020, generalized focal loss); whole picture: a classifier's; none: the
-output is an embedding of the picture, and its columns are its numbers."""
+BoxForm = Literal["xyxy", "cxcywh", "grid", "squashed", "bins", "whole picture", "none"]
+"""grid: YOLOX's offsets from cells and logarithms of sizes; squashed: FastestDet's, whose tanh is
+the offset from the cell and whose sigmoid is the share of the input's sides; bins: distances to the
+four sides as distributions (Li et al. 2020, generalized focal loss); whole picture: a
+classifier's; none: the output is an embedding of the picture, and its columns are its numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,8 @@ class Head:
     objectness: Part | None = None
     """A factor of all scores of a row."""
     objectness_is_one: bool = False
+    exponents: tuple[float, float] = (1.0, 1.0)
+    """Powers of the objectness and of a class's score whose product is the score."""
     pictures: Part | None = None
     """Which picture a row belongs to, where the rows of all pictures are one list."""
     count: Part | None = None
@@ -125,7 +129,7 @@ _STRETCH = Preprocessing(fit="stretch")
 _IMAGENET = Preprocessing(mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
 _STRETCH_IMAGENET = replace(_IMAGENET, fit="stretch")
 _COVER_IMAGENET = replace(_IMAGENET, fit="cover")
-_YOLOX = Preprocessing(order="bgr", fit="top_left", scale=1.0)
+_YOLOX = Preprocessing(order="bgr", fit="top_left", divisor=1.0)
 _RTMDET = replace(_YOLOX, mean=(103.53, 116.28, 123.675), std=(57.375, 57.12, 58.395))
 _NANODET = replace(_RTMDET, fit="stretch")
 
@@ -181,6 +185,19 @@ def _nanodet(bins: int, strides: tuple[int, ...], offset: float) -> Head:
         scores=Part(0, 0, -4 * bins),
         strides=(strides,),
         offset=offset,
+        nms_iou=0.6,
+    )
+
+
+def _scores_and_bins(strides: tuple[int, ...]) -> Head:
+    return Head(
+        (Output(("n", "a", "c")), Output(("n", "a", 32))),
+        scores=Part(0),
+        boxes=Part(1),
+        box_form="bins",
+        bins=8,
+        strides=(strides,),
+        offset=0.5,
         nms_iou=0.6,
     )
 
@@ -340,6 +357,33 @@ LAYOUTS: tuple[Layout, ...] = (
     Layout("nanodet", "NanoDet", _NANODET, _nanodet(8, (8, 16, 32), 0.5)),
     Layout("nanodet_g", "NanoDet-g", _NANODET, _nanodet(11, (8, 16, 32), 0.5)),
     Layout(
+        "nanodet_split",
+        "NanoDet with scores and boxes apart",
+        _NANODET,
+        _scores_and_bins((8, 16, 32)),
+    ),
+    Layout(
+        "picodet",
+        "PicoDet without its decoding: scores and boxes apart",
+        _STRETCH_IMAGENET,
+        _scores_and_bins((8, 16, 32, 64)),
+    ),
+    Layout(
+        "fastestdet",
+        "FastestDet",
+        Preprocessing(order="bgr", fit="stretch"),
+        Head(
+            (Output(("n", "a", "5+c")),),
+            objectness=Part(0, 0, 1),
+            boxes=Part(0, 1, 5),
+            box_form="squashed",
+            scores=Part(0, 5),
+            exponents=(0.6, 0.4),
+            strides=((16,),),
+            nms_iou=0.45,
+        ),
+    ),
+    Layout(
         "classifier",
         "classifiers that give logits, pictures normalised as for ImageNet",
         _COVER_IMAGENET,
@@ -371,7 +415,7 @@ EMBEDDING_LAYOUTS: tuple[Layout, ...] = (
     Layout(
         "embedding_bgr",
         "embeddings of pictures from 0 to 255 in BGR, as OpenVINO's re-identification models",
-        Preprocessing(order="bgr", fit="stretch", scale=1.0),
+        Preprocessing(order="bgr", fit="stretch", divisor=1.0),
         _EMBEDDING,
     ),
 )

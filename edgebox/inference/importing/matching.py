@@ -4,9 +4,8 @@ Pure. A wrong shape excludes a layout; implausible numbers are evidence against 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -21,11 +20,13 @@ from edgebox.inference.importing.reading import (
     part_of,
     strides_of,
 )
+from edgebox.inference.importing.siblings import Sources, is_map, joined, siblings
 
 _SLACK = 1e-3
 _CELLS_AWAY_MAX = 3.0
 """Half of all boxes lie nearer than this to the cell that found them."""
 _CLASSES_OF_COCO = (80, 91)
+_MAP_AXES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +34,17 @@ class Match:
     """A layout that a model's outputs have the shapes of."""
 
     layout: Layout
-    outputs: tuple[int, ...]
-    """Which of the model's outputs are the head's, in the head's order."""
+    outputs: tuple[Sources, ...]
+    """Which of the model's outputs are each of the head's, in the head's order."""
     classes: int | None
     rows: int | None
     strides: tuple[int, ...] | None
     named: bool
     """Outputs that have usual names have them."""
+
+    def chosen(self, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """Return the head's outputs among all of the model's."""
+        return [joined(arrays, sources) for sources in self.outputs]
 
 
 def match(
@@ -63,8 +68,8 @@ def match(
         return None
     best: Match | None = None
     # Further outputs are left alone: YOLOv5 also gives its undecoded grids.
-    for chosen in permutations(range(len(arrays)), len(head.outputs)):
-        found = _lengths(head, [arrays[at] for at in chosen], *size_px)
+    for chosen in _choices(head, arrays, *size_px):
+        found = _lengths(head, [joined(arrays, sources) for sources in chosen], *size_px)
         if found is None:
             continue
         rows = found.get("a", found.get("q"))
@@ -72,7 +77,7 @@ def match(
         if "a" in found:
             strides = strides_of(head, found["a"], *size_px)
         hinted = [
-            (o.names, names[at]) for o, at in zip(head.outputs, chosen, strict=True) if o.names
+            (o.names, names[at[0]]) for o, at in zip(head.outputs, chosen, strict=True) if o.names
         ]
         named = all(re.fullmatch(pattern, name, re.IGNORECASE) for pattern, name in hinted)
         fits = Match(layout, chosen, found.get("c"), rows, strides, named)
@@ -80,6 +85,42 @@ def match(
             return fits
         best = best or fits
     return best
+
+
+def _choices(
+    head: Head, arrays: Sequence[NDArray[Any]], width_px: int, height_px: int
+) -> Iterator[tuple[Sources, ...]]:
+    """Yield every way to take a head's outputs from a model's, by each output's own shape."""
+    alone = [(at,) for at in range(len(arrays))]
+    maps = {at for at, array in enumerate(arrays) if is_map(array, width_px, height_px)}
+    together = siblings(arrays, width_px, height_px)
+    possible = [
+        [
+            sources
+            for sources in (*together, *alone)
+            if _may_be(output, sources, maps)
+            and (arrays[sources[0]].ndim < _MAP_AXES or not maps.isdisjoint(sources))
+            and _axes_fit(output, joined(arrays, sources).shape, {"n": 1})
+        ]
+        for output in head.outputs
+    ]
+
+    def chosen(at: int, before: tuple[Sources, ...]) -> Iterator[tuple[Sources, ...]]:
+        if at == len(possible):
+            yield before
+            return
+        taken = {number for sources in before for number in sources}
+        for sources in possible[at]:
+            if taken.isdisjoint(sources):
+                yield from chosen(at + 1, (*before, sources))
+
+    return chosen(0, ())
+
+
+def _may_be(output: Output, sources: Sources, maps: set[int]) -> bool:
+    """Return whether what comes grid by grid can be this output: only one of rows for cells."""
+    by_grid = len(sources) > 1 or not maps.isdisjoint(sources)
+    return not by_grid or ("a" in output.axes and not output.columns_first)
 
 
 def _lengths(
@@ -131,12 +172,15 @@ def doubts(
 ) -> list[Doubt]:
     """Return the evidence against a layout in the outputs of one picture."""
     head = found.layout.head
-    chosen = [arrays[at] for at in found.outputs]
+    against_all = _leaves_siblings_out(found, arrays, width_px, height_px)
+    chosen = found.chosen(arrays)
     if head.pictures is None:
         chosen = [array[0] for array in chosen]
     if not all(np.isfinite(array).all() for array in chosen):
         return [Doubt("not all numbers are finite")]
-    against = [] if found.named else [Doubt("the outputs have other names", grave=False)]
+    against = against_all
+    if not found.named:
+        against.append(Doubt("the outputs have other names", grave=False))
     if not any(array.size for array in chosen):
         return against
     if head.box_form == "none":
@@ -150,6 +194,19 @@ def doubts(
     if head.box_form != "whole picture":
         against += _doubts_of_boxes(head, chosen, width_px, height_px)
     return against
+
+
+def _leaves_siblings_out(
+    found: Match, arrays: Sequence[NDArray[Any]], width_px: int, height_px: int
+) -> list[Doubt]:
+    """Return whether it reads some of the outputs that come one for each stride, not all."""
+    groups = siblings(arrays, width_px, height_px)
+    read = {at for sources in found.outputs for at in sources}
+    left = sum(not read.issuperset(group) for group in groups)
+    if left and any(not read.isdisjoint(group) for group in groups):
+        outputs = sum(map(len, groups))
+        return [Doubt(f"it leaves out some of the {outputs} outputs that are one for each stride")]
+    return []
 
 
 def _doubts_of_scores(head: Head, arrays: Sequence[NDArray[Any]]) -> list[Doubt]:

@@ -80,6 +80,8 @@ class Original:
                 f"{path}: takes pictures of shape {_shown(axes)}; edgebox feeds three colours"
             )
         self.outputs = tuple(output.name for output in self._session.get_outputs())
+        self.ranks: dict[str, int] = {}
+        """Number of axes of each output, by name, as the last run had them; empty before it."""
 
     @property
     def batch_declared(self) -> int | None:
@@ -141,6 +143,7 @@ class Original:
                 f"{self.source.path}: fails on {batch} pictures of {width} x {height} px: "
                 f"{brief(error)}"
             ) from error
+        self.ranks = {n: array.ndim for n, array in zip(self.outputs, outputs, strict=True)}
         return outputs
 
     def feed(self, canvases: Sequence[Canvas], how: Preprocessing) -> dict[str, NDArray[Any]]:
@@ -159,9 +162,9 @@ class Original:
     def _prepared(self, pictures: NDArray[np.uint8], how: Preprocessing) -> NDArray[Any]:
         ordered = pictures if how.order == "rgb" else pictures[..., ::-1]
         if self.pictures.dtype is not np.uint8:
-            values = (ordered.astype(np.float64) * how.scale - np.array(how.mean)) / np.array(
-                how.std
-            )
+            # One rounding for each operation, as the models' authors compute it.
+            mean, std = np.array(how.mean, np.float32), np.array(how.std, np.float32)
+            values = (ordered.astype(np.float32) / np.float32(how.divisor) - mean) / std
             ordered = values.astype(self.pictures.dtype)
         return np.ascontiguousarray(
             ordered if self.channels_last else ordered.transpose(0, 3, 1, 2)

@@ -125,7 +125,9 @@ def _read_one(
         if head.objectness is not None:
             # Rounded as the model's numbers are, or what is equal there would have an order here.
             objectness = part_of(head, arrays, head.objectness)
-            scores = (scores.astype(np.float32) * objectness.astype(np.float32)).astype(float)
+            of_object, of_class = head.exponents
+            factor = objectness.astype(np.float32) ** np.float32(of_object)
+            scores = (scores.astype(np.float32) ** np.float32(of_class) * factor).astype(float)
         rows = np.arange(len(scores))
         if head.pick == "every":
             rows = np.repeat(rows, scores.shape[1])
@@ -153,20 +155,27 @@ def _best(head: Head, boxes: Floats, scores: Floats, labels: NDArray[np.int64]) 
 def activated(head: Head, values: Floats) -> Floats:
     """Return scores from 0 to 1; the background, if any, is left out."""
     if head.activation == "sigmoid":
-        values = 1.0 / (1.0 + np.exp(-np.clip(values, -80.0, 80.0)))
+        values = _sigmoid(values)
     if head.activation == "softmax":
         powers = np.exp(values - values.max(axis=-1, keepdims=True))
         values = powers / powers.sum(axis=-1, keepdims=True)
     return values[..., :-1] if head.background else values
 
 
+def _sigmoid(values: Floats) -> Floats:
+    shares: Floats = 1.0 / (1.0 + np.exp(-np.clip(values, -80.0, 80.0)))
+    return shares
+
+
 def corners(head: Head, values: Floats, width_px: int, height_px: int) -> Floats:
     """Return one picture's boxes (rows, 4) xyxy in input px."""
-    if head.box_form in ("grid", "bins"):
+    if head.box_form in ("grid", "squashed", "bins"):
         strides = strides_of(head, len(values), width_px, height_px) or head.strides[0]
         cells = cells_of(strides, width_px, height_px)
         if head.box_form == "grid":
             return _from_grid(values, cells)
+        if head.box_form == "squashed":
+            return _from_squashed(values, cells, width_px, height_px)
         return _from_bins(values.reshape(len(values), 4, head.bins), cells, head.offset)
     if head.relative:
         values = values * np.array([width_px, height_px] * 2)
@@ -180,6 +189,12 @@ def _from_grid(values: Floats, cells: Floats) -> Floats:
     centres = (values[:, :2] + cells[:, :2]) * cells[:, 2:]
     # exp(20) px is beyond any picture.
     halves = np.exp(np.minimum(values[:, 2:], 20.0)) * cells[:, 2:] / 2.0
+    return np.concatenate((centres - halves, centres + halves), axis=1)
+
+
+def _from_squashed(values: Floats, cells: Floats, width_px: int, height_px: int) -> Floats:
+    centres = (cells[:, :2] + np.tanh(values[:, :2])) * cells[:, 2:]
+    halves = _sigmoid(values[:, 2:]) * np.array([width_px, height_px]) / 2.0
     return np.concatenate((centres - halves, centres + halves), axis=1)
 
 

@@ -1,5 +1,6 @@
 """Decides which layout a model has, by trial on pictures, and says when that is not certain."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,6 +31,9 @@ _SURE = 0.3
 """Scores above it are evidence that a model is fed and read rightly."""
 _FAR_MORE = 1.5
 _EVIDENCE_MIN = 0.5
+_EMBEDDING_STEP = 64
+"""Embeddings are usually multiples of it long; numbers of classes rarely are."""
+_EMBEDDING_NAMES = r"embed|feat|descriptor|reid"
 _OTHER_TASKS = ("segment", "pose", "obb", "depth")
 
 
@@ -179,13 +183,24 @@ def candidates(
         fitting = [each for each in matches if decoding_for(each, labels) is not None]
         matches = fitting or matches
     runs: dict[Preprocessing, list[Arrays]] = {}
-    out = []
+    out: list[Candidate] = []
+    failures: list[str] = []
     for each in matches:
         how = each.layout.preprocessing
         if how not in runs:
             canvases = [on_canvas(picture, how, size_px) for picture in pictures]
             runs[how] = [run_one(original, canvas, how) for canvas in canvases]
-        out.append(_candidate(each, runs[how], size_px, labels))
+        try:
+            out.append(_candidate(each, runs[how], size_px, labels))
+        except (ModelError, ValueError, IndexError, ArithmeticError) as error:
+            failures.append(f"{each.layout.name}: {error}")
+    if not out:
+        raise ModelError(
+            f"{original.source.path}: its outputs {_shapes(original.outputs, first)} fit no "
+            f"layout; those of such shapes cannot be read ({'; '.join(failures)})"
+        )
+    if labels is None and not embeds and forced is None:
+        out += _embeddings_instead(original, out, pictures, size_px)
     return sorted(out, key=lambda c: (not c.possible, len(c.doubts), -c.evidence))
 
 
@@ -195,6 +210,8 @@ def _candidate(
     size_px: tuple[int, int],
     labels: Sequence[str] | None,
 ) -> Candidate:
+    if scored_classes(found) == 0:
+        raise ValueError("it would score no class but the background")
     against = dict.fromkeys(doubt for run in runs for doubt in doubts(found, run, *size_px))
     names = labels if labels is not None and decoding_for(found, labels) else None
     names, _ = labels_for(found, names, -1)
@@ -202,10 +219,32 @@ def _candidate(
     assert decoding is not None
     detections = []
     for run in runs:
-        chosen = [run[at] for at in found.outputs]
         with np.errstate(all="ignore"):
-            detections += read(decoding, chosen, *size_px, batch=1)
+            detections += read(decoding, found.chosen(run), *size_px, batch=1)
     return Candidate(found, tuple(against), tuple(detections), names)
+
+
+def _embeddings_instead(
+    original: Original,
+    possible: Sequence[Candidate],
+    pictures: Sequence[NDArray[np.uint8]],
+    size_px: tuple[int, int],
+) -> list[Candidate]:
+    """Return the ways to read a nameless list of numbers as an embedding, if it may well be one."""
+    logits = [c for c in possible if c.possible and c.name == "classifier"]
+    if not logits or not _may_embed(original, logits[0].match):
+        return []
+    raw = original.normalises()
+    (layout,) = (each for each in EMBEDDING_LAYOUTS if (each.preprocessing.divisor == 1.0) == raw)
+    return candidates(original, pictures[:1], size_px, None, layout, embeds=True)
+
+
+def _may_embed(original: Original, found: Match) -> bool:
+    name = original.outputs[found.outputs[0][0]]
+    length = found.classes or 0
+    return bool(re.search(_EMBEDDING_NAMES, name, re.IGNORECASE)) or (
+        length >= _EMBEDDING_STEP and length % _EMBEDDING_STEP == 0
+    )
 
 
 def _nothing_fits(
@@ -229,17 +268,55 @@ def _shapes(names: Sequence[str], arrays: Sequence[NDArray[Any]]) -> str:
     )
 
 
-def decide(original: Original, possible: Sequence[Candidate]) -> Candidate:
-    """Return the layout the model has.
+def _nearest(original: Original, possible: Sequence[Candidate]) -> str:
+    """Describe a model whose outputs have the shapes of layouts, but not their numbers."""
+    nearest = min(possible, key=lambda each: sum(doubt.grave for doubt in each.doubts))
+    reasons = "; ".join(doubt.text for doubt in nearest.doubts if doubt.grave)
+    return (
+        f"{original.source.path}: fits no layout; nearest is {nearest.name} "
+        f"({nearest.match.layout.title}), but {reasons}. If it is that all the same, say so with "
+        f"--layout {nearest.name}"
+    )
+
+
+def _is_unfounded(original: Original, each: Candidate, names: Sequence[str] | None) -> bool:
+    """Return whether nothing but its shape speaks for a detector's layout."""
+    found = each.match
+    if found.layout.task != "detect" or each.evidence > 0.0:
+        return False
+    if names is not None and decoding_for(found, names) is not None:
+        return False
+    # Boxes that were seen to be where their cells are; distributions are there by themselves.
+    at_cells = found.strides is not None and found.layout.head.box_form != "bins"
+    hinted = found.named and any(output.names for output in found.layout.head.outputs)
+    return not at_cells and not hinted
+
+
+def decide(
+    original: Original, possible: Sequence[Candidate], names: Sequence[str] | None = None
+) -> Candidate:
+    """Return the layout the model has; `names` are its labels, if known.
 
     Raises:
         UncertainLayoutError: it may have one of several, or one with doubts.
     """
     clean = [each for each in possible if each.possible]
-    if clean and clean[0].match.layout.task == "embed":
+    if not clean:
+        raise ModelError(_nearest(original, possible))
+    tasks = {each.match.layout.task for each in clean}
+    if "embed" in tasks and len(tasks) > 1:
+        raise UncertainLayoutError(
+            f"{original.source.path}: gives {clean[0].match.classes} numbers for a picture, which "
+            "have no names: an embedding (import it with --task embed), or the scores of a "
+            "classifier (name its classes with --labels FILE, or give --layout classifier)",
+            clean,
+        )
+    if clean[0].match.layout.task == "embed":
         # Numbers do not tell how they are fed, but a graph that normalises pictures wants them raw.
         raw = original.normalises()
-        return next(each for each in clean if (each.match.layout.preprocessing.scale == 1.0) == raw)
+        return next(
+            each for each in clean if (each.match.layout.preprocessing.divisor == 1.0) == raw
+        )
     fewest = min((len(each.doubts) for each in clean), default=0)
     clean = [each for each in clean if len(each.doubts) == fewest]
     by_name = {each.name: each for each in clean}
@@ -251,6 +328,14 @@ def decide(original: Original, possible: Sequence[Candidate]) -> Candidate:
         elif _finds_far_more(each, rather):
             by_name.pop(rather.match.layout.name)
             likely = [other for other in likely if other is not rather] + [each]
+    if all(_is_unfounded(original, each, names) for each in likely):
+        raise UncertainLayoutError(
+            f"{original.source.path}: its layout is not certain: it could be "
+            f"{' or '.join(each.name for each in likely)}, but nothing was found on the pictures "
+            "that would prove it; name pictures with something on them (--picture), its classes "
+            "(--labels), or the layout (--layout)",
+            likely,
+        )
     if original.source.task == "classify" and "classifier_ultralytics" in by_name:
         likely = [by_name["classifier_ultralytics"]]
     if len(likely) == 1:
@@ -283,4 +368,4 @@ def decoded(
 ) -> list[Detections]:
     """Return the detections in the model's outputs, decoded in numpy."""
     with np.errstate(all="ignore"):
-        return read(decoding, [arrays[at] for at in found.outputs], *size_px, batch=batch)
+        return read(decoding, found.chosen(arrays), *size_px, batch=batch)

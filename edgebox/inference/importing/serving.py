@@ -32,7 +32,7 @@ def served_model(
     original: Original,
     layout: Layout,
     decoding: Decoding,
-    outputs: tuple[str, ...],
+    outputs: tuple[tuple[str, ...], ...],
     *,
     batch: int | None,
     fixed_px: tuple[int, int] | None,
@@ -45,7 +45,7 @@ def served_model(
         original: the imported model.
         layout: how it is fed.
         decoding: meaning of its outputs.
-        outputs: their names, in the head's order.
+        outputs: their names, in the head's order; several are one for each grid.
         batch: the only batch size it takes; None: any.
         fixed_px: the only width and height it takes; None: any.
         rows: known numbers of rows of its outputs.
@@ -63,12 +63,13 @@ def served_model(
     _feed_extras(ops, original, pictures, fixed_px)
     before = len(ops.nodes)
     canvas = Canvas(pictures, fixed_px)
+    single = [_joined(ops, original, names) for names in outputs]
     length = decoding.classes if layout.task == "embed" else None
     if length is not None:
         results = [ops.name("embedding")]
-        ops.cast(outputs[0], FLOAT, result=results[0])
+        ops.cast(single[0], FLOAT, result=results[0])
     else:
-        found = HeadWriter(ops, decoding, list(outputs), canvas, rows).write()
+        found = HeadWriter(ops, decoding, single, canvas, rows).write()
         results = [ops.name(name) for name in ("boxes", "scores", "labels")]
         kinds = (FLOAT, FLOAT, TensorProto.INT64)
         for value, name, kind in zip(found, results, kinds, strict=True):
@@ -128,10 +129,11 @@ def _feed_pictures(
     """Prepare the pictures for the model, under its input's name."""
     how, wanted = layout.preprocessing, original.pictures
     dtype = np.dtype(wanted.dtype)
-    gain = how.scale / np.array(how.std)
-    shift = np.array(how.mean) / np.array(how.std)
+    mean, std = np.array(how.mean), np.array(how.std)
     channels = 3 if original.channels_last else 1
-    folded = channels == 1 and dtype == np.float32 and not shift.any()
+    # What rounds its own numbers may answer a last bit with another whole level.
+    folded = channels == 1 and dtype == np.float32 and not mean.any() and not _quantises(model)
+    gain = 1.0 / (how.divisor * std)
     folded = folded and fold(model, wanted.name, gain, reverse=how.order == "bgr")
     value = pictures
     # Axes and colours first, while a colour is one byte.
@@ -142,12 +144,30 @@ def _feed_pictures(
     if dtype != np.uint8 and not folded:
         value = ops.cast(value, FLOAT)
         dims = (1, 3, 1, 1) if channels == 1 else (1, 1, 1, 3)
-        if (gain != 1.0).any():
-            alike = (gain == gain[0]).all()
-            value = ops.add("Mul", value, ops.floats(gain[0] if alike else gain.reshape(dims)))
-        if shift.any():
-            value = ops.add("Sub", value, ops.floats(shift.reshape(dims)))
+        # The operations of `Original`, in its order: equal to the last bit.
+        if how.divisor != 1.0:
+            value = ops.add("Div", value, ops.floats(how.divisor))
+        if mean.any():
+            value = ops.add("Sub", value, ops.floats(mean.reshape(dims)))
+        if (std != 1.0).any():
+            value = ops.add("Div", value, ops.floats(std.reshape(dims)))
     ops.cast(value, int(_ONNX_TYPES[dtype]), result=wanted.name)
+
+
+def _quantises(model: ModelProto) -> bool:
+    """Return whether the graph rounds what it computes to whole levels."""
+    return any("Quantize" in node.op_type for graph in graphs_of(model) for node in graph.node)
+
+
+def _joined(ops: Operators, original: Original, names: tuple[str, ...]) -> str:
+    """Return outputs that are one for each grid as one tensor, and maps as their rows."""
+    parts = []
+    for name in names:
+        value = name
+        if original.ranks.get(name) == 4:
+            value = ops.add("Transpose", ops.reshape(value, 0, 0, -1), perm=[0, 2, 1])
+        parts.append(value)
+    return parts[0] if len(parts) == 1 else ops.concat(1, *parts)
 
 
 def _feed_extras(

@@ -4,6 +4,7 @@ Every detection is compared with the original's, which is decoded in numpy witho
 operators.
 """
 
+import itertools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -30,12 +31,7 @@ SizePx = tuple[int, int]
 BATCH_TRIED = 3
 _TIMED = 7
 
-_WAY_OUT = {
-    True: "--batch 1 imports the model for single pictures: correct, but without what batches "
-    "gain on a GPU",
-    False: "Export the model for single pictures",
-}
-"""Batch sizes by whether the file declares a free batch size."""
+_WAY_OUT = ". Export the model for single pictures"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +106,14 @@ def check_batch_axis(subject: Subject, size_px: SizePx) -> None:
     if wrong:
         raise ModelError(
             f"{original.source.path}: the batch axis lies: {batch} pictures at once are not what "
-            f"they are one by one ({wrong}). {_WAY_OUT[original.batch_declared is None]}"
+            f"they are one by one ({wrong}){_WAY_OUT if original.batch_declared else ''}"
         )
 
 
 def _check_first_axis(subject: Subject, arrays: Arrays, batch: int) -> None:
     if subject.found.layout.head.pictures is not None:
         return
-    for at in subject.found.outputs:
+    for at in itertools.chain(*subject.found.outputs):
         if arrays[at].shape[0] != batch:
             raise ModelError(f"an output is {list(arrays[at].shape)}, merged into one")
 

@@ -109,7 +109,8 @@ class HeadWriter:
             of_row = ops.largest(scores, 3 - axis)
             if head.objectness is not None:
                 objectness, _ = self._part(head.objectness)
-                of_row = ops.add("Mul", of_row, ops.squeeze(objectness, 3 - axis))
+                factors = (ops.squeeze(objectness, 3 - axis), of_row)
+                of_row = ops.add("Mul", *map(self._power, factors, head.exponents))
             best, places = ops.best(of_row, self._most(of_row, self._candidates()))
             kept = ops.rows(scores, places, axis, len(columns))
             labels = ops.add("ArgMax", kept, axis=2, keepdims=0)
@@ -118,6 +119,9 @@ class HeadWriter:
         boxes, axis = self._part(head.boxes)
         width = 4 * max(1, head.bins)
         return self._corners(ops.rows(boxes, places, axis, width), places), best, labels
+
+    def _power(self, value: str, exponent: float) -> str:
+        return value if exponent == 1.0 else self._ops.add("Pow", value, self._ops.floats(exponent))
 
     def _most_flat(self, flat: str, columns: int) -> str:
         if self._rows.count is not None:
@@ -192,6 +196,10 @@ class HeadWriter:
         shape = ops.add("Shape", self._canvas.pictures)
         return ops.cast(ops.add("Gather", shape, ops.ints(2, 1, 2, 1), axis=0), FLOAT)
 
+    def _halves(self) -> str:
+        """Return half the width and height of the input as floats (2,)."""
+        return self._ops.add("Mul", self._ops.slice(self._sides(), 0, 0, 2), self._ops.floats(0.5))
+
     def _corners(self, values: str, places: str) -> str:
         """Return boxes (b, k, 4) xyxy in input px."""
         ops, head = self._ops, self._head
@@ -202,6 +210,12 @@ class HeadWriter:
             logs = ops.add("Clip", ops.slice(values, 2, 2, 4), "", ops.floats(20.0))
             halves = ops.add("Mul", ops.add("Exp", logs), strides)
             return self._around(centres, ops.add("Mul", halves, ops.floats(0.5)))
+        if head.box_form == "squashed":
+            cells, strides = self._cells(places)
+            offsets = ops.add("Tanh", ops.slice(values, 2, 0, 2))
+            centres = ops.add("Mul", ops.add("Add", offsets, cells), strides)
+            halves = ops.add("Mul", ops.add("Sigmoid", ops.slice(values, 2, 2, 4)), self._halves())
+            return self._around(centres, halves)
         if head.box_form == "bins":
             return self._from_bins(values, places)
         if head.relative:

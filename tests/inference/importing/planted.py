@@ -83,13 +83,13 @@ def own_number(how: Preprocessing, canvas: NDArray[np.uint8]) -> float:
     colours = canvas.reshape(-1, 3).mean(axis=0)
     if how.order == "bgr":
         colours = colours[::-1]
-    fed = (colours * how.scale - np.array(how.mean)) / np.array(how.std)
+    fed = (colours / how.divisor - np.array(how.mean)) / np.array(how.std)
     return float(fed @ weights_of(how))
 
 
 def weights_of(how: Preprocessing) -> Array:
     """Return the weight of each colour: numbers to 255 would drown the scores."""
-    large = how.scale == 1.0 and how.std == (1.0, 1.0, 1.0)
+    large = how.divisor == 1.0 and how.std == (1.0, 1.0, 1.0)
     return np.array(COLOUR_WEIGHTS) / (255.0 if large else 1.0)
 
 

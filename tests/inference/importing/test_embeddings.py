@@ -62,7 +62,7 @@ def embedded(picture: NDArray[np.uint8], name: str) -> NDArray[np.float64]:
     colour = on_canvas(picture, how, (128, 256)).reshape(-1, 3).mean(axis=0)
     if how.order == "bgr":
         colour = colour[::-1]
-    fed = (colour * how.scale - np.array(how.mean)) / np.array(how.std)
+    fed = (colour / how.divisor - np.array(how.mean)) / np.array(how.std)
     values: NDArray[np.float64] = fed * (1 / 255 if name == "embedding_bgr" else 1.0) @ WEIGHTS
     values = values + BIAS
     return np.asarray(values / np.linalg.norm(values), np.float64)
@@ -121,9 +121,11 @@ def test_what_gives_no_embeddings_is_refused(tmp_path: Path) -> None:
         import_family([file], tmp_path / "m", ImportOptions(embeds=True, labels=("a", "b")))
 
 
-def test_a_graph_that_mixes_pictures_is_not_taken(tmp_path: Path) -> None:
+def test_a_graph_that_mixes_pictures_gets_single_ones(tmp_path: Path) -> None:
     values = Raw("output", np.ones(8, np.float32), np.arange(8, dtype=np.float32))
     tiny = Tiny([values], lies=True)
     (tmp_path / "tiny.onnx").write_bytes(write(tiny))
-    with pytest.raises(ModelError, match=r"the batch axis lies: .* cosine of the two embeddings"):
-        import_family([tmp_path / "tiny.onnx"], tmp_path / "m", ImportOptions(embeds=True))
+    options = ImportOptions(embeds=True)
+    result = import_family([tmp_path / "tiny.onnx"], tmp_path / "m", options)
+    assert result.family.batch_size_fixed == 1
+    assert "cosine of the two embeddings" in " ".join(result.remarks)

@@ -84,10 +84,12 @@ def test_fewer_labels_than_were_found(tmp_path: Path) -> None:
     assert "there are 2 labels, but the model found the label 2" in message
 
 
-def test_a_batch_axis_that_lies(tmp_path: Path) -> None:
-    message = refused(tmp_path, NAMED, tiny_of("yolov8", lies=True))
-    assert "the batch axis lies: 3 pictures at once are not what they are one by one" in message
-    assert "--batch 1 imports" in message
+def test_a_batch_axis_that_lies_is_not_used(tmp_path: Path) -> None:
+    path = written(tmp_path, tiny_of("yolov8", lies=True))
+    result = import_family([path], tmp_path / "models", NAMED)
+    assert result.family.batch_size_fixed == 1
+    (remark,) = [each for each in result.remarks if "the batch axis lies" in each]
+    assert remark.startswith("imported for single pictures: the batch axis lies: 3 pictures at")
 
 
 def test_a_fixed_batch_whose_pictures_are_not_kept_apart(tmp_path: Path) -> None:
@@ -105,10 +107,10 @@ def test_a_batch_that_is_merged_into_one(tmp_path: Path) -> None:
     last.op_type = "Reshape"
     last.input.append("merging")
     path.write_bytes(model.SerializeToString())
-    with pytest.raises(ModelError, match=r"an output is .* merged into one"):
-        import_family([path], tmp_path / "models", NAMED)
-    single = ImportOptions(labels=LABELS, batch=1)
-    assert import_family([path], tmp_path / "models", single).family.batch_size_fixed == 1
+    result = import_family([path], tmp_path / "models", NAMED)
+    assert result.family.batch_size_fixed == 1
+    assert any("merged into one" in remark for remark in result.remarks)
+    assert "batches of 1 only" in " ".join(result.remarks)
 
 
 def test_sizes_it_does_not_have(tmp_path: Path) -> None:

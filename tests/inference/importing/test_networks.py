@@ -26,7 +26,7 @@ def weights_of(columns: int, how: Preprocessing) -> dict[int, tuple[Array, Array
     """Return a convolution's weights and bias for each stride."""
     made = {}
     for stride in STRIDES:
-        scale = 0.05 if how.scale < 1.0 else 0.05 / 255.0
+        scale = 0.05 if how.divisor > 1.0 else 0.05 / 255.0
         weights = RNG.normal(0.0, scale / stride, (columns, 3, stride, stride))
         made[stride] = (weights.astype(np.float32), RNG.normal(-1.0, 0.5, columns))
     return made
@@ -69,7 +69,7 @@ def rows_by_hand(
 ) -> list[tuple[int, int, int, Array]]:
     """Return column, row, stride and outputs of every cell of a canvas."""
     colours = canvas[..., ::-1] if how.order == "bgr" else canvas
-    fed = (colours.astype(np.float64) * how.scale - how.mean) / how.std
+    fed = (colours.astype(np.float64) / how.divisor - how.mean) / how.std
     rows = []
     for stride, (weights, bias) in made.items():
         for y in range(canvas.shape[0] // stride):

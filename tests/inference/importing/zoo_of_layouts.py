@@ -1,7 +1,8 @@
 """Every layout as a tiny model with planted objects, and the scores they must be found with."""
 
 from collections.abc import Callable, Sequence
-from math import exp, log
+from itertools import pairwise
+from math import atanh, exp, log
 
 import numpy as np
 
@@ -103,6 +104,51 @@ def _nanodet(name: str, strides: Sequence[int], bins: int, offset: float) -> Tin
         values[row, each.label] = each.score
         follows[row, each.label] = 1.0
     return Tiny([Raw("output", values, follows)], layout(name).preprocessing)
+
+
+def _apart_by_grid(name: str, strides: Sequence[int]) -> Tiny:
+    """Scores and distributions apart, a tensor for each stride, as split heads give them."""
+    whole = _nanodet("nanodet", strides, 8, 0.5).outputs[0]
+    assert whole.follows is not None
+    counts = [(-(-64 // stride)) * (-(-96 // stride)) for stride in strides]
+    ends = np.cumsum([0, *counts])
+    outputs: list[Raw] = []
+    for columns in (slice(0, CLASSES), slice(CLASSES, None)):
+        for start, stop in pairwise(ends):
+            values = whole.values[start:stop, columns].copy()
+            follows = whole.follows[start:stop, columns].copy()
+            outputs.append(Raw(f"any_{len(outputs)}", values, follows if follows.any() else None))
+    return Tiny(outputs, layout(name).preprocessing)
+
+
+def _fastestdet() -> Tiny:
+    """A map of the cells of stride 16: objectness, squashed boxes, classes."""
+    values, rows, _ = dense_rows((), (16,), 1, 5 + CLASSES)
+    follows = np.zeros_like(values)
+    values[:, 1:3], values[:, 3:5] = 0.0, -3.0
+    taken: set[int] = set()
+    for each in WITH_LESSER:
+        cx, cy, w, h = centre_form(each.box)
+        # A centre lies less than one cell away from the corner of its own.
+        row = next(
+            at
+            for at, (x, y, stride) in enumerate(rows)
+            if at not in taken and max(abs(cx / stride - x), abs(cy / stride - y)) < 1.0
+        )
+        taken.add(row)
+        x, y, stride = rows[row]
+        values[row, 0] = 0.9
+        values[row, 1:3] = atanh(cx / stride - x), atanh(cy / stride - y)
+        values[row, 3:5] = logit(w / 96), logit(h / 64)
+        values[row, 5 + each.label] = each.score
+        follows[row, 5 + each.label] = 1.0
+    values, follows = (array.T.reshape(-1, 4, 6).copy() for array in (values, follows))
+    return Tiny([Raw("any", values, follows)], layout("fastestdet").preprocessing)
+
+
+def weighed(score: float, own: float) -> float:
+    """FastestDet's product of an objectness of 0.9 and a class's score."""
+    return float(0.9**0.6 * (score + own) ** 0.4)
 
 
 def _listed(
@@ -238,5 +284,8 @@ DETECTORS: dict[str, tuple[Callable[[], Tiny], Scored]] = {
     "nanodet_plus": (lambda: _nanodet("nanodet_plus", (8, 16, 32, 64), 8, 0.0), added),
     "nanodet": (lambda: _nanodet("nanodet", (8, 16, 32), 8, 0.5), added),
     "nanodet_g": (lambda: _nanodet("nanodet_g", (8, 16, 32), 11, 0.5), added),
+    "nanodet_split": (lambda: _apart_by_grid("nanodet_split", (8, 16, 32)), added),
+    "picodet": (lambda: _apart_by_grid("picodet", (8, 16, 32, 64)), added),
+    "fastestdet": (_fastestdet, weighed),
 }
 """By layout: a model of it, and what becomes of the planted scores."""

@@ -1,6 +1,6 @@
 """What faults cost the cameras of one box, live: `python -m benchmarks.faults_live [--fault F]...`
 
-A real box with two executors of one CPU thread each, and four real cameras in this process, which
+A real box with two executors of one CPU thread each, and real cameras in this process, which
 follow its advice. Each fault of `benchmarks.live_faults` lasts for a while; before and after it
 nothing is broken. Printed for each: the share of the cameras' frames that were on time before,
 during and after it. Frames that a camera itself skips do not count: it does so to keep its window.
@@ -11,12 +11,13 @@ the cameras as well.
 
 import asyncio
 import json
+import logging
 import os
 import platform
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -31,8 +32,6 @@ from edgebox.config.config_file import load
 from edgebox.domain.model_family import ExecutorId
 from edgebox.media.sources import open_source
 
-CAMERAS = 4
-SLO_MS = 300.0
 WARM_S = 5.0
 HANGS_ON = ExecutorId("cpu/0")
 VICTIM = "gate"
@@ -42,7 +41,7 @@ RESULTS = Path(__file__).parent / "results" / "faults_live.json"
 
 Fault = Callable[[App], AbstractAsyncContextManager[None]]
 FAULTS: Mapping[str, Fault] = {
-    "nothing": lambda app: AsyncExitStack(),  # type: ignore[dict-item, return-value]
+    "nothing": lambda app: nullcontext(),
     "database locked": live_faults.locked_database,
     "disk full": live_faults.full_disk,
     "database read-only": live_faults.read_only_database,
@@ -73,10 +72,10 @@ def config(folder: Path) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def running(app: App, names: list[str], rate_hz: float) -> Any:
+async def running(app: App, names: list[str], rate_hz: float, slo_ms: float) -> Any:
     """Run cameras meanwhile."""
     cameras = [
-        Camera(open_source("scene:", rate_hz=rate_hz), app.url, name=name, slo_ms=SLO_MS)
+        Camera(open_source("scene:", rate_hz=rate_hz), app.url, name=name, slo_ms=slo_ms)
         for name in names
     ]
     tasks = [asyncio.create_task(camera.run()) for camera in cameras]
@@ -116,18 +115,20 @@ async def measure(app: App, fault: Fault, cameras: list[Camera], part_s: float) 
     return found
 
 
-async def run(names: list[str], part_s: float, rate_hz: float) -> dict[str, Any]:
+async def run(
+    names: list[str], count: int, part_s: float, rate_hz: float, slo_ms: float
+) -> dict[str, Any]:
     """Measure these faults, one after the other, on one box."""
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         app = App(load(None, config(Path(folder))))
         await app.start()
         try:
-            counts = [f"camera-{number}" for number in range(CAMERAS)]
-            async with running(app, [*counts, VICTIM], rate_hz) as cameras:
+            others = [f"camera-{number}" for number in range(count)]
+            async with running(app, [*others, VICTIM], rate_hz, slo_ms) as cameras:
                 await asyncio.sleep(WARM_S)
                 for name in names:
-                    found[name] = await measure(app, FAULTS[name], cameras[:CAMERAS], part_s)
+                    found[name] = await measure(app, FAULTS[name], cameras[:count], part_s)
                     click.echo(row(name, found[name]))
                     await asyncio.sleep(WARM_S)
         finally:
@@ -145,21 +146,26 @@ def row(name: str, found: Mapping[str, Any]) -> str:
 @click.command()
 @click.option("--fault", "names", multiple=True, type=click.Choice(list(FAULTS)))
 @click.option("--part-s", default=5.0, show_default=True, help="Before, during and after each.")
+@click.option("--cameras", "count", default=4, show_default=True, help="Without the victim.")
 @click.option("--rate-hz", default=5.0, show_default=True, help="Of each camera.")
+@click.option("--slo-ms", default=300.0, show_default=True, help="Of each camera.")
 @click.option("--out", type=click.Path(path_type=Path), default=RESULTS, show_default=False)
-def main(names: tuple[str, ...], part_s: float, rate_hz: float, out: Path) -> None:
+def main(  # noqa: PLR0917 - the options of a command
+    names: tuple[str, ...], part_s: float, count: int, rate_hz: float, slo_ms: float, out: Path
+) -> None:
     """Break one box in every way, and say what that costs its cameras."""
+    logging.disable(logging.CRITICAL)
     click.echo("| fault | before | during | after | frames that were not on time during it |")
     click.echo("|---|---|---|---|---|")
     load_before = os.getloadavg()[0]
-    found = asyncio.run(run(list(names) or list(FAULTS), part_s, rate_hz))
+    found = asyncio.run(run(list(names) or list(FAULTS), count, part_s, rate_hz, slo_ms))
     document = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "load_average": [round(load_before, 1), round(os.getloadavg()[0], 1)],
-        "cameras": CAMERAS,
+        "cameras": count,
         "rate_hz": rate_hz,
-        "slo_ms": SLO_MS,
+        "slo_ms": slo_ms,
         "part_s": part_s,
         "faults": found,
     }

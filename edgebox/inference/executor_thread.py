@@ -104,7 +104,7 @@ class ExecutorThread:
                 try:
                     job.inputs = list(job.inputs)  # some are made only now
                     result = self._run(job)
-                except Exception as error:  # a batch may fail in any way; the thread must go on
+                except BaseException as error:  # however a batch fails, the thread goes on
                     job.future.set_exception(model_error(job.variant, error))
                 else:
                     job.future.set_result(result)
@@ -128,7 +128,7 @@ def _closed() -> ModelError:
     return ModelError("the executor is closed")
 
 
-def model_error(variant: VariantName, error: Exception) -> ModelError:
+def model_error(variant: VariantName, error: BaseException) -> ModelError:
     """Return an error of a batch as a `ModelError` that names the variant."""
     if isinstance(error, ModelError):
         return error

@@ -189,7 +189,7 @@ def _create(path: Path, cpu_threads: int, providers: list[Any]) -> Any:
         raise ModelError(f"{path}: ONNX Runtime cannot open it: {brief(error)}") from error
 
 
-def brief(error: Exception) -> str:
+def brief(error: BaseException) -> str:
     """Return an error of ONNX Runtime as one line of bearable length."""
     text = " ".join(str(error).split())
     return text if len(text) <= 300 else text[:297] + "..."

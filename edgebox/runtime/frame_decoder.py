@@ -1,5 +1,6 @@
 """Decodes frames in a pool of threads and reports each on the loop."""
 
+import logging
 from collections.abc import Callable, Sequence
 
 from edgebox.domain.model_family import Variant
@@ -9,6 +10,8 @@ from edgebox.runtime.decode_queue import DECODE_LIMIT_NS, Deferrable, FairQueue,
 from edgebox.runtime.frames import PendingFrame
 from edgebox.runtime.preparation import CanvasPool, prepare
 from edgebox.runtime.threads import HangLimit
+
+_log = logging.getLogger(__name__)
 
 
 class FrameDecoder:
@@ -82,7 +85,7 @@ class FrameDecoder:
         def work() -> None:
             began_ns = self._clock_ns()
             if not frame.ended:
-                prepare(frame, variant, self._canvases)
+                self._prepare(frame, variant)
             # The wait for a thread counts: it is part of what a frame costs beside inference. The
             # wait for executors, or for other frames of its camera, says how much is sent.
             waited = self._held or self._released_ns >= ordered_ns or decoding.behind
@@ -106,7 +109,7 @@ class FrameDecoder:
         def work() -> None:
             for crop, variant in crops:
                 if not crop.ended:
-                    prepare(crop, variant, self._canvases)
+                    self._prepare(crop, variant)
             self._from_thread(done)
 
         def done() -> None:
@@ -121,6 +124,14 @@ class FrameDecoder:
                 self._on_cut(living)
 
         self._threads.submit(work, crops[0][0].request.camera)
+
+    def _prepare(self, frame: PendingFrame, variant: Variant) -> None:
+        try:
+            prepare(frame, variant, self._canvases)
+        except BaseException as error:  # even what would end the thread ends one picture only
+            _log.exception("a picture could not be prepared")
+            what = type(error).__name__
+            frame.invalid_because = f"the picture could not be decoded ({what})"
 
     def _decoded(self, frame: PendingFrame, took_ns: int) -> None:
         frame.preparing = False

@@ -223,7 +223,7 @@ class DaemonPool:
         while (running := self._next()) is not None:
             try:
                 running.job.work()
-            except Exception:  # the thread must go on
+            except BaseException:  # also what would end the thread: nobody would notice that
                 _log.exception("work in a thread failed")
             with self._changed:
                 if running not in self._running:

@@ -108,7 +108,8 @@ class Adaptation:
         self._calibration = times.calibration
         self._expectations = times.expectations
         self.cameras: dict[CameraId, ConnectedCamera] = {}
-        self._in_snapshot: dict[CameraId, Camera] | None = None
+        self._in_snapshot: set[CameraId] | None = None
+        """The cameras of the plan that is being computed, without those that changed meanwhile."""
         self._box_shares: dict[CameraId, float] = {}
         """The share of each camera's frames that the last plan counted for the box."""
         self._wanted = False
@@ -129,7 +130,7 @@ class Adaptation:
     def open(self, camera: Camera, now_ns: int) -> list[Advise]:
         """Add a camera and return its first advice."""
         self.cameras[camera.id] = ConnectedCamera(camera, LinkState())
-        self._wanted = True
+        self._outdate(camera.id)
         return self._first_advice(self.cameras[camera.id], now_ns)
 
     def change(self, camera: Camera, now_ns: int) -> list[Advise]:
@@ -142,10 +143,8 @@ class Adaptation:
         if connected.camera.pipeline != camera.pipeline:
             self._fan_out.forget(camera.id)
             self.crop_sides.forget(camera.id)
-        connected.camera = (
-            camera  # a plan computed from the old settings no longer applies to this camera
-        )
-        self._wanted = True
+        connected.camera = camera
+        self._outdate(camera.id)
         given = connected.assignment
         if given is None:
             return self._first_advice(connected, now_ns)
@@ -159,7 +158,13 @@ class Adaptation:
         """Remove a camera."""
         del self.cameras[camera]
         self.crop_sides.forget(camera)
+        self._outdate(camera)
+
+    def _outdate(self, camera: CameraId) -> None:
+        """Request a plan; one that is being computed does not apply to this camera."""
         self._wanted = True
+        if self._in_snapshot is not None:
+            self._in_snapshot.discard(camera)
 
     def cascade_share(self, camera: CameraId) -> float:
         """Return the share of a camera's pictures that its plan lets its cascade send on."""
@@ -271,11 +276,7 @@ class Adaptation:
         out: list[Advise] = []
         for camera, given in plan.assignments.items():
             connected = self.cameras.get(camera)
-            if (
-                connected is None
-                or snapshot_cameras is None
-                or snapshot_cameras.get(camera) is not connected.camera
-            ):
+            if connected is None or snapshot_cameras is None or camera not in snapshot_cameras:
                 continue
             if (wanted := self._ladders.named(given.variant)) is None:
                 continue
@@ -322,7 +323,7 @@ class Adaptation:
         self._wanted = self._urgent = False
         self._planned_ns = now_ns
         self._due_ns = now_ns + self._parameters.planning_interval_ns
-        self._in_snapshot = {camera: c.camera for camera, c in self.cameras.items()}
+        self._in_snapshot = set(self.cameras)
         self._box_shares = {camera: c.box_share for camera, c in self.cameras.items()}
         sites = {connected.camera.site for connected in self.cameras.values()}
         self._site_links = {site: of for site, of in self._site_links.items() if site in sites}

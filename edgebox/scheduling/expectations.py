@@ -111,7 +111,7 @@ class Expectations:
         if known is not None and known[0] == version and known[1] is base:
             return known[2]
         learned = self._estimate_profile(base, variant, app)
-        before = base if known is None or known[1] is not base else known[2]
+        before = base if known is None or known[1] != base or known[2] is known[1] else known[2]
         if not _differs(learned, before):
             learned = before
         if len(self._learned) >= _KEPT_MAX:

@@ -114,13 +114,18 @@ class Learning:
         if profile is None:
             return None
         timed = self._timed.get((executor, variant))
-        if timed is None or timed.profile is not profile:
-            replaced = timed is not None and timed.profile != profile
-            timed = self._timed[executor, variant] = _Timed(profile, BatchTimes(profile))
-            of = self._applications.get(variant)
-            if of is not None and (replaced or not of.profiled):
-                of.set_prior(timed.times.prior_work)
-                self.generation += 1
+        if timed is not None and timed.profile is profile:
+            return timed.times
+        if timed is not None and timed.profile == profile:
+            # The same one, given again: whether by the same object must make no difference.
+            timed = self._timed[executor, variant] = _Timed(profile, timed.times)
+            return timed.times
+        replaced = timed is not None
+        timed = self._timed[executor, variant] = _Timed(profile, BatchTimes(profile))
+        of = self._applications.get(variant)
+        if of is not None and (replaced or not of.profiled):
+            of.set_prior(timed.times.prior_work)
+            self.generation += 1
         return timed.times
 
     def times_now(
@@ -168,7 +173,7 @@ class Learning:
         """
         for variant, profile in self._latencies.known(executor).items():
             timed = self._timed.get((executor, variant))
-            if timed is not None and timed.profile is not profile:
+            if timed is not None and timed.profile != profile:
                 self._timed[executor, variant] = _Timed(profile, BatchTimes(profile))
 
     def undo(

@@ -19,6 +19,7 @@ from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 from edgebox.web.page import PAGE
 from tests.conftest import PATIENCE_S, PROFILE_S
 from tests.end_to_end.browsing import launched, lent
+from tests.end_to_end.on_time_shares import Reports
 
 
 def pytest_asyncio_loop_factories(
@@ -36,6 +37,14 @@ def patient_supervision(monkeypatch: pytest.MonkeyPatch) -> None:
         return replace(original(config, cores), batch_limit_min_ns=round(PATIENCE_S * 1e9))
 
     monkeypatch.setattr(Config, "scheduler_parameters", patient)
+
+
+@pytest.fixture(autouse=True)
+def on_time_shares(
+    record_property: Callable[[str, object], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Report with each test what its faults cost the other cameras."""
+    monkeypatch.setattr(Reports, "add", record_property)
 
 
 @pytest.fixture(autouse=True)

@@ -1,32 +1,47 @@
 """What breaks while a box serves: a camera's share of frames on time before, during and after."""
 
 import asyncio
-import os
+import contextlib
 import signal
-import sqlite3
-import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 
+from benchmarks import live_faults
 from edgebox.app.composition import App
-from edgebox.camera.accounting import Summary
 from edgebox.camera.daemon import Camera
-from edgebox.domain.plans import Plan, PlanningSnapshot
-from edgebox.planning.planner import plan
-from edgebox.runtime import planning_thread
+from edgebox.domain.model_family import ExecutorId
+from edgebox.domain.requests import CameraId, DropReason
+from edgebox.runtime import frame_decoder, planning_thread
+from edgebox.scheduling.events import ExecutorHung, LossCause
+from edgebox.scheduling.supervision import ExecutorState
 from edgebox.web import health
+from tests.end_to_end.on_time_shares import OnTimeShares
 from tests.end_to_end.program import configured, finish, serving
-from tests.end_to_end.running import get_json, running, streaming, texts, until
+from tests.end_to_end.running import (
+    assert_counts_agree,
+    counts_of,
+    get_json,
+    gone,
+    running,
+    streaming,
+    texts,
+    until,
+)
+from tests.end_to_end.wire import WireCamera
 
 STOP_MAX_S = 15.0
 """The box's own limit is 8 s; the rest is the machine's."""
 FRAMES = 8
 """Answers that each part of a test waits for."""
+
+
+CUT = live_faults.cut_connections
 
 
 @pytest.fixture
@@ -35,44 +50,43 @@ async def app(database: Path) -> AsyncIterator[App]:
         yield app
 
 
-async def share(camera: Camera) -> float:
-    """Return the share on time of the frames that are sent while so many are answered."""
-    before = camera.summary()
-    await until(lambda: camera.summary().on_time >= before.on_time + FRAMES, "answers")
-    now = camera.summary()
-    return (now.on_time - before.on_time) / (_sent_and_ended(now) - _sent_and_ended(before))
+async def answered(camera: Camera) -> None:
+    """Wait for so many answers."""
+    before = camera.summary().on_time
+    await until(lambda: camera.summary().on_time >= before + FRAMES, "answers")
 
 
-def _sent_and_ended(of: Summary) -> int:
-    dropped = sum(of.dropped.values()) - of.dropped.get("sender", 0) - of.dropped.get("plan", 0)
-    return of.on_time + of.late + dropped
+@contextlib.asynccontextmanager
+async def nothing() -> AsyncIterator[None]:
+    """Break nothing."""
+    yield
 
 
 async def shares(
     app: App,
-    breaks: Callable[[], Awaitable[object]],
-    mends: Callable[[], Awaitable[object]],
-    record: Callable[[str, object], None],
+    fault: AbstractAsyncContextManager[None],
+    noticed: Callable[[], Awaitable[object]] = lambda: asyncio.sleep(0),
+    mended: Callable[[], Awaitable[object]] = lambda: asyncio.sleep(0),
 ) -> None:
-    """Insist that a camera is answered on time throughout, and report its shares."""
+    """Insist that a camera is answered on time before, during and after a fault.
+
+    `noticed` and `mended` wait for what the box says of it.
+    """
     async with streaming(app) as camera:
-        found = {"before": await share(camera)}
-        await breaks()
-        found["during"] = await share(camera)
-        await mends()
-        found["after"] = await share(camera)
-    record("on-time share", found)
-    assert found == {"before": 1.0, "during": 1.0, "after": 1.0}
-    assert camera.summary().reconnects == 0
-
-
-async def nothing() -> None:
-    """Change nothing."""
-
-
-def _connection(app: App) -> Any:
-    assert app._storage is not None
-    return app._storage._writer._connection
+        measured = OnTimeShares(camera)
+        await answered(camera)
+        measured.part("during")
+        async with fault:
+            await noticed()
+            await answered(camera)
+        measured.part("after")
+        await mended()
+        await answered(camera)
+        assert measured.end() == {"before": 1.0, "during": 1.0, "after": 1.0}
+    summary = camera.summary()
+    assert summary.reconnects == 0
+    await gone(app, "bystander")
+    assert_counts_agree(app, summary)
 
 
 async def _not_kept(app: App, said: str) -> None:
@@ -96,94 +110,47 @@ async def _kept(app: App) -> None:
     await until(lambda: app._storage is not None and not app._storage.last_error, "rows to be kept")
 
 
-async def test_a_database_that_is_locked(
-    app: App, database: Path, record_property: Callable[[str, object], None]
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (live_faults.locked_database, "locked"),
+        (live_faults.full_disk, "full"),
+        (live_faults.read_only_database, "readonly"),
+    ],
+)
+async def test_a_database_that_cannot_be_written(
+    app: App, fault: Callable[[App], AbstractAsyncContextManager[None]], said: str
 ) -> None:
-    other = sqlite3.connect(database, isolation_level=None)
-
-    async def lock() -> None:
-        other.execute("BEGIN EXCLUSIVE")
-        await _not_kept(app, "locked")
-
-    async def unlock() -> None:
-        other.execute("ROLLBACK")
-        await _kept(app)
-
-    await shares(app, lock, unlock, record_property)
-    other.close()
+    await shares(app, fault(app), lambda: _not_kept(app, said), lambda: _kept(app))
 
 
-async def test_a_database_whose_disk_is_full(
-    app: App, record_property: Callable[[str, object], None]
-) -> None:
-    async def fill() -> None:
-        # SQLite refuses at the present size as it does on a full disk.
-        await _connection(app).execute_fetchall("PRAGMA max_page_count = 1")
-        await _not_kept(app, "full")
-
-    async def make_room() -> None:
-        await _connection(app).execute_fetchall("PRAGMA max_page_count = 1000000")
-        await _kept(app)
-
-    await shares(app, fill, make_room, record_property)
-
-
-async def test_a_database_that_becomes_read_only(
-    app: App, record_property: Callable[[str, object], None]
-) -> None:
-    async def protect() -> None:
-        await _connection(app).execute_fetchall("PRAGMA query_only = ON")
-        await _not_kept(app, "readonly")
-
-    async def unprotect() -> None:
-        await _connection(app).execute_fetchall("PRAGMA query_only = OFF")
-        await _kept(app)
-
-    await shares(app, protect, unprotect, record_property)
-
-
-async def test_a_database_that_is_deleted(
-    app: App, database: Path, record_property: Callable[[str, object], None]
-) -> None:
-    async def delete() -> None:
-        await asyncio.to_thread(os.unlink, database)
-        await _not_kept(app, "deleted or replaced")
-
-    await shares(app, delete, nothing, record_property)
+async def test_a_database_that_is_deleted(app: App) -> None:
+    fault = live_faults.deleted_database(app)
+    await shares(app, fault, lambda: _not_kept(app, "deleted or replaced"))
 
 
 async def test_a_database_that_is_overwritten_is_set_aside_at_the_next_start(
-    database: Path, record_property: Callable[[str, object], None]
+    database: Path,
 ) -> None:
     def overwrite() -> None:
         content = database.read_bytes()
         database.write_bytes(content[:4096] + b"\xff" * (len(content) - 4096))
 
     async with running(database) as app:
-        await shares(app, lambda: asyncio.to_thread(overwrite), nothing, record_property)
+        await shares(app, nothing(), lambda: asyncio.to_thread(overwrite))
     async with running(database) as app:
         (error,) = (text for text in texts(app, "error") if "is damaged" in text)
         assert "box.sqlite3" in error or database.name in error
         assert ".corrupt-" in error
-        await shares(app, nothing, nothing, record_property)
+        await shares(app, nothing())
         assert (await get_json(app, "/readyz"))[1]["database"] == {"ok": True, "reason": ""}
 
 
-async def test_a_planner_that_does_not_end(
-    app: App, monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
-) -> None:
-    began, go_on = threading.Event(), threading.Event()
+async def test_a_planner_that_does_not_end(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (planning_thread, health):
         monkeypatch.setattr(module, "OVERDUE_NS", 50_000_000)
 
-    def waits(snapshot: PlanningSnapshot, iterations_max: int) -> Plan:
-        began.set()
-        go_on.wait()
-        return plan(snapshot, iterations_max)
-
     async def overrun() -> None:
-        monkeypatch.setattr(app.box.driver.planning, "_planner", waits)
-        await until(began.is_set, "the planner to begin")
         await until(lambda: (app.box.driver.planning.computing_ns or 0) > 50_000_000, "a while")
         app.box.end_minute()
         app.box.end_minute()
@@ -193,50 +160,127 @@ async def test_a_planner_that_does_not_end(
         assert "the planner has not ended for" in readiness["plan"]["reason"]
         assert readiness["plan"]["age_s"] > 0
 
-    async def end() -> None:
-        go_on.set()
-        await until(lambda: "there is a new plan again" in texts(app, "info"), "the next plan")
+    def planned() -> bool:
+        return "there is a new plan again" in texts(app, "info")
 
-    await shares(app, overrun, end, record_property)
+    await shares(
+        app, live_faults.endless_planner(app), overrun, lambda: until(planned, "the next plan")
+    )
 
 
-async def test_an_event_loop_that_stands_still(
-    app: App, record_property: Callable[[str, object], None]
-) -> None:
-    async def stall() -> None:
-        time.sleep(1.5)  # noqa: ASYNC251 - that is the fault
+async def test_a_planner_that_raises(app: App) -> None:
+    async def failed() -> None:
+        said = "planning failed (ZeroDivisionError: no cameras to divide by)"
+        await until(lambda: any(said in text for text in texts(app, "warning")), "the notice")
+        readiness = (await get_json(app, "/readyz"))[1]
+        assert readiness["ready"]
+        assert not readiness["plan"]["ok"]
+        assert readiness["plan"]["age_s"] > 0, "the last plan is in force"
 
-    await shares(app, stall, nothing, record_property)
+    def planned() -> bool:
+        return "there is a new plan again" in texts(app, "info")
+
+    await shares(
+        app, live_faults.failing_planner(app), failed, lambda: until(planned, "the next plan")
+    )
+
+
+async def test_an_event_loop_that_stands_still(app: App) -> None:
+    await shares(app, live_faults.stalled_loop(app))
 
 
 @pytest.mark.parametrize("step_s", [3600, -3600])
-async def test_a_wall_clock_that_is_set(
-    app: App,
-    monkeypatch: pytest.MonkeyPatch,
-    record_property: Callable[[str, object], None],
-    step_s: int,
-) -> None:
-    now_s, now_ns = time.time, time.time_ns
-
-    async def step() -> None:
-        monkeypatch.setattr(time, "time", lambda: now_s() + step_s)
-        monkeypatch.setattr(time, "time_ns", lambda: now_ns() + step_s * 1_000_000_000)
-        await asyncio.sleep(1.1)  # a second of history passes
-
-    async def back() -> None:
-        monkeypatch.undo()
-
-    await shares(app, step, back, record_property)
+async def test_a_wall_clock_that_is_set(app: App, step_s: int) -> None:
+    a_second_of_history = asyncio.sleep
+    await shares(app, live_faults.wall_clock(app, step_s), lambda: a_second_of_history(1.1))
     assert (await get_json(app, "/v1/state"))[0] == 200
 
 
+async def test_threads_that_die_while_they_decode(app: App) -> None:
+    async with WireCamera(app) as camera:
+
+        async def died() -> None:
+            # More than there are threads.
+            for _ in range(5):
+                notice = await camera.drop(await camera.frame())
+                assert notice.reason is DropReason.INVALID
+                assert "could not be decoded (SystemExit)" in notice.message
+            assert app.box.driver.decoder.hanging_threads[0] == 0
+
+        await shares(app, live_faults.dying_decoders(app), died)
+        await camera.result(await camera.frame())
+    await gone(app, "gate")
+    counts = counts_of(app, "gate")
+    assert (counts.captured, counts.on_time, counts.pending) == (6, 1, 0)
+
+
+async def test_a_thread_that_hangs_while_it_decodes_is_replaced(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frame_decoder, "DECODE_LIMIT_NS", 500_000_000)
+    async with running(database, inference__decode_threads=2) as app, WireCamera(app) as camera:
+
+        async def replaced() -> None:
+            await camera.frame()
+            said = "is abandoned; another one takes its place"
+            await until(lambda: any(said in text for text in texts(app, "error")), "the notice")
+
+        await shares(app, live_faults.hanging_decoder(app), replaced)
+        await until(lambda: app.box.driver.decoder.hanging_threads[0] == 0, "the old thread")
+        await camera.result(await camera.frame())
+        assert app.failure is None
+
+
+@pytest.mark.parametrize("fault", [live_faults.cut_connections, live_faults.half_open])
+async def test_connections_that_are_cut_in_the_middle_of_a_frame(
+    database: Path, fault: Callable[[App, int], AbstractAsyncContextManager[None]]
+) -> None:
+    async with running(database, limits__silent_s=1) as app:
+
+        async def left() -> None:
+            names = [CameraId(f"{'cut' if fault is CUT else 'mute'}-{at}") for at in range(3)]
+            came = app.box.cameras
+            await until(lambda: came.keys() >= set(names), "them to come")
+            if fault is not CUT:
+                for name in names:
+                    await gone(app, name)
+                assert any("mute-0 left: " in text for text in texts(app))
+
+        await shares(app, fault(app, 3), left)
+        await until(lambda: not app.box.connected, "the last of them to leave")
+        for name in set(app.box.cameras) - {"bystander"}:
+            assert counts_of(app, name).captured == 0, "half of a frame is none"
+
+
+async def test_a_gpu_that_is_lost_while_the_cpu_goes_on(few_sizes: None, database: Path) -> None:
+    gpu, other = ExecutorId("cpu/0"), ExecutorId("cpu/1")
+    two = [{"device": "cpu", "streams": 2, "threads": 1}]
+    async with running(database, executors=two) as app, streaming(app) as camera:
+        up, measured = app.box.driver.scheduler.supervised, OnTimeShares(camera)
+        await answered(camera)
+        measured.part("during")
+        async with live_faults.lost_gpu(app, gpu):
+            said = f"{gpu} cannot be opened again: CUDA cannot be used: {live_faults.CUDA_ERROR}"
+            await until(lambda: said in texts(app, "warning"), "the notice")
+            assert up[gpu].losses[LossCause.FAILING] == 1
+            assert "CUDA failure 719" in app.box.driver.supervisor.last_errors[gpu].text
+            await answered(camera)
+            assert up[other].state is ExecutorState.UP
+        measured.part("after")
+        await until(lambda: up[gpu].state is ExecutorState.UP, "the executor")
+        await answered(camera)
+        found = measured.end()
+        assert (found["before"], found["after"]) == (1.0, 1.0)
+        # Only what ran on it was lost, three batches of one camera: it is known by then.
+        assert camera.summary().dropped.get("failed", 0) <= 3 * FRAMES
+    await gone(app, "bystander")
+    assert_counts_agree(app, camera.summary())
+
+
 async def test_weights_that_find_no_memory_are_said_and_the_rest_goes_on(
-    database: Path, monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
+    database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running(database) as app:
-        from edgebox.domain.model_family import ExecutorId
-        from edgebox.scheduling.supervision import ExecutorState
-
         cpu = ExecutorId("cpu/0")
 
         def out_of_memory(executor: ExecutorId) -> Any:
@@ -244,10 +288,10 @@ async def test_weights_that_find_no_memory_are_said_and_the_rest_goes_on(
 
         opener = app.box.driver.supervisor._opener
         async with streaming(app) as camera:
-            before = await share(camera)
+            measured = OnTimeShares(camera)
+            await answered(camera)
+            measured.part("during")
             monkeypatch.setattr(app.box.driver.supervisor, "_opener", out_of_memory)
-            from edgebox.scheduling.events import ExecutorHung
-
             app.box.driver.feed(ExecutorHung(cpu))
             said = "cpu/0 cannot be opened again: std::bad_alloc"
             await until(lambda: said in texts(app, "warning"), "the notice")
@@ -257,9 +301,13 @@ async def test_weights_that_find_no_memory_are_said_and_the_rest_goes_on(
             monkeypatch.setattr(app.box.driver.supervisor, "_opener", opener)
             up = app.box.driver.scheduler.supervised
             await until(lambda: up[cpu].state is ExecutorState.UP, "the executor", patience_s=60)
-            after = await share(camera)
-        record_property("on-time share", {"before": before, "after": after})
-        assert (before, after) == (1.0, 1.0)
+            # What the executor ran is lost, and what came while there was none.
+            measured.part("after")
+            await answered(camera)
+            found = measured.end()
+            assert (found["before"], found["after"]) == (1.0, 1.0)
+        await gone(app, "bystander")
+        assert_counts_agree(app, camera.summary())
 
 
 async def test_a_reader_of_the_log_that_is_gone(tmp_path: Path, database: Path) -> None:

@@ -92,6 +92,22 @@ def test_a_thread_that_comes_back_after_all_ends_and_counts_no_more() -> None:
     threads.end()
 
 
+@pytest.mark.parametrize("made", [in_order, decode_pool])
+def test_what_would_end_a_thread_ends_only_its_work(made: Callable[..., DaemonPool]) -> None:
+    threads = Threads(1, made)
+
+    def die() -> None:
+        raise SystemExit
+
+    for _ in range(2 * LEFT_BEHIND_MAX):
+        threads.pool.submit(die, "gate")
+    assert threads.runs("gate")
+    threads.now_ns += LIMIT_NS
+    assert threads.pool.hanging() == (0, 1)
+    assert not threads.notices
+    threads.end()
+
+
 def test_after_too_many_that_hang_no_more_are_started_and_somebody_is_told_once() -> None:
     threads = Threads(2, in_order)
     for _ in range(LEFT_BEHIND_MAX + 2):

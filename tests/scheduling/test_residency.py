@@ -109,9 +109,9 @@ def test_frames_run_on_the_best_that_is_there_until_the_load_has_ended() -> None
 
 def test_the_planner_may_name_what_is_not_in_memory() -> None:
     bench = limited(2, 128)
-    (order,) = [a for a in bench(plan_of(128), 600) if isinstance(a, ComputePlan)] or [
-        a for a in bench(None, 700) if isinstance(a, ComputePlan)
-    ]
+    bench(plan_of(128), 600)
+    # Planning took 600 ms: it may take a fifth of the time.
+    (order,) = [a for a in bench(None, 3000) if isinstance(a, ComputePlan)]
     assert set(order.snapshot.profiles[CPU]) == {each.name for each in FAMILY}
 
 

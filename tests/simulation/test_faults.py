@@ -3,6 +3,7 @@
 `edgebox simulate faults --events 10000000` is the long run.
 """
 
+import copy
 import os
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from edgebox.simulation.faults import fault_search, fault_simulation
 from edgebox.simulation.faults.fault_kinds import FaultKind, Faults, draw_box
 from edgebox.simulation.faults.fault_search import NO_LIMIT, run_seed, search_seed, seeds, shrink
 from edgebox.simulation.faults.fault_simulation import FaultSimulation
+from edgebox.simulation.faults.small_box import fresh
 
 EVENTS = 800
 
@@ -133,6 +135,17 @@ def test_a_search_that_was_interrupted_goes_on(tmp_path: Path) -> None:
     other = CliRunner().invoke(main, [*line, "--events", "260"])
     assert other.exit_code != 0
     assert "is no result of a seed" in other.stderr
+
+
+@pytest.mark.parametrize("seed", [2, 4, 6])
+def test_a_journal_gives_the_same_orders_when_an_executor_comes_back(seed: int) -> None:
+    """Found: it mattered whether its profiles came in the same objects as before, or in others."""
+    box = draw_box(seed, [FaultKind.STOP, FaultKind.HANG])
+    simulation = FaultSimulation(seed, box, fault_search.CHECK_EVERY, keeps_journal=True)
+    simulation.run(1800)
+    again = fresh(box.policy)
+    for now_ns, event, orders in simulation.world.journal:
+        assert again.handle(copy.deepcopy(event), now_ns) == orders, f"{event} at {now_ns} ns"
 
 
 Break = Callable[[pytest.MonkeyPatch], None]

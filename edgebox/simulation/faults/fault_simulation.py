@@ -75,16 +75,19 @@ _CROPS_MAX = 12
 class FaultSimulation:
     """One run of one seed."""
 
-    def __init__(self, seed: int, box: Box, check_every: int = 1) -> None:
+    def __init__(
+        self, seed: int, box: Box, check_every: int = 1, *, keeps_journal: bool = False
+    ) -> None:
         """Prepare a run.
 
         Args:
             seed: of all randomness.
             box: what the seed has drawn.
             check_every: all redundant state is derived anew after every so many calls.
+            keeps_journal: the world keeps every call and its orders.
         """
         self.box = box
-        self.world = World(box.policy, keeps_journal=False, check_every=check_every)
+        self.world = World(box.policy, keeps_journal=keeps_journal, check_every=check_every)
         self.faults = Faults(seed, box)
         self.checks = FrameChecks(self.world)
         self.events = 0

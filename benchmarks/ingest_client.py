@@ -63,6 +63,8 @@ class Latencies:
     answer_ns: list[int] = field(default_factory=list)
     shown: int = 0
     """Frames that the open page was sent."""
+    cpu_s: float = 0.0
+    """What this process has used meanwhile."""
 
     def clear(self) -> None:
         """Begin again, in place: every camera holds on to this object."""
@@ -173,7 +175,9 @@ async def main() -> None:
             running.append(tasks.create_task(_watch(session, order.port, seen)))
         while (await asyncio.to_thread(sys.stdin.readline)).strip() == "begin":
             seen.clear()
+            began_s = time.process_time()
             await asyncio.to_thread(sys.stdin.readline)
+            seen.cpu_s = time.process_time() - began_s
             print(json.dumps(asdict(seen)), flush=True)
         for task in running:
             task.cancel()

@@ -317,6 +317,7 @@ def _token(
     known = kept.get(server, name)
     if code is None:
         return given_token(file) or known
+    kept.prepare()
     try:
         token = asyncio.run(pair(server, code, name, fingerprint=fingerprint))
     except PairingRefusedError:

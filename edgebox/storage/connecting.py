@@ -46,6 +46,7 @@ KNOWN = (
     "learned_work",
     "learned_drift",
     "cascade_evidence",
+    "sources",
 )
 """Tables that a box reads at its start; it only appends to history and events."""
 

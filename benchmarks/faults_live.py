@@ -93,7 +93,8 @@ def counted(cameras: list[Camera]) -> Counter[str]:
     for summary in (camera.summary() for camera in cameras):
         ends.update(summary.dropped)
         ends.update({"on_time": summary.on_time, "late": summary.late})
-    del ends["sender"]
+    for never_sent in ("sender", "plan"):
+        del ends[never_sent]
     return ends
 
 

@@ -44,5 +44,6 @@ def _ended(summary: Summary | None) -> tuple[int, int]:
     """Return the numbers of frames that were on time, and of those that were sent and ended."""
     if summary is None:
         return 0, 0
-    dropped = sum(summary.dropped.values()) - summary.dropped.get("sender", 0)
+    never_sent = summary.dropped.get("sender", 0) + summary.dropped.get("plan", 0)
+    dropped = sum(summary.dropped.values()) - never_sent
     return summary.on_time, summary.on_time + summary.late + dropped

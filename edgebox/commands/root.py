@@ -105,6 +105,11 @@ main.add_command(tokens)
     help="self-signed: serve https with a certificate of the box's own (extra tls).",
 )
 @click.option(
+    "--announce/--no-announce",
+    default=None,
+    help="Announce the box in the local network, so that cameras find it (extra mdns).",
+)
+@click.option(
     "--open-to",
     type=click.Choice([each.value for each in OpenTo]),
     help="Who needs no token: nobody, programs on this machine, everybody.  [default: nobody]",
@@ -127,6 +132,7 @@ def serve(
     port: int | None,
     allowed_hosts: tuple[str, ...],
     tls: str | None,
+    announce: bool | None,
     open_to: str | None,
     log_level: str | None,
     log_format: str | None,
@@ -149,6 +155,7 @@ def serve(
         "server.port": port,
         "server.allowed_hosts": allowed_hosts or None,
         "server.tls": tls,
+        "server.announce": announce,
         "access.open_to": open_to,
         "log.level": log_level,
         "log.format": log_format,

@@ -74,7 +74,11 @@ class ServerParameters:
         "Addresses or networks of reverse proxies whose X-Forwarded-Host, -For and -Proto are "
         "trusted",
     )
-    name: str = _key("edgebox", "Name of this box on the page")
+    name: str = _key("edgebox", "Name of this box on the page and in announcements")
+    announce: bool = _key(
+        False,
+        "Announce the box in the local network by mDNS (extra mdns), so that cameras there find it",
+    )
     tls: str = _key(
         "off",
         "TLS on the port: off; self-signed, with a certificate that the box makes once and keeps "

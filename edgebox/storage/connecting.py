@@ -15,8 +15,8 @@ from pathlib import Path
 import aiosqlite
 
 from edgebox.domain.errors import StorageError
+from edgebox.domain.home_folder import expanded
 from edgebox.storage.damage import text_of
-from edgebox.storage.home_folder import expanded
 from edgebox.storage.levels import added_counts, added_latencies
 from edgebox.storage.schema import (
     MIGRATIONS,

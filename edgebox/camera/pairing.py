@@ -9,7 +9,8 @@ from typing import Any
 import aiohttp
 import orjson
 
-from edgebox.domain.errors import EdgeboxError, StorageError
+from edgebox.domain.errors import ConfigError, EdgeboxError, StorageError
+from edgebox.domain.home_folder import expanded
 from edgebox.link.box_address import OTHER_CERTIFICATE, fingerprint_of, http_url, stream_url
 
 _TIMEOUT_S = 30.0
@@ -77,8 +78,8 @@ class KeptTokens:
         """Use a file; None: edgebox/tokens.json in the user's folder for configuration."""
         folder = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
         self._file: Path | None = None
-        with contextlib.suppress(RuntimeError):  # without a home folder nothing is kept
-            self._file = file or Path(folder).expanduser() / "edgebox" / "tokens.json"
+        with contextlib.suppress(ConfigError):  # without a home folder nothing is kept
+            self._file = file or expanded(folder) / "edgebox" / "tokens.json"
 
     def prepare(self) -> Path:
         """Make the folder of the file, which is returned.

@@ -181,7 +181,7 @@ class CameraRecord:
             header.captured_ns, header.sent_ns, arrival, pixels, self.camera.slo_ns
         )
         self._note_bandwidth(arrival.arrival_ns)
-        skipped = self._received_with_skips(header, transit, arrival.arrival_ns)
+        skipped = self._received_with_skips(header, transit.captured_ns, arrival.arrival_ns)
         return FrameUpdate(transit, skipped, self._advised_at(transit.sent_ns - transit.return_ns))
 
     def frame_cut(self, header: FrameHeader, now_ns: int) -> FrameUpdate:
@@ -189,15 +189,20 @@ class CameraRecord:
         transit = self.link.frame_cut(
             header.captured_ns, header.sent_ns, now_ns, self.camera.slo_ns
         )
-        return FrameUpdate(transit, self._received_with_skips(header, transit, now_ns), None)
+        skipped = self._received_with_skips(header, transit.captured_ns, now_ns)
+        return FrameUpdate(transit, skipped, None)
 
-    def _received_with_skips(
-        self, header: FrameHeader, transit: FrameTransit, now_ns: int
-    ) -> Skips:
-        """Count a frame; return how many before it were never sent and not counted yet."""
+    def _received_with_skips(self, header: FrameHeader, captured_ns: int, now_ns: int) -> Skips:
+        """Count a frame; return those before it that were never sent and not counted yet.
+
+        Args:
+            header: as the camera sent it.
+            captured_ns: the frame's capture on the box's clock.
+            now_ns: the present.
+        """
         self._received += 1
         new = self._new_skips(header.captured_total - self._received, now_ns)
-        return Skips(new, self._planned.take(1 + new, new, transit.captured_ns))
+        return Skips(new, self._planned.take(1 + new, new, captured_ns))
 
     def request(
         self, request_id: RequestId, arrived: ArrivedFrame, update: FrameUpdate, now_ns: int

@@ -231,15 +231,10 @@ def camera(
             _credentials(source_username, source_password_file),
         )
         name = name or host_name()
-        if server is None:
-            trusted = given_token(token_file) is None or fingerprint is not None
-            server = chosen_box(trusted=trusted)
-        token = _token(server, name, token_file, pairing_code, fingerprint)
         with _written_to(frames_file) as on_frame_end:
-            daemon = Camera(
+            made = partial(
+                Camera,
                 frames,
-                server,
-                token=token,
                 fingerprint=fingerprint,
                 name=name,
                 slo_ms=parse_slo(slo_ms),
@@ -255,6 +250,12 @@ def camera(
                 on_frame_end=on_frame_end,
                 on_remark=None if live else lambda remark: click.echo(remark, err=True),
             )
+            if server is None:
+                made()  # raises what is wrong with the options before it looks for a box
+                trusted = given_token(token_file) is None or fingerprint is not None
+                server = chosen_box(trusted=trusted)
+            token = _token(server, name, token_file, pairing_code, fingerprint)
+            daemon = made(server, token=token)
             summary = asyncio.run(_run(daemon, duration, show))
     except EdgeboxError as error:
         click.echo(f"edgebox camera: {error}", err=True)

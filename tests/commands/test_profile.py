@@ -142,8 +142,7 @@ async def test_f1_of_frames_and_of_a_video(tmp_path: Path, database: Path, stree
     accuracies = [row["accuracy"] for row in document["variants"]]
     assert accuracies[-1] == 1.0
     assert accuracies[0] < 0.8 < accuracies[-2] < 1.0
-    labelled = ("profile", "street", "--dataset", str(streets), *flags)
-    assert (await edgebox(tmp_path, *labelled)).json()["kept"]
+    await call_reports_map(database)
     # What was measured with labels is worth more.
     document = (await edgebox(tmp_path, *frames)).json()
     assert not document["kept"]
@@ -151,6 +150,16 @@ async def test_f1_of_frames_and_of_a_video(tmp_path: Path, database: Path, stree
     listed = (await edgebox(tmp_path, "models", "list", *flags)).json()
     kinds = {row["accuracy_report"]["kind"] for row in listed["families"][0]["variants"]}
     assert kinds == {"mAP"}
+
+
+async def call_reports_map(database: Path) -> None:
+    """Make what is stored of street look as if it had been measured with labels."""
+    storage = await Storage.open(str(database))
+    sha256 = load_zoo(bundled_folders()).family("street").sha256
+    found = await storage.load_accuracy_reports(FamilyName("street"), sha256)
+    labelled = {name: replace(report, kind="mAP") for name, report in found.items()}
+    storage.save_accuracy_reports(FamilyName("street"), sha256, labelled)
+    await storage.close()
 
 
 async def test_too_little_to_compare_is_refused(

@@ -28,6 +28,7 @@ from edgebox.inference.importing.labels import decoding_for, labels_for
 from edgebox.inference.importing.layouts import Layout, Preprocessing
 from edgebox.inference.importing.matching import Match
 from edgebox.inference.importing.original import Original
+from edgebox.inference.importing.parity import SHARE_MIN
 from edgebox.inference.importing.reading import cells_of
 from edgebox.inference.importing.recognition import (
     Candidate,
@@ -205,13 +206,21 @@ def _prove(
     sessions = [open_served(content, str(path)) for content in contents]
     content = contents[-1]
     try:
-        compared = sum(
+        checks = [
             check_served(subject, sessions[-1], size, batch, found_there)
             for size, found_there in expected.items()
-        )
+        ]
     except ModelError as error:
         raise ModelError(f"{error}{_HALF_WAY_OUT if import_options.half else ''}") from error
-    remarks = [alternatives, assumed, false_axis, *left_out, *_costs(original, batch, compared)]
+    compared, least = sum(count for count, _ in checks), min(share for _, share in checks)
+    remarks = [
+        alternatives,
+        assumed,
+        false_axis,
+        _sensitive(least),
+        *left_out,
+        *_costs(original, batch, compared),
+    ]
     if import_options.half:
         slower = times_slower(sessions[1], sessions[0], min(expected, key=math.prod), batch or 1)
         remarks.append(_half_text(slower))
@@ -342,6 +351,16 @@ def _row_count(found: Match, fixed_px: SizePx | None) -> int | None:
     if found.strides is None or fixed_px is None:
         return None
     return len(cells_of(found.strides, *fixed_px)) * found.layout.head.anchors
+
+
+def _sensitive(share: float) -> str:
+    """Return a remark about a model that answers a last bit; `share` had to be the same."""
+    if share >= SHARE_MIN:
+        return ""
+    return (
+        f"a change of the last bit of its input changes {1.0 - share:.0%} of what it finds, and "
+        "the imported graph was allowed to differ as much: measure its accuracy with your pictures"
+    )
 
 
 def _costs(original: Original, batch: int | None, compared: int) -> list[str]:

@@ -20,6 +20,10 @@ from edgebox.inference.tensors import Canvas
 
 Arrays = list[NDArray[Any]]
 
+OUTPUTS_MAX = 64
+BATCH_MAX = 64
+"""The largest fixed batch: every frame waits until it is full, or is computed that often."""
+
 _PICTURE_TYPES = {
     "tensor(float)": np.float32,
     "tensor(float16)": np.float16,
@@ -31,6 +35,14 @@ _NUMBER_TYPES = {
     "tensor(int32)": np.int32,
     "tensor(bool)": np.bool_,
 }
+
+_OUTPUT_TYPES = frozenset(
+    f"tensor({kind})"
+    for kind in (
+        *("float", "float16", "double", "bool"),
+        *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+    )
+)
 
 _ARITHMETIC = frozenset(("Add", "Sub", "Mul", "Div", "BatchNormalization"))
 _REARRANGING = frozenset(
@@ -79,9 +91,23 @@ class Original:
             raise ModelError(
                 f"{path}: takes pictures of shape {_shown(axes)}; edgebox feeds three colours"
             )
-        self.outputs = tuple(output.name for output in self._session.get_outputs())
+        self.outputs = self._readable_outputs()
         self.ranks: dict[str, int] = {}
         """Number of axes of each output, by name, as the last run had them; empty before it."""
+
+    def _readable_outputs(self) -> tuple[str, ...]:
+        outputs = self._session.get_outputs()
+        if len(outputs) > OUTPUTS_MAX:
+            raise ModelError(
+                f"{self.source.path}: has {len(outputs)} outputs; at most {OUTPUTS_MAX} are read"
+            )
+        for output in outputs:
+            if output.type not in _OUTPUT_TYPES:
+                raise ModelError(
+                    f"{self.source.path}: its output {output.name!r} is {output.type}; edgebox "
+                    "reads tensors of numbers"
+                )
+        return tuple(output.name for output in outputs)
 
     @property
     def batch_declared(self) -> int | None:
@@ -114,6 +140,11 @@ class Original:
         )
         kind = str(tensor.type)
         if len(axes) == 4 and kind in _PICTURE_TYPES:
+            if axes[0] is not None and axes[0] > BATCH_MAX:
+                raise ModelError(
+                    f"{self.source.path}: takes {axes[0]} pictures at once, as it was exported; at "
+                    f"most {BATCH_MAX} are fed. Export it for single pictures"
+                )
             if any(length is not None and length > SIDE_MAX_PX for length in axes):
                 raise ModelError(
                     f"{self.source.path}: takes pictures of {_shown(axes)}; sides are at most "
@@ -129,15 +160,26 @@ class Original:
             "which edgebox does not know how to feed"
         )
 
-    def run(self, canvases: Sequence[Canvas], how: Preprocessing) -> Arrays:
+    def run(
+        self, canvases: Sequence[Canvas], how: Preprocessing, *, nudged_to: float | None = None
+    ) -> Arrays:
         """Run a batch of (h, w, 3) RGB canvases.
+
+        Args:
+            canvases: the pictures.
+            how: how they are fed.
+            nudged_to: every number that is fed is moved to the next one in this direction.
 
         Raises:
             ModelError: ONNX Runtime fails.
         """
         batch, (height, width) = len(canvases), canvases[0].shape[:2]
         try:
-            outputs: Arrays = self._session.run(None, self.feed(canvases, how))
+            feed = self.feed(canvases, how)
+            if nudged_to is not None and self.pictures.dtype is not np.uint8:
+                exact = feed[self.pictures.name]
+                feed[self.pictures.name] = np.nextafter(exact, exact.dtype.type(nudged_to))
+            outputs: Arrays = self._session.run(None, feed)
         except Exception as error:  # as above
             raise ModelError(
                 f"{self.source.path}: fails on {batch} pictures of {width} x {height} px: "

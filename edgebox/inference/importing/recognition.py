@@ -128,10 +128,12 @@ def on_canvas(picture: NDArray[np.uint8], how: Preprocessing, size_px: tuple[int
     return canvas
 
 
-def run_one(original: Original, canvas: Canvas, how: Preprocessing) -> Arrays:
+def run_one(
+    original: Original, canvas: Canvas, how: Preprocessing, *, nudged_to: float | None = None
+) -> Arrays:
     """Run one picture; where a batch is fixed, it is filled with the same one."""
     batch = original.batch_declared or 1
-    outputs = original.run([canvas] * batch, how)
+    outputs = original.run([canvas] * batch, how, nudged_to=nudged_to)
     if batch == 1:
         return outputs
     return [array[:1] if array.shape[0] == batch else _rows_of_first(array) for array in outputs]

@@ -3,18 +3,26 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from edgebox.domain.errors import ModelError
 from edgebox.inference.importing.files import read_source
 from edgebox.inference.importing.importer import ImportOptions, import_family
+from edgebox.inference.importing.labels import decoding_for
 from edgebox.inference.importing.layouts import Preprocessing
+from edgebox.inference.importing.matching import match
 from edgebox.inference.importing.original import Original
+from edgebox.inference.importing.parity import SHARE_MIN
 from edgebox.inference.importing.recognition import UncertainLayoutError
+from edgebox.inference.importing.serving import served_model, written
 from edgebox.inference.importing.siblings import siblings
+from edgebox.inference.importing.verification import Subject, check_served, open_served
+from edgebox.inference.importing.writing import Rows
 from edgebox.inference.onnx_runtime import onnx_runtime
 from edgebox.scene.street_camera import Scene
 from tests.inference.importing.planted import Raw, Tiny, write
@@ -171,6 +179,85 @@ def test_what_rounds_is_fed_to_the_last_bit(tmp_path: Path, name: str) -> None:
     canvas = RNG.integers(0, 256, (64, 96, 3), dtype=np.uint8)
     (fed,) = session.run(None, {"pictures": canvas[None]})
     assert (fed == original.feed([canvas], of.preprocessing)["images"]).all()
+
+
+def flipping(path: Path, flips: int, kept: float = 1.0) -> Subject:
+    """Return a classifier on a white picture; the last bit of white decides on some of 20 classes.
+
+    `kept` is the share of their scores, as another graph would compute them.
+    """
+    flipped = np.where(np.arange(20) < flips, kept * 0.3, 0.0).astype(np.float32)
+    nodes = [
+        helper.make_node("ReduceMax", ["images"], ["white"], axes=[1, 2, 3], keepdims=0),
+        helper.make_node("Floor", ["white"], ["level"]),
+        helper.make_node("Mul", ["level", "flipped"], ["more"]),
+        helper.make_node("Add", ["more", "plain"], ["scores"]),
+        helper.make_node("Unsqueeze", ["scores", "first"], ["output"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "flipping",
+        [helper.make_tensor_value_info("images", TensorProto.FLOAT, [1, 3, 32, 32])],
+        [helper.make_tensor_value_info("output", TensorProto.FLOAT, [1, 20])],
+        [
+            numpy_helper.from_array(flipped, "flipped"),
+            numpy_helper.from_array(np.full(20, 0.5, np.float32), "plain"),
+            numpy_helper.from_array(np.array([0], np.int64), "first"),
+        ],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    path.write_bytes(model.SerializeToString())
+    original, of = Original(read_source(path)), layout("classifier_ultralytics")
+    white = np.full((32, 32, 3), 255, np.uint8)
+    found = match(
+        of, original.outputs, original.run([white], of.preprocessing), frozenset(), (32, 32)
+    )
+    assert found is not None
+    decoding = decoding_for(found, tuple(f"name {at}" for at in range(20)))
+    assert decoding is not None
+    return Subject(original, found, decoding, [white])
+
+
+def served(subject: Subject) -> Any:
+    made = served_model(
+        subject.original, subject.found.layout, subject.decoding, (("output",),),
+        batch=1, fixed_px=(32, 32), rows=Rows(None, None),
+    )  # fmt: skip
+    return open_served(written(made, "flipping"), "flipping")
+
+
+def test_a_graph_may_differ_as_much_as_the_original_from_itself(tmp_path: Path) -> None:
+    subject = flipping(tmp_path / "one.onnx", flips=2)
+    expected = subject.one_by_one((32, 32))
+    assert check_served(subject, served(subject), (32, 32), 1, expected)[1] == SHARE_MIN
+    other = served(flipping(tmp_path / "other.onnx", flips=2, kept=0.5))
+    _, least = check_served(subject, other, (32, 32), 1, expected)
+    assert 0.5 <= least < SHARE_MIN
+
+
+def test_a_graph_that_differs_more_is_refused(tmp_path: Path) -> None:
+    subject = flipping(tmp_path / "one.onnx", flips=2)
+    other = served(flipping(tmp_path / "other.onnx", flips=8))
+    expected = subject.one_by_one((32, 32))
+    with pytest.raises(ModelError, match="does not find what the original finds"):
+        check_served(subject, other, (32, 32), 1, expected)
+
+
+def test_outputs_that_are_no_numbers_and_too_many_are_refused(tmp_path: Path) -> None:
+    values = [Raw(f"out{at}", shares(3)) for at in range(65)]
+    assert "has 65 outputs; at most 64 are read" in str(refusal(tmp_path, values))
+    model = onnx.load_from_string(write(Tiny([Raw("output", shares(3))])))
+    model.graph.node.append(helper.make_node("Cast", ["output"], ["texts"], to=TensorProto.STRING))
+    model.graph.output.append(helper.make_tensor_value_info("texts", TensorProto.STRING, [None, 3]))
+    path = tmp_path / "texts.onnx"
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(ModelError, match=r"'texts' is tensor\(string\); edgebox reads tensors"):
+        Original(read_source(path))
+    model.graph.output.pop()
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 65
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(ModelError, match="takes 65 pictures at once"):
+        Original(read_source(path))
 
 
 # -- real files ------------------------------------------------------------------------------------

@@ -228,7 +228,7 @@ def camera(
         frames = _opened(
             source,
             partial(open_source, rate_hz=rate_hz, loop=loop, size_px=parse_size(size)),
-            _credentials(source_username, source_password_file),
+            source_credentials(source_username, source_password_file),
         )
         name = name or host_name()
         with _written_to(frames_file) as on_frame_end:
@@ -266,7 +266,7 @@ def camera(
         click.echo(render(summary))
 
 
-def _credentials(username: str | None, password_file: Path | None) -> Credentials | None:
+def source_credentials(username: str | None, password_file: Path | None) -> Credentials | None:
     """Return the credentials for the source; None: its address may have them.
 
     Raises:

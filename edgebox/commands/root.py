@@ -53,6 +53,7 @@ class _LazyGroup(click.Group):
 
     _MODULES: ClassVar = {
         "camera": "edgebox.commands.camera",
+        "cameras": "edgebox.commands.cameras",
         "results": "edgebox.commands.results",
         "service": "edgebox.commands.service",
     }

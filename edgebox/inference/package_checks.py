@@ -20,6 +20,7 @@ _DISPENSABLE = {"uvloop": "the box runs on asyncio's slower event loop", "onnx":
 EXTRAS = {
     "camera": ("av", "video files, network and USB cameras"),
     "mqtt": ("aiomqtt", "events over MQTT"),
+    "onvif": ("onvif-zeep-async", "finding network cameras"),
     "mdns": ("zeroconf", "finding boxes in the local network"),
     "tls": ("cryptography", "a certificate that the box signs itself"),
     "accuracy": ("pycocotools", "a second opinion on accuracy"),

@@ -1,0 +1,188 @@
+"""Finds network cameras by WS-Discovery; ONVIF tells their streams (extra onvif)."""
+
+import asyncio
+import importlib.util
+import re
+import uuid
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlsplit
+from xml.etree import ElementTree
+
+from edgebox.domain.errors import EdgeboxError, InvalidInputError
+from edgebox.domain.source_address import Credentials, read_address
+
+GROUP = ("239.255.255.250", 3702)
+"""Where WS-Discovery asks all devices of the network."""
+LISTEN_S = 3.0
+_ASK_S = 15.0
+_ANSWER_BYTES_MAX = 65_536
+_CAMERAS_MAX = 256
+_NAME = re.compile(r"onvif://www\.onvif\.org/name/(\S+)", re.IGNORECASE)
+_PROBE = """<?xml version="1.0" encoding="utf-8"?>
+<e:Envelope xmlns:e="http://www.w3.org/2003/05/soap-envelope"
+ xmlns:a="http://schemas.xmlsoap.org/ws/2004/08/addressing"
+ xmlns:d="http://schemas.xmlsoap.org/ws/2005/04/discovery"
+ xmlns:n="http://www.onvif.org/ver10/network/wsdl"><e:Header>
+<a:MessageID>urn:uuid:{id}</a:MessageID>
+<a:To>urn:schemas-xmlsoap-org:ws:2005:04:discovery</a:To>
+<a:Action>http://schemas.xmlsoap.org/ws/2005/04/discovery/Probe</a:Action></e:Header>
+<e:Body><d:Probe><d:Types>n:NetworkVideoTransmitter</d:Types></d:Probe></e:Body></e:Envelope>"""
+
+
+class DiscoveryError(EdgeboxError):
+    """Cameras cannot be looked for; the message says what to do."""
+
+    code = "discovery"
+
+
+@dataclass(frozen=True, slots=True)
+class OnvifCamera:
+    """A camera that answered."""
+
+    name: str
+    """What it calls itself; empty: it does not say."""
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class OnvifStream:
+    """One of a camera's streams."""
+
+    url: str
+    """Without credentials."""
+    codec: str
+    width_px: int
+    height_px: int
+
+
+def check_installed() -> None:
+    """Raise DiscoveryError if the extra is missing."""
+    if importlib.util.find_spec("onvif") is None:
+        raise DiscoveryError(
+            "looking for cameras needs the extra onvif: pip install 'edgebox[onvif]'"
+        )
+
+
+async def find_cameras(
+    listen_s: float = LISTEN_S, group: tuple[str, int] = GROUP
+) -> list[OnvifCamera]:
+    """Return the cameras that answer in the local network, by address.
+
+    Anybody in the network can answer: what is found is no proof of what it is. A camera can name
+    its own address only, so that nobody sends a password elsewhere in its name.
+
+    Args:
+        listen_s: how long to listen for answers.
+        group: whom to ask, (address, port).
+
+    Raises:
+        DiscoveryError: the network does not let it.
+    """
+    found: dict[tuple[str, int], OnvifCamera] = {}
+
+    class Listener(asyncio.DatagramProtocol):
+        def datagram_received(self, data: bytes, addr: tuple[str | Any, int]) -> None:
+            for camera in answered(data, str(addr[0])):
+                if len(found) < _CAMERAS_MAX:
+                    found.setdefault((camera.host, camera.port), camera)
+
+    loop = asyncio.get_running_loop()
+    probe = _PROBE.format(id=uuid.uuid4()).encode()
+    try:
+        transport, _ = await loop.create_datagram_endpoint(Listener, local_addr=("0.0.0.0", 0))
+        try:
+            # A datagram may be lost: it is sent twice.
+            for _ in range(2):
+                transport.sendto(probe, group)
+                await asyncio.sleep(listen_s / 2)
+        finally:
+            transport.close()
+    except OSError as error:
+        raise DiscoveryError(f"cameras cannot be looked for in this network: {error}") from None
+    return [found[key] for key in sorted(found)]
+
+
+def answered(data: bytes, sender: str) -> Iterator[OnvifCamera]:
+    """Yield the cameras of an answer; none if it is damaged.
+
+    Args:
+        data: the datagram.
+        sender: its IPv4 address.
+    """
+    # Entities, which can make a small document endless, need a declaration.
+    if len(data) > _ANSWER_BYTES_MAX or b"<!" in data:
+        return
+    try:
+        root = ElementTree.fromstring(data)
+    except (ElementTree.ParseError, LookupError, ValueError):
+        return
+    for match in root.iter("{http://schemas.xmlsoap.org/ws/2005/04/discovery}ProbeMatch"):
+        texts = {each.tag.rpartition("}")[2]: each.text or "" for each in match}
+        named = _NAME.search(texts.get("Scopes", ""))
+        name = "".join(filter(str.isprintable, unquote(named[1])))[:64] if named else ""
+        for address in texts.get("XAddrs", "").split():
+            with suppress(ValueError):
+                parts = urlsplit(address)
+                if parts.scheme == "http" and parts.hostname == sender:
+                    yield OnvifCamera(name, sender, parts.port or 80)
+                    break
+
+
+async def streams_of(camera: OnvifCamera, credentials: Credentials | None) -> list[OnvifStream]:
+    """Return a camera's streams, the largest first.
+
+    The library blocks while it reads its descriptions: not for a loop that serves.
+
+    Raises:
+        DiscoveryError: it does not say; the message says why.
+    """
+    check_installed()
+    from onvif import ONVIFCamera  # noqa: PLC0415 - an extra
+
+    user = "" if credentials is None else credentials.username
+    password = "" if credentials is None else credentials.password
+    device = ONVIFCamera(camera.host, camera.port, user, password, adjust_time=True)
+    try:
+        async with asyncio.timeout(_ASK_S):
+            return await _streams(device)
+    except TimeoutError:
+        raise DiscoveryError(f"no answer within {_ASK_S:g} s") from None
+    except Exception as error:  # the library passes on those of five others
+        raise DiscoveryError(_why(error)) from None
+    finally:
+        await device.close()
+
+
+async def _streams(device: Any) -> list[OnvifStream]:
+    await device.update_xaddrs()
+    for address in device.xaddrs.values():
+        if urlsplit(address).hostname != device.host:
+            raise DiscoveryError("it names another address than its own for its services")
+    media = await device.create_media_service()
+    found = []
+    for profile in await media.GetProfiles():
+        encoder = profile.VideoEncoderConfiguration
+        if encoder is None:
+            continue
+        setup = {"Stream": "RTP-Unicast", "Transport": {"Protocol": "RTSP"}}
+        answer = await media.GetStreamUri({"StreamSetup": setup, "ProfileToken": profile.token})
+        with suppress(InvalidInputError):
+            address, _ = read_address(answer.Uri)
+            size = encoder.Resolution
+            found.append(
+                OnvifStream(address.text, str(encoder.Encoding).lower(), size.Width, size.Height)
+            )
+    return sorted(found, key=lambda each: -each.width_px * each.height_px)
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, DiscoveryError):
+        return str(error)
+    text = str(error)
+    if any(word in text.lower() for word in ("authori", "401", "not permitted", "authentic")):
+        return "the user name or the password is wrong or missing"
+    return f"it does not speak ONVIF as expected ({type(error).__name__})"

@@ -339,7 +339,7 @@ async def lag(seconds: float, policy: str, order: dict[str, Any]) -> dict[str, A
     """The event loop beside a busy model, with a page open."""
     async with whole_box(policy) as (box, port):
         full = {"port": port, "frames_hz": FULL_LOAD_HZ, "window": 4, "slo_ms": 300.0}
-        run = await drive(box, LAG_FACTOR * seconds, order | full | {"watch": True})
+        run = await drive(box, LAG_FACTOR * seconds, order | full | {"viewers": 1})
         meters = box.driver.measurements.meters
         now_ns = box.driver.clock_ns()
         return {

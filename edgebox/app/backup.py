@@ -17,6 +17,7 @@ from typing import Any
 from edgebox import __version__
 from edgebox.config.config_file import Config
 from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.home_folder import expanded
 from edgebox.inference.zoo import imported_folders
 from edgebox.storage.access_store import access_file
 from edgebox.storage.backup_archive import (
@@ -33,7 +34,6 @@ from edgebox.storage.backup_archive import (
 )
 from edgebox.storage.connecting import IN_MEMORY
 from edgebox.storage.credential_file import credential_file
-from edgebox.storage.home_folder import expanded
 from edgebox.storage.snapshots import snapshot
 from edgebox.storage.wall_clock import wall_clock_ms
 

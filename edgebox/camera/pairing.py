@@ -10,8 +10,8 @@ import aiohttp
 import orjson
 
 from edgebox.domain.errors import ConfigError, EdgeboxError, StorageError
+from edgebox.domain.home_folder import expanded
 from edgebox.link.box_address import OTHER_CERTIFICATE, fingerprint_of, http_url, stream_url
-from edgebox.storage.home_folder import expanded
 
 _TIMEOUT_S = 30.0
 

@@ -43,9 +43,9 @@ from edgebox.config.tracking_sections import (
 )
 from edgebox.domain.errors import ConfigError
 from edgebox.domain.field_reader import FieldReader, Notation, dotted
+from edgebox.domain.home_folder import expanded
 from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
-from edgebox.storage.home_folder import expanded
 from edgebox.storage.retention import Limits
 
 _NOTATION = Notation(lambda path: f"{dotted(path)}: ", show=as_toml, collects=True)

@@ -14,7 +14,7 @@ from edgebox.inference.onnx_runtime import (
 
 LIBRARIES = (
     "aiohttp", "aiosqlite", "click", "lapx", "numpy", "onnx", "orjson", "pillow",
-    "prometheus-client", "rich", "uvloop",
+    "prometheus-client", "rich", "simplejpeg", "uvloop",
 )  # fmt: skip
 _DISPENSABLE = {"uvloop": "the box runs on asyncio's slower event loop", "onnx": "no importing"}
 EXTRAS = {

@@ -1,10 +1,12 @@
 """Checks that the core's redundant state is consistent: a tool for tests and replays."""
 
-from collections import Counter
+from collections.abc import Mapping
 
 from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.model_family import VariantName
-from edgebox.scheduling.request_stages import Stage
+from edgebox.domain.requests import CameraId, RequestId
+from edgebox.scheduling.ledger import Ledger, LiveRequest
+from edgebox.scheduling.request_stages import WAITING, Stage
 from edgebox.scheduling.sampling import KEPT_BYTES_MAX, KEPT_MAX
 from edgebox.scheduling.scheduler import Scheduler
 from edgebox.scheduling.supervision import ExecutorState
@@ -31,40 +33,72 @@ def _require(holds: bool, message: str) -> None:
 
 def _check_waiting(scheduler: Scheduler) -> None:
     ledger = scheduler._ledger
-    waiting = {r: live for r, live in ledger.live.items() if live.waits}
-    _require(ledger.waiting == len(waiting), f"{ledger.waiting} requests wait, not {len(waiting)}")
-    frames = {r: live for r, live in waiting.items() if live.request.frame is None}
-    crops = {r: live for r, live in waiting.items() if live.request.frame is not None}
-    _require(ledger.frames_waiting == len(frames), "the number of waiting frames is wrong")
-    for lists, of in ((ledger.frames_by_camera, frames), (ledger.crops_by_camera, crops)):
-        listed = [(c, r) for c, requests in lists.items() for r in requests]
-        expected = {(live.request.camera, r) for r, live in of.items()}
-        _require(len(listed) == len(expected), "a camera's list has a request twice or lacks one")
-        _require(set(listed) == expected, "the cameras' lists are not the waiting requests")
-        _require(all(lists.values()), "an empty list of a camera was kept")
-    ready: dict[VariantName, Counter[str]] = {}
-    for live in waiting.values():
-        if live.stage is Stage.READY:
-            ready.setdefault(live.variant, Counter())[live.request.app] += 1
-    _require(ledger.ready == ready, "the number of ready requests is wrong")
-    by_variant = Counter(live.variant for live in waiting.values() if not live.request.optional)
-    _require(ledger.waiting_by_variant == by_variant, "the number of waiting requests is wrong")
-    preparing = sum(live.stage is Stage.PREPARING for live in crops.values())
-    _require(ledger.crops_preparing == preparing, "the number of crops that are cut is wrong")
-    to_spawn = Counter(
-        live.request.camera for live in ledger.live.values() if live.pipeline is not None
+    waiting = {r: live for r, live in ledger.live.items() if live.stage in WAITING}
+    if ledger.waiting != len(waiting):
+        raise InvariantViolation(f"{ledger.waiting} requests wait, not {len(waiting)}")
+    _check_counts(ledger, waiting)
+    of_camera = (ledger.frames_by_camera, ledger.crops_by_camera)
+    listed = sum(len(requests) for lists in of_camera for requests in lists.values())
+    _require(listed == len(waiting), "a camera's list has a request twice or lacks one")
+    frames = 0
+    for number, live in waiting.items():
+        is_frame = live.request.frame is None
+        frames += is_frame
+        lists = ledger.frames_by_camera if is_frame else ledger.crops_by_camera
+        if number not in lists.get(live.request.camera, ()):
+            raise InvariantViolation("the cameras' lists are not the waiting requests")
+    _require(ledger.frames_waiting == frames, "the number of waiting frames is wrong")
+    _require(
+        all(ledger.frames_by_camera.values()) and all(ledger.crops_by_camera.values()),
+        "an empty list of a camera was kept",
     )
-    _require(ledger.to_spawn == to_spawn, "the number of frames that may spawn crops is wrong")
-    in_policy = Counter(scheduler._policy.pending())
+    in_policy = list(scheduler._policy.pending())
     trial = scheduler._trials.request
     _require(trial is None or trial.id in waiting, "the trial is not a waiting request")
-    ordered = [each for each in waiting if trial is None or each != trial.id]
-    _require(in_policy == Counter(ordered), "the policy knows other requests than wait")
+    if trial is not None:
+        in_policy.append(trial.id)
+    _require(
+        len(in_policy) == len(waiting) and waiting.keys() == set(in_policy),
+        "the policy knows other requests than wait",
+    )
     _require(
         ledger.frames_waiting <= scheduler._parameters.box_pending_max,
         "more frames wait than the box allows",
     )
     _require(not (scheduler._stopping and waiting), "requests wait while the box is stopping")
+
+
+def _check_counts(ledger: Ledger, waiting: Mapping[RequestId, LiveRequest]) -> None:
+    """Count the requests again.
+
+    Plain dictionaries do: comparing `Counter`s, which take an absent key for a zero, and making
+    one for each variant would take longer than all the other checks. The ledger keeps no zeros.
+    """
+    ready: dict[VariantName, dict[str, int]] = {}
+    by_variant: dict[VariantName, int] = {}
+    preparing = 0
+    for live in waiting.values():
+        request, variant = live.request, live.variant
+        if not request.optional:
+            by_variant[variant] = by_variant.get(variant, 0) + 1
+        if live.stage is Stage.READY:
+            of_variant = ready.setdefault(variant, {})
+            of_variant[request.app] = of_variant.get(request.app, 0) + 1
+        elif request.frame is not None:
+            preparing += 1
+    _require(dict(ledger.waiting_by_variant) == by_variant, "a variant's waiting count is wrong")
+    _require(ledger.ready.keys() == ready.keys(), "other variants have ready requests")
+    for variant, counted in ready.items():
+        _require(dict(ledger.ready[variant]) == counted, "the number of ready requests is wrong")
+    _require(ledger.crops_preparing == preparing, "the number of crops that are cut is wrong")
+    to_spawn: dict[CameraId, int] = {}
+    for live in ledger.live.values():
+        if live.pipeline is not None:
+            camera = live.request.camera
+            to_spawn[camera] = to_spawn.get(camera, 0) + 1
+    _require(
+        dict(ledger.to_spawn) == to_spawn, "the number of frames that may spawn crops is wrong"
+    )
 
 
 def _check_joins(scheduler: Scheduler) -> None:
@@ -78,9 +112,12 @@ def _check_joins(scheduler: Scheduler) -> None:
     _require(len(waited_for) == len(set(waited_for)), "two frames wait for the same crop")
     _require(set(waited_for) == needed, "the crops that frames wait for are not those at the box")
     for number, frame in ledger.joins.frames.items():
-        _require(frame.id == number, f"frame {number} is stored under another number")
-        _require(frame.request.id not in ledger.live, f"frame {number} waits and is joined")
-        _require(bool(frame.pending), f"frame {number} is kept, but all its crops have ended")
+        if frame.id != number:
+            raise InvariantViolation(f"frame {number} is stored under another number")
+        if frame.request.id in ledger.live:
+            raise InvariantViolation(f"frame {number} waits and is joined")
+        if not frame.pending:
+            raise InvariantViolation(f"frame {number} is kept, but all its crops have ended")
     _require(not ledger.joins.complete(), "a frame is listed as complete, but waits for crops")
     deadlines_ns = [frame.request.last_deadline_ns for frame in ledger.joins.frames.values()]
     _require(
@@ -92,8 +129,8 @@ def _check_joins(scheduler: Scheduler) -> None:
 def _check_running(scheduler: Scheduler) -> None:
     ledger = scheduler._ledger
     members = [m for batch in ledger.running.values() for m in batch.infer.requests]
-    running = {r for r, live in ledger.live.items() if not live.waits}
-    stages = {live.stage for live in ledger.live.values()}
+    running = {r for r, live in ledger.live.items() if live.stage not in WAITING}
+    stages = {ledger.live[each].stage for each in running}
     _require(stages.isdisjoint((Stage.RECEIVED, Stage.ENDED)), "a request that ended is kept")
     _require(len(members) == len(set(members)), "a request runs twice")
     _require(set(members) == running, "the members of the batches are not the running requests")
@@ -104,21 +141,20 @@ def _check_running(scheduler: Scheduler) -> None:
         "the busy executors are not those that run a batch or a sample",
     )
     for executor, batch in ledger.running.items():
-        _require(
-            executor in scheduler._executors.in_service, f"{executor} runs a batch but has stopped"
-        )
-        _require(batch.infer.executor == executor, f"{executor} runs another's batch")
-        profile = scheduler._times.latencies.profiles(executor).get(batch.infer.variant)
-        _require(profile is not None, f"{batch.infer.variant} is not loaded on {executor}")
-        if profile is not None:
-            size = batch.infer.batch_size
-            _require(size in profile.quantiles_ns, f"batch size {size} was never profiled")
-            _require(0 < len(batch.infer.requests) <= size, "a batch is empty or overfull")
-        for member in batch.infer.requests:
-            runs_on = ledger.live[member].variant
-            _require(
-                runs_on == batch.infer.variant, f"request {member} is in a batch of another variant"
-            )
+        if executor not in scheduler._executors.in_service:
+            raise InvariantViolation(f"{executor} runs a batch but has stopped")
+        infer = batch.infer
+        if infer.executor != executor:
+            raise InvariantViolation(f"{executor} runs another's batch")
+        profile = scheduler._times.latencies.profiles(executor).get(infer.variant)
+        if profile is None:
+            raise InvariantViolation(f"{infer.variant} is not loaded on {executor}")
+        if infer.batch_size not in profile.quantiles_ns:
+            raise InvariantViolation(f"batch size {infer.batch_size} was never profiled")
+        _require(0 < len(infer.requests) <= infer.batch_size, "a batch is empty or overfull")
+        for member in infer.requests:
+            if ledger.live[member].variant != infer.variant:
+                raise InvariantViolation(f"request {member} is in a batch of another variant")
 
 
 def _check_sampling(scheduler: Scheduler) -> None:
@@ -142,7 +178,7 @@ def _check_sampling(scheduler: Scheduler) -> None:
         (len(retained), size_bytes) == (sampling._count, sampling._bytes)
         and len(retained) <= KEPT_MAX
         and size_bytes <= KEPT_BYTES_MAX,
-        f"{len(retained)} requests of {size_bytes} bytes are retained",
+        "the number or the size of the retained requests is wrong or too large",
     )
     _require(
         sampling.wanted or not (retained or running), "samples are taken although none are wanted"
@@ -160,45 +196,44 @@ def _check_resources(scheduler: Scheduler) -> None:
         "the executors and those with expected times differ",
     )
     for executor, slowdown in slowdowns.items():
-        _require(
-            slowdown == scheduler._times.calibration.slowdown(executor) >= 1,
-            f"expected times of {executor} do not contain its slowdown",
-        )
+        if not slowdown == scheduler._times.calibration.slowdown(executor) >= 1:
+            raise InvariantViolation(f"expected times of {executor} do not contain its slowdown")
     _check_derived(scheduler)
     for executor, memory in scheduler.memories.items():
-        _require(memory.used_bytes <= memory.limit_bytes, f"{executor} holds more than its limit")
-        _require(memory.loading not in memory.resident, f"{executor} loads weights that it has")
-        loaded = set(scheduler._times.latencies.profiles(executor))
-        _require(loaded <= set(memory.variants), f"{executor} has a variant without its weights")
+        if memory.used_bytes > memory.limit_bytes:
+            raise InvariantViolation(f"{executor} holds more than its limit")
+        if memory.loading in memory.resident:
+            raise InvariantViolation(f"{executor} loads weights that it has")
+        if not scheduler._times.latencies.profiles(executor).keys() <= set(memory.variants):
+            raise InvariantViolation(f"{executor} has a variant without its weights")
     offered = {variant.name for variant in scheduler._ladders.offered}
     for camera, connected in scheduler._adaptation.cameras.items():
-        _require(connected.camera.id == camera, f"{camera} is stored under another id")
+        if connected.camera.id != camera:
+            raise InvariantViolation(f"{camera} is stored under another id")
         advice, assignment = connected.advice, connected.assignment
-        _require(
-            (advice is None) == (assignment is None),
-            f"{camera} has advice without an assignment, or the reverse",
-        )
+        if (advice is None) != (assignment is None):
+            raise InvariantViolation(f"{camera} has advice without an assignment, or the reverse")
         if advice is not None and assignment is not None and assignment.variant in offered:
-            _require(
-                advice.variant == assignment.variant,
-                f"{camera} has advice with another variant than its assignment",
-            )
-            _require(
-                advice.rate_hz == assignment.rate_hz,
-                f"{camera} has advice with another rate than its assignment",
-            )
+            if advice.variant != assignment.variant:
+                raise InvariantViolation(
+                    f"{camera} has advice with another variant than its assignment"
+                )
+            if advice.rate_hz != assignment.rate_hz:
+                raise InvariantViolation(
+                    f"{camera} has advice with another rate than its assignment"
+                )
 
 
 def _check_derived(scheduler: Scheduler) -> None:
     """Derive again what is kept until the executors' memories change."""
     ladders, affinity = scheduler._ladders, scheduler._affinity
+    loaded = ladders._loaded()
     for family in {variant.family for variant in ladders.offered}:
-        loaded = ladders._loaded().get(family, ())
-        _require(ladders.of(family) == loaded, f"the ladder of {family} is not what is loaded")
+        if ladders.of(family) != loaded.get(family, ()):
+            raise InvariantViolation(f"the ladder of {family} is not what is loaded")
     for executor, excluded in affinity._of_other_groups().items():
-        _require(
-            affinity.non_affine(executor) == excluded, f"{executor} excludes other groups' variants"
-        )
+        if affinity.non_affine(executor) != excluded:
+            raise InvariantViolation(f"{executor} excludes other groups' variants")
     latencies = scheduler._times.latencies
     known = {executor: latencies.known(executor) for executor in scheduler._executors.in_service}
     _require(latencies.all_known == known, "the known profiles are not the executors'")
@@ -221,10 +256,7 @@ def _check_supervision(scheduler: Scheduler) -> None:
     }
     _require(limited == runs, "a running batch has no time limit, or an idle executor has one")
     for executor, of in supervised.items():
-        waits = of.state is ExecutorState.WAITING
-        _require(
-            waits == (of.retry_ns is not None),
-            f"{executor} waits without a time to open it, or the reverse",
-        )
-        opens = of.state is ExecutorState.OPENING
-        _require(not opens or of.limit is not None, f"opening {executor} has no time limit")
+        if (of.state is ExecutorState.WAITING) != (of.retry_ns is not None):
+            raise InvariantViolation(f"{executor} waits without a time to open it, or the reverse")
+        if of.state is ExecutorState.OPENING and of.limit is None:
+            raise InvariantViolation(f"opening {executor} has no time limit")

@@ -126,7 +126,8 @@ class Ledger:
         self._lists(request).setdefault(request.camera, {})[request.id] = None
         self.waiting += 1
         self.frames_waiting += request.frame is None
-        self.waiting_by_variant.update([variant] * (not request.optional))
+        if not request.optional:
+            self.waiting_by_variant[variant] += 1
         self.crops_preparing += request.frame is not None
         if pipeline is not None:
             self.to_spawn[request.camera] += 1
@@ -136,7 +137,7 @@ class Ledger:
         live.move(Cause.PREPARED)
         live.ready_ns = now_ns
         self.crops_preparing -= live.request.frame is not None
-        self.ready.setdefault(live.variant, Counter())[live.request.app] += 1
+        self._count_ready(live)
 
     def change_variant(self, live: LiveRequest, variant: VariantName) -> None:
         """Note that a prepared request is to run on another variant."""
@@ -145,7 +146,7 @@ class Ledger:
             _decrement(self.waiting_by_variant, live.variant)
             self.waiting_by_variant[variant] += 1
         live.variant = variant
-        self.ready.setdefault(variant, Counter())[live.request.app] += 1
+        self._count_ready(live)
 
     def start(self, infer: Infer, now_ns: int) -> None:
         """Move a batch's members from waiting to running."""
@@ -259,6 +260,11 @@ class Ledger:
             self.crops_preparing -= request.frame is not None
         if live.stage is Stage.READY:
             self._not_ready(live)
+
+    def _count_ready(self, live: LiveRequest) -> None:
+        if live.variant not in self.ready:
+            self.ready[live.variant] = Counter()
+        self.ready[live.variant][live.request.app] += 1
 
     def _not_ready(self, live: LiveRequest) -> None:
         ready = self.ready[live.variant]

@@ -309,10 +309,9 @@ class Adaptation:
         """Return when to request the next plan; None: not before an event."""
         if self._in_snapshot is not None or not self.cameras or not self._latencies.all_known:
             return None
-        # Dozens of cameras that come one after the other must not keep the planner busy all the time.
-        rested_ns = self._planned_ns + round(self._took_ns / self._parameters.replan_share)
         if self._wanted:
-            return rested_ns
+            return 0
+        rested_ns = self._planned_ns + round(self._took_ns / self._parameters.replan_share)
         if self._urgent:
             soon_ns = self._planned_ns + self._parameters.replan_min_ns
             return max(rested_ns, min(self._due_ns, soon_ns))

@@ -72,6 +72,8 @@ class Latencies:
     welcome_ns: list[int] = field(default_factory=list)
     """From the start of the measurement, or of the process, to each camera's welcome."""
     began_ns: int = field(default_factory=time.monotonic_ns)
+    cpu_s: float = 0.0
+    """What this process has used meanwhile."""
 
     def clear(self) -> None:
         """Begin again, in place: every camera holds on to this object."""
@@ -200,7 +202,9 @@ async def main() -> None:
         ]
         while (await asyncio.to_thread(sys.stdin.readline)).strip() == "begin":
             seen.clear()
+            began_s = time.process_time()
             await asyncio.to_thread(sys.stdin.readline)
+            seen.cpu_s = time.process_time() - began_s
             print(json.dumps(asdict(seen)), flush=True)
         for task in running:
             task.cancel()

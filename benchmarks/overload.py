@@ -188,7 +188,7 @@ class Overload:
         )  # fmt: skip
         self._count(request, on_time=False)
         taken = self._budgets[camera].take(now_ns, SLO_NS)
-        if taken or not self._scheduler.queue_length or not self._setting.cut:
+        if taken or not self._setting.cut:
             self._requests[number] = request
             yield RequestArrived(request)
 

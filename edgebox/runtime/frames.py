@@ -31,8 +31,7 @@ from edgebox.vision.detections import Detections
 from edgebox.vision.letterbox import Placement
 
 BEYOND_ADVICE = (
-    "its camera sends more often than it was advised to, and the box has other work; send no "
-    "more often than the advice says"
+    "its camera sends more often than it was advised to; send no more often than the advice says"
 )
 ONE_SHOT_APP = "http"
 """The application of a picture whose sender names none."""

@@ -362,16 +362,16 @@ class CameraSession:
     # -- frames -----------------------------------------------------------------------------
 
     def _takes_frame(self) -> bool:
-        """Return whether to read a frame that begins to arrive.
+        """Return whether to read a frame that begins to arrive: those within its camera's budget.
 
-        Frames within the camera's budget are read, and all while nothing waits at the box. So a
-        camera that ignores its advice takes nothing from those that obey theirs.
+        So a camera that ignores its advice takes nothing from those that obey theirs. Whether the
+        box is idle does not matter: it looks idle, too, where the loop is too busy to hand frames
+        over in time.
         """
-        record, driver = self._record, self._box.driver
+        record = self._record
         if record is None:
             return True
-        taken = record.budget.take(driver.clock_ns(), record.camera.last_slo_ns)
-        return taken or not driver.scheduler.queue_length
+        return record.budget.take(self._box.driver.clock_ns(), record.camera.last_slo_ns)
 
     def _frame(self, data: bytes) -> None:
         record = self._record

@@ -22,9 +22,6 @@ DEADLINE_MIN_MS = 1.0
 DEADLINE_MAX_MS = 60_000.0
 FRAME_BYTES_SETTING = "limits.frame_bytes_max"
 _WORST = 0.99
-REFUSED_S = 1.0
-"""A picture for which there is no time is refused at its deadline, or after so long."""
-_FOR_WANT_OF_TIME = (DropReason.QUEUE, DropReason.INFEASIBLE, DropReason.OVERLOAD)
 
 
 class NotServedError(EdgeboxError):
@@ -62,13 +59,9 @@ async def answered(
 
     Raises:
         InvalidInputError: it cannot be decoded.
-        NotServedError: it is not answered by the deadline, or the box could not run it. Where the
-            time is lacking it comes at the deadline, or after a second, and no earlier: a program
-            that asks again at once would take the time of the cameras for being refused.
+        NotServedError: the deadline has passed.
     """
-    loop = asyncio.get_running_loop()
-    refused_s = loop.time() + min(deadline_ms / 1e3, REFUSED_S)
-    done: asyncio.Future[FrameResult] = loop.create_future()
+    done: asyncio.Future[FrameResult] = asyncio.get_running_loop().create_future()
 
     def ended(frame: PendingFrame, ending: FrameResult) -> None:
         if not done.done():  # the client may have disconnected
@@ -86,8 +79,6 @@ async def answered(
         return ending
     if ending.reason is DropReason.INVALID:
         raise InvalidInputError(ending.message)
-    if ending.reason in _FOR_WANT_OF_TIME:
-        await asyncio.sleep(refused_s - loop.time())
     raise NotServedError(ending.reason, ending.message)
 
 

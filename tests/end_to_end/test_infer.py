@@ -359,3 +359,14 @@ async def test_a_camera_that_leaves_takes_no_requests_of_programs_along(
     )
     app.box.driver.feed(CameraDisconnected(CameraId("http")))
     assert isinstance(await ended, Answer)
+
+
+async def test_who_asks_again_at_once_is_read_later_and_later(app: App) -> None:
+    url = f"{app.url}/v1/infer?deadline_ms=1&variant=street-608"
+    loop = asyncio.get_running_loop()
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1)) as client:
+        began_s = loop.time()
+        for _ in range(6):
+            async with client.post(url, data=JPEG) as response:
+                assert (response.status, (await response.json())["code"]) == (503, "infeasible")
+        assert loop.time() - began_s >= 0.02 + 0.04 + 0.08 + 0.16 + 0.32

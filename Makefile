@@ -28,8 +28,8 @@ $(VENV)/.edgebox-cpu $(VENV)/.edgebox-cuda: $(VENV)/.edgebox-%: pyproject.toml h
 	touch $@
 
 # The developer's has the ONNX Runtime for CPUs.
-$(VENV)/.edgebox-dev: $(VENV)/.edgebox-cpu
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+$(VENV)/.edgebox-dev: $(VENV)/.edgebox-cpu client/pyproject.toml client/hatch_build.py
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' -e client
 	touch $@
 
 demo: packages-demo $(VENV)/.edgebox-$(RUNTIME) page

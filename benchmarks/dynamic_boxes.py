@@ -97,7 +97,7 @@ async def boxes(folder: Path, configs: dict[str, Path]) -> AsyncIterator[list[Ru
 
 @contextlib.asynccontextmanager
 async def serving(
-    policy: str, config: Path, messages: int | None = None
+    policy: str, config: Path, messages: int | None = None, code: Path | None = None
 ) -> AsyncIterator[RunningBox]:
     """Run `edgebox serve` with a configuration until the end.
 
@@ -105,12 +105,14 @@ async def serving(
         policy: what to call it.
         config: the file.
         messages: descriptor that gets what it tells people; None: this process's stderr.
+        code: the checkout that is run; None: this one.
     """
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "edgebox", "serve", "--config", str(config), "--json",
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=messages,
+        cwd=code,
     )  # fmt: skip
     assert process.stdout is not None
     try:

@@ -24,7 +24,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -251,8 +251,10 @@ class Measured:
         }
 
 
-async def drive(box: Box, seconds: float, order: dict[str, Any]) -> Measured:
-    """Let the client process send; measure after it has warmed up."""
+async def drive(
+    box: Box, seconds: float, order: dict[str, Any], cores: Collection[int] = ()
+) -> Measured:
+    """Let the client process send, on these cores or any; measure after it has warmed up."""
     client = await asyncio.create_subprocess_exec(
         sys.executable,
         str(CLIENT),
@@ -262,6 +264,8 @@ async def drive(box: Box, seconds: float, order: dict[str, Any]) -> Measured:
     )
     assert client.stdin is not None
     assert client.stdout is not None
+    if cores:
+        os.sched_setaffinity(client.pid, cores)
     lag = LoopLag()
     try:
         client.stdin.write(json.dumps(order).encode() + b"\n")
@@ -335,7 +339,7 @@ async def lag(seconds: float, policy: str, order: dict[str, Any]) -> dict[str, A
     """The event loop beside a busy model, with a page open."""
     async with whole_box(policy) as (box, port):
         full = {"port": port, "frames_hz": FULL_LOAD_HZ, "window": 4, "slo_ms": 300.0}
-        run = await drive(box, LAG_FACTOR * seconds, order | full | {"watch": True})
+        run = await drive(box, LAG_FACTOR * seconds, order | full | {"viewers": 1})
         meters = box.driver.measurements.meters
         now_ns = box.driver.clock_ns()
         return {

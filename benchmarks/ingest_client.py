@@ -43,11 +43,12 @@ class Order:
     slo_ms: float = _SLO_MS
     prefix: str = "camera-"
     """Of the cameras' names."""
-    min_accuracy: float = 0.0
     obey: bool = False
     """Whether to send no more often than advised."""
-    watch: bool = False
-    """Whether a page is open, too."""
+    singles: int = 0
+    """Single pictures that are asked for at once, all the time."""
+    viewers: int = 0
+    """Pages that are open, too."""
 
 
 @dataclass
@@ -61,12 +62,23 @@ class Latencies:
     ack_ns: list[int] = field(default_factory=list)
     """From handing a frame to the socket to its ack."""
     answer_ns: list[int] = field(default_factory=list)
+    on_time: int = 0
     shown: int = 0
-    """Frames that the open page was sent."""
+    """Frames that open pages were sent."""
+    answered: int = 0
+    """Single pictures that were answered."""
+    refused: int = 0
+    """Single pictures that were not."""
+    welcome_ns: list[int] = field(default_factory=list)
+    """From the start of the measurement, or of the process, to each camera's welcome."""
+    began_ns: int = field(default_factory=time.monotonic_ns)
+    cpu_s: float = 0.0
+    """What this process has used meanwhile."""
 
     def clear(self) -> None:
         """Begin again, in place: every camera holds on to this object."""
-        self.sent = self.skipped = self.dropped = self.shown = 0
+        self.sent = self.skipped = self.dropped = self.shown = self.on_time = 0
+        self.answered = self.refused = 0
         self.ack_ns.clear()
         self.answer_ns.clear()
 
@@ -95,7 +107,6 @@ class Camera:
                 height_px=order.height_px,
                 slo_ms=order.slo_ms,
                 rate_hz=rate_hz,
-                min_accuracy=order.min_accuracy,
                 agent="benchmark",
             )
             await socket.send_str(hello.encode().decode())
@@ -118,6 +129,7 @@ class Camera:
                 self._seen.ack_ns.append(now_ns - self._sent_ns[message["frame"]])
             case "result":
                 self._seen.answer_ns.append(now_ns - self._sent_ns.pop(message["frame"]))
+                self._seen.on_time += message["outcome"] == "on_time"
                 self._room.set()
             case "drop":
                 self._seen.dropped += 1
@@ -125,6 +137,8 @@ class Camera:
                 self._room.set()
             case "ping":
                 await socket.send_str(Pong(message["id"], now_ns).encode().decode())
+            case "welcome":
+                self._seen.welcome_ns.append(now_ns - self._seen.began_ns)
             case "error":
                 raise RuntimeError(message["message"])
 
@@ -151,6 +165,18 @@ class Camera:
             await socket.send_bytes(header.encode() + self._jpeg)
 
 
+async def _ask(session: aiohttp.ClientSession, order: Order, seen: Latencies) -> None:
+    """Ask for a picture's objects again and again."""
+    url, jpeg = f"http://127.0.0.1:{order.port}/v1/infer", base64.b64decode(order.jpeg)
+    while True:
+        async with session.post(url, data=jpeg, params={"deadline_ms": order.slo_ms}) as answer:
+            await answer.read()
+            if answer.status == 200:
+                seen.answered += 1
+            else:
+                seen.refused += 1
+
+
 async def _watch(session: aiohttp.ClientSession, port: int, seen: Latencies) -> None:
     """Read what a page would read: the overview asks for nothing, and acknowledges nothing."""
     async with session.ws_connect(f"http://127.0.0.1:{port}/v1/ui", max_msg_size=0) as socket:
@@ -163,17 +189,22 @@ async def main() -> None:
     order = Order(**json.loads(sys.stdin.readline()))
     seen = Latencies()
     async with AsyncExitStack() as stack:
-        session = await stack.enter_async_context(aiohttp.ClientSession())
+        connector = aiohttp.TCPConnector(limit=0)
+        session = await stack.enter_async_context(aiohttp.ClientSession(connector=connector))
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         running = [
             tasks.create_task(Camera(order, number, seen).run(session))
             for number in range(order.cameras)
         ]
-        if order.watch:
-            running.append(tasks.create_task(_watch(session, order.port, seen)))
+        running += [tasks.create_task(_ask(session, order, seen)) for _ in range(order.singles)]
+        running += [
+            tasks.create_task(_watch(session, order.port, seen)) for _ in range(order.viewers)
+        ]
         while (await asyncio.to_thread(sys.stdin.readline)).strip() == "begin":
             seen.clear()
+            began_s = time.process_time()
             await asyncio.to_thread(sys.stdin.readline)
+            seen.cpu_s = time.process_time() - began_s
             print(json.dumps(asdict(seen)), flush=True)
         for task in running:
             task.cancel()

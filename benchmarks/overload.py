@@ -1,8 +1,9 @@
 """Ten times the load by cameras that ignore advice: python -m benchmarks.overload [--json]
 
 Virtual time, the same on every machine: the real core, planner and decode queue decide; decoding
-and inference take given times. Four established cameras use nine tenths of one executor. Then a
-crowd joins for a while that sends whatever it is told. `overload_live` has the real server.
+and inference take given times. Four established cameras use nine tenths of one executor and obey
+their advice. Then a crowd joins for a while that sends whatever it is told. `overload_live` has the
+real server.
 
 goodput    frames answered on time per second, of all cameras, as a share of the executor's capacity
 share      on-time share of the established cameras
@@ -27,10 +28,12 @@ from edgebox.domain.model_family import (
     VariantName,
 )
 from edgebox.domain.requests import Camera, CameraId, Outcome, Request, RequestId
+from edgebox.link.receive_budget import ReceiveBudget
 from edgebox.planning.planner import plan
 from edgebox.runtime.decode_queue import Deferrable, FairQueue, Taken
 from edgebox.runtime.decoded_ahead import DecodedAhead
 from edgebox.scheduling.events import (
+    Advise,
     BatchCompleted,
     CameraConnected,
     CameraDisconnected,
@@ -81,6 +84,8 @@ class Setting:
     """By how much each thread that decodes makes a batch longer, where they share cores."""
     held: bool = True
     """Whether decoding waits while enough frames are decoded."""
+    cut: bool = True
+    """Whether frames beyond their camera's advice are refused as they arrive."""
     before_s: int = 10
     during_s: int = 10
     after_s: int = 20
@@ -121,6 +126,8 @@ class Overload:
         self._started: list[RequestId] = []
         """The frame whose decoding has just begun."""
         self._connected: set[CameraId] = set()
+        self._budgets: dict[CameraId, ReceiveBudget] = {}
+        self._advised_hz: dict[CameraId, float] = {}
         self._released_ns = 0
         self._held = False
         self._now_ns = 0
@@ -131,8 +138,9 @@ class Overload:
         self._step([VariantsAvailable((VARIANT,)), ExecutorStarted(EXECUTOR, (profile,))])
 
     def join(self, camera: CameraId, rate_hz: float, from_ns: int, until_ns: int) -> None:
-        """Let a camera connect, send whatever it is told, and leave."""
+        """Let a camera connect, send, and leave. Those that are there first obey their advice."""
         period_ns = round(S / rate_hz)
+        self._budgets[camera] = ReceiveBudget(Config().limits.unacknowledged_max)
 
         def connect() -> Iterable[Event]:
             self._connected.add(camera)
@@ -146,8 +154,15 @@ class Overload:
 
         self._at(from_ns, connect)
         self._at(until_ns, leave)
-        for at_ns in range(from_ns + period_ns, until_ns, period_ns):
-            self._at(at_ns, lambda: [self._arrival(camera)])
+
+        def send() -> Iterable[Event]:
+            obeyed_hz = self._advised_hz.get(camera, rate_hz) if is_first(camera) else rate_hz
+            next_ns = self._now_ns + max(period_ns, round(S / obeyed_hz))
+            if next_ns < until_ns:
+                self._at(next_ns, send)
+            yield from self._arrival(camera)
+
+        self._at(from_ns + period_ns, send)
 
     def run(self, until_ns: int) -> None:
         """Run until an instant."""
@@ -165,15 +180,17 @@ class Overload:
     def _at(self, at_ns: int, what: Callable[[], Iterable[Event]]) -> None:
         heappush(self._events, (at_ns, next(self._order), what))
 
-    def _arrival(self, camera: CameraId) -> Event:
+    def _arrival(self, camera: CameraId) -> Iterable[Event]:
         now_ns, number = self._now_ns, RequestId(next(self._ids))
         request = Request(
             id=number, camera=camera, app="default", captured_ns=now_ns, arrival_ns=now_ns,
             deadline_ns=now_ns + SLO_NS, width_px=128, height_px=128, size_bytes=10_000,
         )  # fmt: skip
-        self._requests[number] = request
         self._count(request, on_time=False)
-        return RequestArrived(request)
+        taken = self._budgets[camera].take(now_ns, SLO_NS)
+        if taken or not self._scheduler.queue_length or not self._setting.cut:
+            self._requests[number] = request
+            yield RequestArrived(request)
 
     def _count(self, request: Request, on_time: bool) -> None:
         step = request.captured_ns // STEP_NS
@@ -192,6 +209,9 @@ class Overload:
                     self._end(request, action.outcome is Outcome.ON_TIME)
                 case Drop(request):
                     self._end(request, on_time=False)
+                case Advise(camera, advice):
+                    self._budgets[camera].advised(advice.rate_hz, self._now_ns)
+                    self._advised_hz[camera] = advice.rate_hz
                 case ComputePlan(snapshot):
                     found = PlanComputed(plan(snapshot, 1_000, parameters=self._parameters))
                     self._at(self._now_ns + PLAN_NS, lambda found=found: [found])  # type: ignore[misc]

@@ -36,7 +36,8 @@ from edgebox.camera.shutdown import on_end_signals
 
 MB = 1e6
 QUANTITIES = (
-    Quantity("memory", "MB", MB, 4.0),
+    # The whole of what is resident: shares of it (Pss) change with what other programs map.
+    Quantity("resident", "MB", MB, 4.0),
     Quantity("private memory", "MB", MB, 4.0),
     Quantity("python blocks", "1000", 1e3, 20.0),
     Quantity("descriptors", "", 1, 1.0),
@@ -51,7 +52,7 @@ QUANTITIES = (
 )
 MODELS = ("bundled", "cheap")
 DATABASE = "box.sqlite3"
-SAMPLES_KEPT = 240
+SAMPLES_KEPT = 120
 """Samples in the document: a run's own file has all of them."""
 
 
@@ -95,9 +96,8 @@ class Sampler:
         memory = smaps(proc)
         return {
             "at_s": round(now_s - self._began_s, 1),
-            "memory": memory["Pss"],
-            "private memory": memory["Private_Clean"] + memory["Private_Dirty"],
             "resident": memory["Rss"],
+            "private memory": memory["Private_Clean"] + memory["Private_Dirty"],
             "python blocks": scraped["edgebox_python_blocks"],
             "descriptors": _entries(proc / "fd"),
             "threads": _entries(proc / "task"),

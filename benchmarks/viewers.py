@@ -43,6 +43,11 @@ class Client:
         """Use `client`."""
         self._process = process
 
+    @property
+    def cpu_s(self) -> float:
+        """The CPU time of the process."""
+        return living_s(self._process.pid)
+
     async def measured(self, seconds: float) -> dict[str, Any]:
         """Return what it sees in so many seconds.
 
@@ -91,7 +96,7 @@ async def client(url: str, **order: Any) -> AsyncIterator[Client]:
 @asynccontextmanager
 async def a_program(url: str) -> AsyncIterator[Callable[[float], Any]]:
     """View as the page does, without drawing; give what counts the frames it is shown a second."""
-    async with client(url, watch=True) as viewer:
+    async with client(url, viewers=1) as viewer:
 
         async def shown_hz(seconds: float) -> float:
             seen = await viewer.measured(seconds)

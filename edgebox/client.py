@@ -7,16 +7,21 @@ keeps none.
 import asyncio
 import contextlib
 import random
-import re
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any
 
 import aiohttp
 import orjson
 
-from edgebox.domain.errors import EdgeboxError, InvalidInputError
+from edgebox.domain.errors import EdgeboxError
 from edgebox.link.backoff import Backoff
-from edgebox.link.box_address import OTHER_CERTIFICATE, authorization, fingerprint_of
+from edgebox.link.box_address import (
+    OTHER_CERTIFICATE,
+    authorization,
+    fingerprint_of,
+    http_url,
+    stream_url,
+)
 
 _SILENT_S = 45.0
 """The box sends something every 15 s."""
@@ -41,7 +46,7 @@ async def subscribe(
     """Yield the messages of /v1/results for ever, over as many connections as it takes.
 
     Args:
-        server: the box: "http://BOX:8787" (ws:// is understood, too).
+        server: the box: "http://BOX:8787" (ws:// is understood, too, and BOX alone).
         query: the parameters of /v1/results: which cameras, which classes...
         token: a token of the scope viewer; None: a box that is open needs none.
         fingerprint: SHA-256 of the box's certificate, which is the only one accepted; None: any
@@ -52,6 +57,7 @@ async def subscribe(
         InvalidInputError: `server`, `token` or `fingerprint` is malformed.
         SubscriptionRefusedError: the box says that the query or the token is wrong.
     """
+    address = http_url(stream_url(server), "results")
     remark = on_remark or (lambda text: None)
     backoff, failed = Backoff(random.Random()), False
     timeout = aiohttp.ClientTimeout(total=None, connect=10, sock_read=_SILENT_S)
@@ -64,7 +70,7 @@ async def subscribe(
     ) as client:
         while True:
             try:
-                async for message in _connection(client, _address(server), query or {}):
+                async for message in _connection(client, address, query or {}):
                     if failed:
                         remark(f"connected to {server} again")
                     failed = False
@@ -79,17 +85,6 @@ async def subscribe(
                 remark(f"{why}; trying again until it works")
             failed = True
             await asyncio.sleep(backoff.wait_s())
-
-
-def _address(server: str) -> str:
-    """Return where results are.
-
-    Raises:
-        InvalidInputError: not an address of a server.
-    """
-    if not re.fullmatch(r"(http|ws)s?://[^/?#\s]+(/[^?#\s]*)?", server):
-        raise InvalidInputError(f"--server must be like http://BOX:8787, not {server!r}")
-    return re.sub(r"^ws", "http", server).rstrip("/") + "/v1/results"
 
 
 async def _connection(

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebox.domain.errors import EdgeboxError, ModelError
+from edgebox.domain.home_folder import expanded
 from edgebox.domain.model_family import Variant
 from edgebox.inference.executor import OnnxExecutor, come_back
 from edgebox.inference.family import MANIFEST, Family, ModelFile, read_manifest
@@ -27,7 +28,6 @@ from edgebox.link.box_address import http_url
 from edgebox.link.detected_frames import DETECTIONS_MAX, DetectedFrame, SentCrop, SentDetection
 from edgebox.link.placement_offer import OfferedStage, PlacementOffer
 from edgebox.media import jpeg
-from edgebox.storage.home_folder import expanded
 from edgebox.vision.cropping import crop_of, taken
 from edgebox.vision.detections import Detections
 from edgebox.vision.letterbox import Placement

@@ -1,6 +1,7 @@
 """A camera's token: fetched with a pairing code, and kept for the next start."""
 
 import contextlib
+import errno
 import os
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,8 @@ from typing import Any
 import aiohttp
 import orjson
 
-from edgebox.domain.errors import EdgeboxError, StorageError
+from edgebox.domain.errors import ConfigError, EdgeboxError, StorageError
+from edgebox.domain.home_folder import expanded
 from edgebox.link.box_address import OTHER_CERTIFICATE, fingerprint_of, http_url, stream_url
 
 _TIMEOUT_S = 30.0
@@ -75,7 +77,30 @@ class KeptTokens:
     def __init__(self, file: Path | None = None) -> None:
         """Use a file; None: edgebox/tokens.json in the user's folder for configuration."""
         folder = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-        self._file = file or Path(folder).expanduser() / "edgebox" / "tokens.json"
+        self._file: Path | None = None
+        with contextlib.suppress(ConfigError):  # without a home folder nothing is kept
+            self._file = file or expanded(folder) / "edgebox" / "tokens.json"
+
+    def prepare(self) -> Path:
+        """Make the folder of the file, which is returned.
+
+        To be called before a pairing code is used up for a token that cannot be kept.
+
+        Raises:
+            StorageError: there is no home folder, or no token can be written there.
+        """
+        if self._file is None:
+            raise StorageError(
+                "the camera's token cannot be kept: this user has no home folder: set HOME or "
+                "XDG_CONFIG_HOME, or make a token on the box and name its file with --token-file"
+            )
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if not os.access(self._file.parent, os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        except OSError as error:
+            raise StorageError(f"{self._file}: no token can be kept ({error.strerror})") from error
+        return self._file
 
     def get(self, server: str, name: str) -> str | None:
         """Return a camera's token at a box; None: there is none."""
@@ -88,22 +113,22 @@ class KeptTokens:
         Raises:
             StorageError: it cannot be written.
         """
+        file = self.prepare()
         kept = {**self._read(), _key(server, name): token}
-        new = self._file.with_name(f"{self._file.name}.{os.getpid()}.part")
+        new = file.with_name(f"{file.name}.{os.getpid()}.part")
         try:
-            self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with os.fdopen(
                 os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb"
-            ) as file:
-                file.write(orjson.dumps(kept, option=orjson.OPT_INDENT_2))
-            new.replace(self._file)
+            ) as written:
+                written.write(orjson.dumps(kept, option=orjson.OPT_INDENT_2))
+            new.replace(file)
         except OSError as error:
-            raise StorageError(f"{self._file}: the token cannot be kept ({error})") from error
-        return self._file
+            raise StorageError(f"{file}: the token cannot be kept ({error})") from error
+        return file
 
     def _read(self) -> dict[str, Any]:
         try:
-            return _object(self._file.read_bytes())
+            return {} if self._file is None else _object(self._file.read_bytes())
         except OSError:
             return {}
 

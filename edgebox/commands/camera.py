@@ -25,6 +25,7 @@ from edgebox.camera.daemon import Camera
 from edgebox.camera.pairing import KeptTokens, PairingRefusedError, pair
 from edgebox.camera.records import FrameRecord
 from edgebox.camera.shutdown import on_end_signals
+from edgebox.commands.box_choice import chosen_box
 from edgebox.commands.box_options import FINGERPRINT, TOKEN_FILE, given_token
 from edgebox.commands.camera_live import render, show_live, show_plain
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
@@ -120,7 +121,11 @@ def _finite(text: str) -> float:
 @click.command()
 @click.argument("source")
 @click.option(
-    "--server", default="ws://127.0.0.1:8787", show_default=True, help="Address of the box."
+    "--server",
+    "--box",
+    default=None,
+    help="Address of the box, like http://10.0.0.2:8787.  [default: this machine's, or the one "
+    "that is found in the network (extra mdns)]",
 )
 @click.option("--name", default=None, help="The camera's name at the box.  [default: this host's]")
 @click.option(
@@ -186,7 +191,7 @@ def _finite(text: str) -> float:
 def camera(
     source: str,
     *,
-    server: str,
+    server: str | None,
     token_file: Path | None,
     pairing_code: str | None,
     fingerprint: str | None,
@@ -226,6 +231,9 @@ def camera(
             _credentials(source_username, source_password_file),
         )
         name = name or host_name()
+        if server is None:
+            trusted = given_token(token_file) is None or fingerprint is not None
+            server = chosen_box(trusted=trusted)
         token = _token(server, name, token_file, pairing_code, fingerprint)
         with _written_to(frames_file) as on_frame_end:
             daemon = Camera(
@@ -309,6 +317,7 @@ def _token(
     known = kept.get(server, name)
     if code is None:
         return given_token(file) or known
+    kept.prepare()
     try:
         token = asyncio.run(pair(server, code, name, fingerprint=fingerprint))
     except PairingRefusedError:

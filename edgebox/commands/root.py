@@ -16,6 +16,7 @@ import click
 from rich.markup import escape
 
 from edgebox import __version__
+from edgebox.commands.backups import backup, restore
 from edgebox.commands.console import (
     HEALTH_STYLES,
     clear_errors,
@@ -36,7 +37,7 @@ from edgebox.config.log_section import FORMATS, LEVELS, LogParameters
 from edgebox.domain.access import OpenTo
 
 _DIFFERENCES_SHOWN = 10
-_KEEPERS = ("serve", "demo", "models", "profile", "tokens")
+_KEEPERS = ("backup", "restore", "serve", "demo", "models", "profile", "tokens")
 """Commands that write a box's files: its database, journals, models, tokens."""
 _PRIVATE = 0o077
 """Nobody but the user may read or write what is made: files have mode 0600, folders 0700."""
@@ -77,6 +78,8 @@ def main(context: click.Context) -> None:
         os.umask(_PRIVATE)
 
 
+main.add_command(backup)
+main.add_command(restore)
 main.add_command(detect)
 main.add_command(models)
 main.add_command(plan)
@@ -102,6 +105,11 @@ main.add_command(tokens)
     help="self-signed: serve https with a certificate of the box's own (extra tls).",
 )
 @click.option(
+    "--announce/--no-announce",
+    default=None,
+    help="Announce the box in the local network, so that cameras find it (extra mdns).",
+)
+@click.option(
     "--open-to",
     type=click.Choice([each.value for each in OpenTo]),
     help="Who needs no token: nobody, programs on this machine, everybody.  [default: nobody]",
@@ -124,6 +132,7 @@ def serve(
     port: int | None,
     allowed_hosts: tuple[str, ...],
     tls: str | None,
+    announce: bool | None,
     open_to: str | None,
     log_level: str | None,
     log_format: str | None,
@@ -146,6 +155,7 @@ def serve(
         "server.port": port,
         "server.allowed_hosts": allowed_hosts or None,
         "server.tls": tls,
+        "server.announce": announce,
         "access.open_to": open_to,
         "log.level": log_level,
         "log.format": log_format,

@@ -25,7 +25,7 @@ from edgebox.commands.camera import camera as camera_command
 from edgebox.commands.camera import host_name
 from edgebox.commands.console import clear_errors, err, out
 from edgebox.domain.errors import InvalidInputError
-from edgebox.storage.home_folder import expanded
+from edgebox.domain.home_folder import expanded
 
 _SYSTEM_UNITS = Path("/etc/systemd/system")
 _SYSTEM_CONFIG = Path("/etc/edgebox/edgebox.toml")

@@ -8,6 +8,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict
 from hashlib import sha256
 from multiprocessing import get_context
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -37,16 +38,29 @@ _SHOWN_MAX = 10
 @click.option(
     "--processes", type=click.IntRange(1, 1024), help="Seeds at once.  [default: the CPU cores]"
 )
+@click.option(
+    "--results",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Append a line for every seed; seeds that the file has are not run again.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def faults(
-    *, events: int, seed: int, only: str | None, processes: int | None, as_json: bool
+    *,
+    events: int,
+    seed: int,
+    only: str | None,
+    processes: int | None,
+    results: Path | None,
+    as_json: bool,
 ) -> None:
     """Break executors, links, cameras, memory and the planner at random, and check the core.
 
     Each seed runs the Scheduler under virtual time. Every frame must end exactly once, nothing may
     wait for ever, and the box must recover once nothing breaks. A failure is printed with the
-    command that repeats it. The exit status is 1 if there was one.
+    command that repeats it. The exit status is 1 if there was one. A run with --results can be
+    interrupted and goes on where it was.
     """
+    from edgebox.commands.fault_results import FaultResults
     from edgebox.simulation.faults.fault_kinds import FaultKind
     from edgebox.simulation.faults.fault_search import seeds
 
@@ -58,16 +72,20 @@ def faults(
             raise InvalidInputError("python -O leaves the checks out: run it without -O")
         kinds = _kinds(only)
         jobs = list(seeds(seed, events))
+        file = FaultResults(results, kinds)
+        done = file.known(dict(jobs))
+        before = sum(result.events for result in done)
         began_s = time.monotonic()
         with progress_bar(as_json) as progress:
-            results = []
-            for result in _run(jobs, kinds, processes or os.cpu_count() or 1):
-                results.append(result)
-                progress("seeds", len(results) / len(jobs))
-            results.sort(key=lambda result: result.seed)
+            left = sorted(set(jobs) - {(of.seed, dict(jobs)[of.seed]) for of in done})
+            for result in _run(left, kinds, processes or os.cpu_count() or 1):
+                done.append(result)
+                file.add(result, dict(jobs)[result.seed])
+                progress("seeds", len(done) / len(jobs))
+            done.sort(key=lambda result: result.seed)
             took_s = time.monotonic() - began_s
-            failures = [_shrunk(result, dict(jobs)) for result in results if result.failure]
-    document = _document(results, failures, took_s, dict(jobs))
+            failures = [_shrunk(result, dict(jobs)) for result in done if result.failure]
+    document = _document(done, failures, took_s, dict(jobs), before)
     if as_json:
         print_json(document)
     else:
@@ -94,15 +112,15 @@ def _run(
     jobs: Sequence[tuple[int, int]], kinds: "tuple[FaultKind, ...] | None", processes: int
 ) -> "Iterator[SeedResult]":
     """Return the results as they come."""
-    from edgebox.simulation.faults.fault_search import run_seed
+    from edgebox.simulation.faults.fault_search import search_seed
 
     if len(jobs) == 1 or processes == 1:
         for seed, events in jobs:
-            yield run_seed(seed, events, kinds)
+            yield search_seed(seed, events, kinds)
         return
     workers = min(processes, len(jobs))
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        running = [pool.submit(run_seed, seed, events, kinds) for seed, events in jobs]
+        running = [pool.submit(search_seed, seed, events, kinds) for seed, events in jobs]
         for done in as_completed(running):
             yield done.result()
 
@@ -116,7 +134,7 @@ def _shrunk(result: "SeedResult", given: dict[int, int]) -> "Failure":
 
 def _document(
     results: "Sequence[SeedResult]", failures: "Sequence[Failure]", took_s: float,
-    given: dict[int, int],
+    given: dict[int, int], before: int,
 ) -> dict[str, Any]:  # fmt: skip
     ends, losses = Counter[str](), Counter[str]()
     for result in results:
@@ -128,7 +146,7 @@ def _document(
         "seeds": len(results),
         "events": events,
         "seconds": round(took_s, 1),
-        "events_per_s": round(events / max(took_s, 1e-9)),
+        "events_per_s": round((events - before) / max(took_s, 1e-9)),
         "frames": dict(sorted(ends.items())),
         "losses": dict(sorted(losses.items())),
         "processes_ended": sum(result.exited for result in results),

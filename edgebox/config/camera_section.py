@@ -9,6 +9,7 @@ from pathlib import Path
 
 from edgebox.config.keys import key
 from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.home_folder import expanded
 from edgebox.domain.source_address import (
     WANTED,
     Credentials,
@@ -17,7 +18,6 @@ from edgebox.domain.source_address import (
     read_address,
 )
 from edgebox.domain.zones import NAME_PATTERN
-from edgebox.storage.home_folder import expanded
 
 PATHS = {"cameras": ("password_file",)}
 """Keys of these sections that hold a path."""

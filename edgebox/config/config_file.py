@@ -43,9 +43,9 @@ from edgebox.config.tracking_sections import (
 )
 from edgebox.domain.errors import ConfigError
 from edgebox.domain.field_reader import FieldReader, Notation, dotted
+from edgebox.domain.home_folder import expanded
 from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
-from edgebox.storage.home_folder import expanded
 from edgebox.storage.retention import Limits
 
 _NOTATION = Notation(lambda path: f"{dotted(path)}: ", show=as_toml, collects=True)
@@ -74,7 +74,11 @@ class ServerParameters:
         "Addresses or networks of reverse proxies whose X-Forwarded-Host, -For and -Proto are "
         "trusted",
     )
-    name: str = _key("edgebox", "Name of this box on the page")
+    name: str = _key("edgebox", "Name of this box on the page and in announcements")
+    announce: bool = _key(
+        False,
+        "Announce the box in the local network by mDNS (extra mdns), so that cameras there find it",
+    )
     tls: str = _key(
         "off",
         "TLS on the port: off; self-signed, with a certificate that the box makes once and keeps "

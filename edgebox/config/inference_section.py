@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edgebox.config.keys import key as _key
-from edgebox.storage.home_folder import expanded
+from edgebox.domain.home_folder import expanded
 
 
 def data_folder() -> Path:

@@ -78,6 +78,11 @@ class MqttParameters:
         "Home Assistant's discovery prefix; empty: no discovery",
         may_be_empty=True,
     )
+    pictures: bool = key(
+        False,
+        "Publish the best picture of each camera's latest sighting, with boxes. Whoever may read "
+        "the topics sees them",
+    )
     metrics_s: float = key(
         10.0, "Seconds between two messages with a camera's figures", low=1, high=3600
     )
@@ -144,7 +149,8 @@ def _of_mqtt(mqtt: MqttParameters) -> Iterator[str]:
     if mqtt.password_file and mqtt.password_env:
         yield "mqtt.password_env: there is a password_file, too; keep one of them"
     if (mqtt.password_file or mqtt.password_env) and not mqtt.username:
-        yield "mqtt.username: is needed with a password"
+        given = "mqtt.password_file" if mqtt.password_file else "mqtt.password_env"
+        yield f"mqtt.username: is needed with {given}"
     for name, topic in (("topic", mqtt.topic), ("discovery", mqtt.discovery)):
         if set(topic) & set("+#\0") or topic.startswith(("/", "$")) or topic.endswith("/"):
             yield f"mqtt.{name}: must be a topic without + and #, and no / at its ends"

@@ -14,12 +14,13 @@ from edgebox.inference.onnx_runtime import (
 
 LIBRARIES = (
     "aiohttp", "aiosqlite", "click", "lapx", "numpy", "onnx", "orjson", "pillow",
-    "prometheus-client", "rich", "uvloop",
+    "prometheus-client", "rich", "simplejpeg", "uvloop",
 )  # fmt: skip
 _DISPENSABLE = {"uvloop": "the box runs on asyncio's slower event loop", "onnx": "no importing"}
 EXTRAS = {
     "camera": ("av", "video files, network and USB cameras"),
     "mqtt": ("aiomqtt", "events over MQTT"),
+    "mdns": ("zeroconf", "finding boxes in the local network"),
     "tls": ("cryptography", "a certificate that the box signs itself"),
     "accuracy": ("pycocotools", "a second opinion on accuracy"),
     "plot": ("matplotlib", "plots of simulations"),

@@ -15,6 +15,7 @@ from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.field_reader import INSTANT_MAX_NS, FieldReader
 from edgebox.link.deadlines import LaterDeadlines, read_deadlines, written_deadlines
 from edgebox.link.protocol import (
+    DETECTED_MESSAGE_TYPE,
     FRAME_HEADER_BYTES,
     FRAME_MESSAGE_TYPE,
     NAME_PATTERN,
@@ -92,9 +93,27 @@ class FrameHeader:
                 f"a frame's header_bytes must be from {header_bytes_min} to the "
                 f"{len(message)} bytes of the message, not {header_bytes}"
             )
+        return cls._checked(numbers), memoryview(message)[header_bytes:]
+
+    @classmethod
+    def decode_alone(cls, start: bytes) -> Self:
+        """Read the header of a frame of either kind, of which nothing else was read.
+
+        Raises:
+            InvalidInputError: as `decode`.
+        """
+        if len(start) < FRAME_HEADER_BYTES:
+            return cls.decode(start)[0]
+        kind, version, _, *numbers = _FRAME_STRUCT.unpack_from(start)
+        if version != VERSION or kind not in (FRAME_MESSAGE_TYPE, DETECTED_MESSAGE_TYPE):
+            return cls.decode(start)[0]
+        return cls._checked(numbers)
+
+    @classmethod
+    def _checked(cls, numbers: list[int]) -> Self:
         header = cls(*numbers)
         header._check()
-        return header, memoryview(message)[header_bytes:]
+        return header
 
     def _check(self) -> None:
         if not self.captured_ns <= self.sent_ns <= INSTANT_MAX_NS:

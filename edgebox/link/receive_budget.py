@@ -52,11 +52,6 @@ class ReceiveBudget:
         self._tokens = tokens - taken
         return taken
 
-    def wait_ns(self) -> int:
-        """Return how long the next token takes, from the last call of `take` on."""
-        missing = 1 - (self._tokens or 0.0)
-        return round(max(0.0, missing) * _SECOND_NS / max(self._rate_hz * MARGIN, 1e-3))
-
     def _refill(self, now_ns: int, slo_ns: int) -> float:
         # The rate of before the passed time, which is the higher one if it has sunk.
         rate_hz = MARGIN * self._rate_in_force(self._counted_ns, slo_ns)

@@ -157,6 +157,21 @@ class TransitEstimator:
             carried,
         )
 
+    def frame_cut(
+        self, captured_ns: int, sent_ns: int, arrival_ns: int, slo_ns: int
+    ) -> FrameTransit:
+        """Map a frame that was not read, only its header, to the box's clock. It teaches nothing.
+
+        Args:
+            captured_ns: the camera's stamp, on its own clock.
+            sent_ns: when it was handed to the link, stamped likewise.
+            arrival_ns: now; the latest that it can have been captured.
+            slo_ns: from the capture to the result's arrival at the camera.
+        """
+        placed = self._by_clock(captured_ns, sent_ns, arrival_ns) or (arrival_ns, arrival_ns)
+        deadline_ns = compute_deadline_ns(placed[0], slo_ns, 0)
+        return FrameTransit(*placed, deadline_ns, 0, suspicious=False, carried=None)
+
     def state(self, now_ns: int) -> LinkState:
         """Return what is known of the link."""
         return LinkState(

@@ -1,1 +1,1 @@
-"""Frame sources and JPEG: the only importer of Pillow and PyAV."""
+"""Frame sources and JPEG: the only importer of Pillow, simplejpeg and PyAV."""

@@ -1,17 +1,17 @@
 """JPEG: reading headers, decoding into a canvas, encoding, resizing.
 
-Pillow is the codec; its C code releases the GIL, and nothing here is shared between calls, so
-all of it may run in many threads at once. Nothing is allocated for a picture before its header
-was found acceptable, so a header that promises 30,000 x 30,000 px costs a few microseconds.
+libjpeg-turbo is the codec: simplejpeg decodes, Pillow encodes, and judges what simplejpeg refuses
+(slight damage). Both release the GIL, and nothing here is shared between calls, so all of it
+may run in many threads at once. Nothing is allocated for a picture before its header was found
+acceptable, so a header that promises 30,000 x 30,000 px costs a few microseconds.
 """
 
-import contextlib
 import io
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import simplejpeg
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
@@ -61,8 +61,9 @@ def decode_into(
 ) -> Placement:
     """Decode a picture, scale it to its place on the canvas, fill the rest.
 
-    A picture much larger than the canvas is scaled by the codec's own power-of-two reduction
-    first, which saves most of the decoding. Bytes after the picture's end are ignored.
+    A picture of the size that it has on the canvas, and as wide as that, is decoded in place. A
+    larger one is first reduced by the codec, in eighths, as far as its place allows: that saves
+    most of the decoding and scaling. Bytes after the picture's end are ignored.
 
     Args:
         jpeg: one JPEG; greyscale and CMYK are converted.
@@ -76,8 +77,16 @@ def decode_into(
     header = read_header(jpeg)
     place = _placed((header.width_px, header.height_px), canvas, fit)
     target = (place.placed_width_px, place.placed_height_px)
-    with _opened(jpeg, header, target) as picture:
-        _lay(picture, canvas, fill, place)
+    top, bottom = place.top_px, place.top_px + place.placed_height_px
+    in_place = target == (header.width_px, header.height_px) == (canvas.shape[1], bottom - top)
+    if in_place and top >= 0 and bottom <= len(canvas) and canvas.flags.c_contiguous:
+        decoded = _decoded(jpeg, header, target, canvas[top:bottom])
+        canvas[:top] = fill
+        canvas[bottom:] = fill
+        if not np.may_share_memory(decoded, canvas):
+            canvas[top:bottom] = decoded
+    else:
+        _lay(Image.fromarray(_decoded(jpeg, header, target)), canvas, fill, place)
     return place
 
 
@@ -136,21 +145,43 @@ def decode(jpeg: bytes | memoryview, limits: JpegLimits = FRAME_LIMITS) -> NDArr
         InvalidInputError: as `decode_into`.
     """
     header = read_header(jpeg, limits)
-    with _opened(jpeg, header, (header.width_px, header.height_px)) as picture:
-        return np.asarray(picture, dtype=np.uint8)
+    return _decoded(jpeg, header, (header.width_px, header.height_px))
 
 
-@contextlib.contextmanager
-def _opened(
-    jpeg: bytes | memoryview, header: JpegHeader, target: tuple[int, int]
-) -> Iterator[Image.Image]:
-    """Open a picture in RGB, reduced by the codec as far as a target size allows."""
+def _decoded(
+    jpeg: bytes | memoryview,
+    header: JpegHeader,
+    target: tuple[int, int],
+    into: NDArray[np.uint8] | None = None,
+) -> NDArray[np.uint8]:
+    """Decode a picture to (height, width, 3) RGB, reduced by the codec as far as a size allows.
+
+    Args:
+        jpeg: one JPEG.
+        header: its header.
+        target: (width, height) that the result has at least, unless the picture itself is smaller.
+        into: contiguous, takes the result where simplejpeg decodes a picture that is not reduced.
+    """
+    essence = header.essence(jpeg)
+    width, height = min(target[0], header.width_px), min(target[1], header.height_px)
     try:
-        with Image.open(io.BytesIO(header.essence(jpeg)), formats=("JPEG",)) as picture:
+        decoded: NDArray[np.uint8] = simplejpeg.decode_jpeg(
+            essence, "RGB", min_width=width, min_height=height, buffer=into
+        )
+    except ValueError:  # also damage that leaves the picture whole, which Pillow takes
+        return _decoded_by_pillow(essence, header, target)
+    return decoded
+
+
+def _decoded_by_pillow(
+    essence: bytes, header: JpegHeader, target: tuple[int, int]
+) -> NDArray[np.uint8]:
+    try:
+        with Image.open(io.BytesIO(essence), formats=("JPEG",)) as picture:
             if picture.size != (header.width_px, header.height_px):
                 raise InvalidInputError("a broken JPEG: its size is given twice, differently")
             picture.draft("RGB", target)
-            yield picture.convert("RGB") if picture.mode != "RGB" else picture
+            return np.asarray(picture.convert("RGB"), dtype=np.uint8)
     except UnidentifiedImageError:  # Pillow's words name an object of ours
         raise InvalidInputError(
             "a broken JPEG: its header cannot be read by the decoder; encode the picture again"

@@ -181,7 +181,7 @@ def read_picture(path: Path, size_px: tuple[int, int] | None = None) -> Frame:
     """
     try:
         data = path.read_bytes()
-        picture = _decoded(data)
+        picture = decode_picture(data)
         if size_px is not None and (picture.shape[1], picture.shape[0]) != size_px:
             picture = np.asarray(Image.fromarray(picture).resize(size_px))
         return picture
@@ -191,7 +191,12 @@ def read_picture(path: Path, size_px: tuple[int, int] | None = None) -> Frame:
         raise InvalidInputError(f"{path}: not a picture that can be read: {error}") from None
 
 
-def _decoded(data: bytes) -> Frame:
+def decode_picture(data: bytes) -> Frame:
+    """Decode the bytes of a picture file.
+
+    Raises:
+        InvalidInputError, OSError, ValueError, Image.DecompressionBombError: they are none.
+    """
     if data.startswith(b"\xff\xd8"):
         return decode(data, FILE_LIMITS)
     with Image.open(io.BytesIO(data), formats=_FORMATS) as image:

@@ -22,6 +22,7 @@ from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.notifications import Notification, NotificationType
 from edgebox.domain.requests import CameraId
 from edgebox.notifications.attainment import AttainmentRule
+from edgebox.notifications.best_pictures import BestPictures
 from edgebox.notifications.destination_health import Note
 from edgebox.notifications.event_detector import (
     CameraFacts,
@@ -81,13 +82,18 @@ class NotificationDispatcher:
         )
         self._senders: list[Sender] = [Webhook(found, self._note) for found in config.webhooks]
         self._states: CameraStates | None = None
+        self._pictures: BestPictures | None = None
         self._metrics_s = config.mqtt.metrics_s
         if config.mqtt.host:
             broker = _broker(config.mqtt, self._note, self._left_over)
             self._senders.append(broker)
-            self._states = CameraStates(broker, self._watch, config.mqtt.discovery)
+            pictures = config.mqtt.pictures
+            self._states = CameraStates(
+                broker, self._watch, config.mqtt.discovery, pictures=pictures
+            )
+            self._pictures = BestPictures(broker, self._watch) if pictures else None
         self._box: Box | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
         self._run_id = secrets.token_hex(6)
         self._events = 0
 
@@ -102,15 +108,18 @@ class NotificationDispatcher:
         box.observers.add(self._frame_ended)
         box.tracking.observers.add(self._zone_events)
         self._send([Notification(NotificationType.BOX_ONLINE, box.driver.clock_ns())])
-        self._task = asyncio.create_task(self._watch_box(), name="events")
+        self._tasks = [asyncio.create_task(self._watch_box(), name="events")]
+        if self._pictures is not None:
+            self._tasks.append(asyncio.create_task(self._pictures.run(box), name="pictures"))
 
     async def stop(self) -> None:
         """Try to send that the box goes offline. Idempotent."""
-        if self._box is None or self._task is None:
+        if self._box is None or not self._tasks:
             return
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-        self._task = None
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
         self._box.observers.remove(self._frame_ended)
         self._box.tracking.observers.remove(self._zone_events)
         self._send([Notification(NotificationType.BOX_OFFLINE, time.monotonic_ns())])
@@ -133,16 +142,19 @@ class NotificationDispatcher:
             return
         box = self._box
         assert box is not None
+        labels = box.families[record.camera.family].labels
         happened = self._watch.answered(
             record.camera.id,
             ending.detections,
-            box.families[record.camera.family].labels,
+            labels,
             frame.request.captured_ns,
             box.driver.clock_ns(),
             attributes=_attributes(box, frame, ending),
         )
         if happened:
             self._send(happened)
+        if self._pictures is not None:
+            self._pictures.answered(record, frame, ending, labels)
 
     def _zone_events(self, camera: CameraId, events: Sequence[Notification]) -> None:
         self._send(list(events))

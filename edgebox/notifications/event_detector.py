@@ -69,6 +69,10 @@ class _CameraState:
     presences: dict[str, Presence] = field(default_factory=dict)
     scores: dict[str, float] = field(default_factory=dict)
     """Best score of the current episode, by class."""
+    best_score: float = 0.0
+    """Best score of any class since one appeared."""
+    has_best: bool = False
+    """Whether the last frame has that score, and nobody has asked yet."""
 
 
 class EventDetector:
@@ -134,7 +138,8 @@ class EventDetector:
         if not watched.connected:  # since the last update
             watched.connected = True
             happened.append(Notification(NotificationType.CAMERA_UP, captured_ns, camera))
-        for label, best in _by_class(found, labels, watched.rule).items():
+        by_class = _by_class(found, labels, watched.rule)
+        for label, best in by_class.items():
             presence = watched.presences.get(label)
             if presence is None:
                 presence = Presence(watched.rule.hold_ns, watched.rule.interval_ns)
@@ -154,7 +159,21 @@ class EventDetector:
                 )
             elif best.score > watched.scores[label]:
                 watched.scores[label] = best.score
+        appeared = any(event.kind is NotificationType.DETECTION for event in happened)
+        best_score = max((best.score for best in by_class.values()), default=0.0)
+        watched.has_best = appeared or best_score > watched.best_score
+        if watched.has_best:
+            watched.best_score = best_score
         return happened
+
+    def take_best(self, camera: CameraId) -> bool:
+        """Return whether the camera's last frame is the best of a sighting so far; once a frame.
+
+        The first on which a class appears is, then each with an object that scores more.
+        """
+        watched = self._of(camera)
+        best, watched.has_best = watched.has_best, False
+        return best
 
     # -- everything else ----------------------------------------------------------------------
 

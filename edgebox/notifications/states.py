@@ -28,8 +28,18 @@ _RETURN_NS = 600_000_000_000
 class CameraStates:
     """The retained states of all cameras."""
 
-    def __init__(self, broker: "MqttBroker", watch: EventDetector, discovery: str) -> None:
-        """Publish to `broker`; `discovery` is Home Assistant's topic prefix, empty: none."""
+    def __init__(
+        self, broker: "MqttBroker", watch: EventDetector, discovery: str, *, pictures: bool = False
+    ) -> None:
+        """Publish to `broker`.
+
+        Args:
+            broker: it.
+            watch: tells counts and deadlines.
+            discovery: Home Assistant's topic prefix; empty: none.
+            pictures: whether somebody publishes the cameras' pictures.
+        """
+        self._pictures = pictures
         self._broker = broker
         self._topics = broker.topics
         self._watch = watch
@@ -75,7 +85,14 @@ class CameraStates:
         if self._discovery:
             self._broker.retain(
                 self._topics.discovery(self._discovery, camera),
-                device(self._topics, camera, self._labels[camera], box.name, box.version),
+                device(
+                    self._topics,
+                    camera,
+                    self._labels[camera],
+                    box.name,
+                    box.version,
+                    pictures=self._pictures,
+                ),
             )
 
     def _forget(self, camera: CameraId) -> None:

@@ -59,6 +59,10 @@ class Topics:
         """Return the topic of the crossings of a line."""
         return f"{self.prefix}/camera/{camera}/line/{line}"
 
+    def picture(self, camera: str) -> str:
+        """Return the topic of the best picture of a camera's latest sighting."""
+        return f"{self.prefix}/camera/{camera}/picture"
+
     def camera_of(self, topic: str) -> str | None:
         """Return the camera of a topic; None: it belongs to none."""
         head = f"{self.prefix}/camera/"
@@ -69,7 +73,15 @@ class Topics:
         return f"{where}/device/{_id_of(self.prefix)}/{_id_of(camera)}/config"
 
 
-def device(topics: Topics, camera: str, labels: Iterable[str], box: str, version: str) -> bytes:
+def device(
+    topics: Topics,
+    camera: str,
+    labels: Iterable[str],
+    box: str,
+    version: str,
+    *,
+    pictures: bool = False,
+) -> bytes:
     """Return Home Assistant's discovery message of a camera.
 
     Args:
@@ -78,6 +90,7 @@ def device(topics: Topics, camera: str, labels: Iterable[str], box: str, version
         labels: classes that get a sensor.
         box: name of the box.
         version: edgebox's version.
+        pictures: whether there are pictures.
     """
     uid = f"{_id_of(topics.prefix)}_{_id_of(camera)}"
     connected = {
@@ -105,6 +118,14 @@ def device(topics: Topics, camera: str, labels: Iterable[str], box: str, version
     }
     for key, entity in _figures().items():
         components[key] = {**entity, "state_topic": topics.metrics(camera), **own}
+    if pictures:
+        components["picture"] = {
+            "platform": "image",
+            "name": "Last sighting",
+            "image_topic": topics.picture(camera),
+            "content_type": "image/jpeg",
+            "availability": [{"topic": topics.availability}],
+        }
     for label in labels:
         components |= _of_class(label, topics.count(camera, label), own)
     for key, component in components.items():

@@ -15,17 +15,17 @@ from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile, 
 from edgebox.domain.overrides import NOTHING_SET, Overrides
 from edgebox.domain.pipelines import Pipeline
 from edgebox.domain.plans import PlanningSnapshot
-from edgebox.domain.requests import Camera, CameraId, DropReason, RequestId
+from edgebox.domain.requests import Camera, CameraId, RequestId
 from edgebox.inference.family import Family
 from edgebox.link.bandwidth import BandwidthEstimate, EstimatorKind
 from edgebox.link.own_uplink import NoUplink
 from edgebox.link.site_estimates import SiteEstimates
 from edgebox.link.transit import TransitEstimator
 from edgebox.runtime.availability import unserved_because
+from edgebox.runtime.camera_placement import submit
 from edgebox.runtime.camera_record import CameraRecord, Session
 from edgebox.runtime.destinations import Destination
 from edgebox.runtime.driver import Driver
-from edgebox.runtime.frame_gate import FrameGate
 from edgebox.runtime.frame_metrics import Metrics
 from edgebox.runtime.frame_tracking import FrameTracking
 from edgebox.runtime.frames import (
@@ -33,7 +33,6 @@ from edgebox.runtime.frames import (
     ArrivedFrame,
     FrameResult,
     PendingFrame,
-    Refusal,
     note_refusal,
     one_shot_frame,
     one_shot_request,
@@ -128,7 +127,6 @@ class Box:
         self._opening = asyncio.Lock()
         self.refusals = Refusals(self._warn_of, time.monotonic_ns)
         self._driver: Driver | None = None
-        self.gate = FrameGate(lambda: self.driver)
         self._frames_shown = 0
 
     def offer(self, models: ModelChoice) -> None:
@@ -366,7 +364,6 @@ class Box:
         record.left_because = why
         self.sites.leave(record.camera.id)
         self.tracking.departed(record.camera.id)
-        self.gate.departed(record.camera.id)
         self.driver.feed(CameraDisconnected(record.camera.id))
         self.notices.publish_from(
             address, "info", f"{record.camera.id} left: {why}", record.camera.id
@@ -404,14 +401,18 @@ class Box:
         driver, now_ns = self.driver, self.driver.clock_ns()
         header, jpeg, picture_px = arrived.header, arrived.jpeg, arrived.picture_px
         pixels = picture_px[0] * picture_px[1] if picture_px else None
-        update = record.frame_arrived(header, arrived.arrival(now_ns), pixels)
+        if arrived.cut:
+            update = record.frame_cut(header, now_ns)
+        else:
+            update = record.frame_arrived(header, arrived.arrival(now_ns), pixels)
         transit = update.transit
         metrics = self.metrics.of(record.camera.id)
         metrics.captured(1 + update.skipped, update.skipped, now_ns)
         metrics.received(arrived.size_bytes, transit.carried)
-        self._note_sites()
-        if (link := record.link.take_updates(now_ns)) is not None:
-            driver.feed(LinkMeasured(record.camera.id, link))
+        if not arrived.cut:
+            self._note_sites()
+            if (link := record.link.take_updates(now_ns)) is not None:
+                driver.feed(LinkMeasured(record.camera.id, link))
         request = record.request(driver.next_request_id(), arrived, update, now_ns)
 
         def ended(frame: PendingFrame, ending: FrameResult) -> None:
@@ -430,11 +431,11 @@ class Box:
             header.frame, record.camera.family, pipeline=record.camera.pipeline,
             tracker=self.tracking.tracker(record.camera.id, record.camera.family),
         )  # fmt: skip
-        if arrived.invalid_because:
+        if (refusal := arrived.refusal) is not None:
             frame.ended = True
-            ended(frame, Refusal(DropReason.INVALID, arrived.invalid_because))
+            ended(frame, refusal)
         else:
-            self.gate.submit(record, frame, arrived.detected)
+            submit(frame, arrived.detected, record.offer, driver)
         if frame.refused is None:
             metrics.accepted(now_ns)
         return transit.suspicious

@@ -156,9 +156,20 @@ class CameraRecord:
             header.captured_ns, header.sent_ns, arrival, pixels, self.camera.slo_ns
         )
         self._note_bandwidth(arrival.arrival_ns)
-        self._received += 1
-        skipped = self.new_skips(header.captured_total - self._received, arrival.arrival_ns)
+        skipped = self._received_with_skips(header, arrival.arrival_ns)
         return FrameUpdate(transit, skipped, self._advised_at(transit.sent_ns - transit.return_ns))
+
+    def frame_cut(self, header: FrameHeader, now_ns: int) -> FrameUpdate:
+        """Place a frame on the box's clock of which only the header was read."""
+        transit = self.link.frame_cut(
+            header.captured_ns, header.sent_ns, now_ns, self.camera.slo_ns
+        )
+        return FrameUpdate(transit, self._received_with_skips(header, now_ns), None)
+
+    def _received_with_skips(self, header: FrameHeader, now_ns: int) -> int:
+        """Count a frame; return how many before it were never sent and not counted yet."""
+        self._received += 1
+        return self.new_skips(header.captured_total - self._received, now_ns)
 
     def request(
         self, request_id: RequestId, arrived: ArrivedFrame, update: FrameUpdate, now_ns: int

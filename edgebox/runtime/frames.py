@@ -30,6 +30,10 @@ from edgebox.scheduling.events import Infer
 from edgebox.vision.detections import Detections
 from edgebox.vision.letterbox import Placement
 
+BEYOND_ADVICE = (
+    "its camera sends more often than it was advised to, and the box has other work; send no "
+    "more often than the advice says"
+)
 ONE_SHOT_APP = "http"
 """The application of a picture whose sender names none."""
 
@@ -54,6 +58,17 @@ class ArrivedFrame:
     """When its bytes arrived; None: unknown."""
     detected: DetectedFrame | None = None
     """What its camera found on it, in place of a picture; None: it is a picture."""
+    cut: bool = False
+    """Whether only its header was read, because its camera sends beyond its advice."""
+
+    @property
+    def refusal(self) -> "Refusal | None":
+        """Why it is dropped at once; None: it is not."""
+        if self.cut:
+            return Refusal(DropReason.OVERLOAD, BEYOND_ADVICE)
+        if self.invalid_because:
+            return Refusal(DropReason.INVALID, self.invalid_because)
+        return None
 
     def arrival(self, now_ns: int) -> FrameArrival:
         """Return its arrival at this instant."""

@@ -16,10 +16,12 @@ class BoxEvent:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ShownFrame:
     """The latest answered frame of a camera, for viewers."""
 
     number: int
     frame: PendingFrame
     answer: Answer
+    message: bytes | None = None
+    """What viewers are sent; it is made for the first of them."""

@@ -15,10 +15,16 @@ from pathlib import Path
 import aiosqlite
 
 from edgebox.domain.errors import StorageError
+from edgebox.domain.home_folder import expanded
 from edgebox.storage.damage import text_of
-from edgebox.storage.home_folder import expanded
 from edgebox.storage.levels import added_counts, added_latencies
-from edgebox.storage.schema import MIGRATIONS, SECONDS, NoSchemaError, migrate
+from edgebox.storage.schema import (
+    MIGRATIONS,
+    SECONDS,
+    ForeignDatabaseError,
+    NoSchemaError,
+    migrate,
+)
 
 IN_MEMORY = ":memory:"
 
@@ -46,6 +52,7 @@ KNOWN = (
     "learned_work",
     "learned_drift",
     "cascade_evidence",
+    "sources",
 )
 """Tables that a box reads at its start; it only appends to history and events."""
 
@@ -92,16 +99,18 @@ async def connect(path: Path | str) -> aiosqlite.Connection:
         connection.text_factory = text_of
         await connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
         await _add_functions(connection)
-        # Sufficient for a new file; an old one is rewritten below.
-        await connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
+        ((pages,),) = await connection.execute_fetchall("PRAGMA page_count")
+        if not pages:  # a new file; to an old one this would write before it is checked
+            await connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
         await migrate(connection)
         await connection.execute("PRAGMA journal_mode = WAL")
         await connection.execute("PRAGMA synchronous = NORMAL")
         await connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_MAX}")
         # Overwriting deleted rows would double the writing, for figures that are not secret.
         await connection.execute("PRAGMA secure_delete = OFF")
-        # Migrating an up-to-date file writes nothing, so this detects a read-only file.
+        # Detects a read-only file: migrating an up-to-date one writes nothing.
         await connection.execute("BEGIN IMMEDIATE")
+        await connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
         await connection.execute("ROLLBACK")
         await _make_shrinkable(connection)
     except BaseException as error:
@@ -114,6 +123,8 @@ async def connect(path: Path | str) -> aiosqlite.Connection:
             raise DamagedError(path, damage_of(error)) from error
         if isinstance(error, NoSchemaError):
             raise DamagedError(path, str(error)) from error
+        if isinstance(error, ForeignDatabaseError):
+            raise ForeignDatabaseError(f"{_shown(path)}: {error}") from error
         if isinstance(error, sqlite3.Error | StorageError | ValueError):
             raise StorageError(f"{_shown(path)}: {_mend(error)}") from error
         raise

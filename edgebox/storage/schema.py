@@ -226,6 +226,13 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 )
 
 
+class ForeignDatabaseError(StorageError):
+    """The file belongs to another program or to a newer edgebox, so a person has to decide."""
+
+    exit_code = 78
+    """As for a wrong configuration: another start cannot succeed."""
+
+
 class NoSchemaError(StorageError):
     """The version of a database was never written by edgebox."""
 
@@ -241,20 +248,21 @@ async def migrate(
 
     Raises:
         NoSchemaError: the file is damaged.
-        StorageError: the file belongs to another program or to a newer edgebox.
+        ForeignDatabaseError: the file belongs to another program or to a newer edgebox.
         sqlite3.Error: the file is not a database or cannot be written.
     """
     application = await _number(connection, "PRAGMA application_id")
     version = await _number(connection, "PRAGMA user_version")
     tables = await _number(connection, "SELECT count(*) FROM sqlite_master")
     if application != APPLICATION_ID and (application or version or tables):
-        raise StorageError("another program's database: name another file in storage.path")
+        raise ForeignDatabaseError("another program's database: name another file in storage.path")
     if version < 0 or (application == APPLICATION_ID and not version):
         raise NoSchemaError(f"damaged: there is no schema {version}")
     if version > len(migrations):
-        raise StorageError(
+        raise ForeignDatabaseError(
             f"written by a newer edgebox (schema {version}; this one knows up to "
-            f"{len(migrations)}): upgrade edgebox, or move the file away to start afresh"
+            f"{len(migrations)}), it is left as it is: upgrade edgebox, or restore a backup of "
+            "this version (edgebox restore), or move the file away to start afresh"
         )
     await connection.create_function("carried_counts", 1, migrate_v3.counts)
     await connection.create_function("carried_latencies", 1, migrate_v3.latencies)

@@ -34,6 +34,7 @@ class CameraSocket(RationedSocket):
         clock_ns: Callable[[], int],
         on_echo: Callable[[int, int], None],
         on_flood: Callable[[], None],
+        takes_frame: Callable[[], bool] = lambda: True,
     ) -> None:
         """Accept frames of up to `frame_bytes_max` bytes; read more to refuse them with a message.
 
@@ -42,9 +43,12 @@ class CameraSocket(RationedSocket):
             clock_ns: the box's clock.
             on_echo: called with the instants of a ping and its echo.
             on_flood: called once when too many small frames arrived; no more messages come.
+            takes_frame: called when a frame begins to arrive; returns whether to read it. Of the
+                others only the header is returned, with a receipt that says so.
         """
+        largest_bytes = frame_bytes_max + FRAME_HEADER_BYTES
         super().__init__(
-            MessageReceipts(),
+            MessageReceipts(wanted=lambda size_bytes: size_bytes > largest_bytes or takes_frame()),
             clock_ns,
             on_flood,
             max_msg_size=_HARD_LIMIT_FACTOR * frame_bytes_max + FRAME_HEADER_BYTES,
@@ -84,12 +88,12 @@ class CameraSocket(RationedSocket):
                 case _:
                     return message
 
-    def _read(self, data: bytes) -> bool:
-        """Record a read; return whether to pass on its messages."""
+    def _read(self, data: bytes) -> bytes:
+        """Record a read; return what of it to pass on."""
         if self._bytes_before_hello is not None:
             self._bytes_before_hello += len(data)
             if self._bytes_before_hello > _HELLO_BYTES_MAX:
-                return False
+                return b""
         return super()._read(data)
 
     def next_ping(self) -> bytes:

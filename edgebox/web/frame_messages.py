@@ -24,7 +24,7 @@ def read_frame(
     """Read a frame, whichever kind it is; what is wrong after its header is noted in it.
 
     Args:
-        data: the whole message.
+        data: the whole message; of one that was cut, its first bytes.
         record: its camera.
         family: that its camera runs on.
         bytes_max: limit of what follows the header (limits.frame_bytes_max).
@@ -33,6 +33,9 @@ def read_frame(
     Raises:
         InvalidInputError: its header is wrong, or its camera was not offered this kind.
     """
+    if receipt is not None and receipt.cut:
+        header = FrameHeader.decode_alone(data)
+        return ArrivedFrame(header, b"", receipt.size_bytes, None, receipt=receipt, cut=True)
     if data[:1] == _DETECTED:
         return _detected(data, record, family, bytes_max, receipt)
     header, jpeg = FrameHeader.decode(data)

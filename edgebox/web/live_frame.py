@@ -1,13 +1,19 @@
-"""Builds the header that goes before each live frame on the page's socket."""
+"""Builds the live frames on the page's socket: a header before each picture."""
 
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Annotated, Any, NotRequired, TypedDict
+
+import numpy as np
+import orjson
 
 from edgebox.domain.cascades import CascadeOutcome
 from edgebox.domain.model_family import VariantName
 from edgebox.domain.pipelines import StageName
 from edgebox.domain.requests import CameraId, Outcome, StagePlacement
+from edgebox.media.jpeg import encode
 from edgebox.runtime.box import Box
 from edgebox.runtime.stage_documents import best_rows, staged_objects
 from edgebox.web.detection_documents import SCORE_MIN, answer_detections
@@ -15,6 +21,9 @@ from edgebox.web.result_format_schemas import DETECTION
 from edgebox.web.schemas import array
 from edgebox.web.stage_formats import add_stages
 from edgebox.web.typed_schemas import WithSchema
+
+_NO_PICTURE_PX = 320
+_GREY = 96
 
 
 class LiveFrameHeader(TypedDict):
@@ -65,3 +74,22 @@ def live_frame_header(box: Box, camera: CameraId, labels: tuple[str, ...]) -> Li
     if answer.cascade is not None:
         header["cascade"] = answer.cascade
     return header
+
+
+def live_frame_message(box: Box, camera: CameraId, labels: tuple[str, ...]) -> bytes:
+    """Return the message of a camera's latest frame, made once for all viewers."""
+    shown = box.shown[camera]
+    if shown.message is None:
+        header = orjson.dumps(live_frame_header(box, camera, labels))
+        frame = shown.frame
+        jpeg = bytes(frame.jpeg) or no_picture(frame.source_width_px, frame.source_height_px)
+        shown.message = struct.pack("<I", len(header)) + header + jpeg
+    return shown.message
+
+
+@lru_cache(maxsize=64)
+def no_picture(width_px: int, height_px: int) -> bytes:
+    """Return a grey JPEG for a frame whose camera sent boxes and no picture."""
+    scale = _NO_PICTURE_PX / max(width_px, height_px)
+    shape = (max(1, round(height_px * scale)), max(1, round(width_px * scale)), 3)
+    return encode(np.full(shape, _GREY, np.uint8))

@@ -1,7 +1,8 @@
 """WebSockets with a limit on small messages.
 
 A protocol between the transport and aiohttp's protocol observes every read: it records the instant,
-counts small frames (`link.receipts`) and passes the bytes on.
+counts small frames, leaves out messages that are not wanted (`link.receipts`), and passes the rest
+on.
 """
 
 import asyncio
@@ -19,15 +20,15 @@ _MESSAGES_IN_A_ROW = 16
 
 
 class _Watch(asyncio.Protocol):
-    """Reports each read before it passes it on; passes on everything else."""
+    """Passes on what is left of each read; passes on everything else as it is."""
 
-    def __init__(self, protocol: asyncio.Protocol, on_read: Callable[[bytes], bool]) -> None:
+    def __init__(self, protocol: asyncio.Protocol, on_read: Callable[[bytes], bytes]) -> None:
         self._protocol = protocol
         self._on_read = on_read
 
     def data_received(self, data: bytes) -> None:
-        if self._on_read(data):
-            self._protocol.data_received(data)
+        if passed := self._on_read(data):
+            self._protocol.data_received(passed)
 
     def eof_received(self) -> bool | None:
         return self._protocol.eof_received()
@@ -94,15 +95,15 @@ class RationedSocket(web.WebSocketResponse):
             await asyncio.sleep(0)
         return await super().receive(timeout)
 
-    def _read(self, data: bytes) -> bool:
-        """Record a read; return whether to pass on its messages."""
+    def _read(self, data: bytes) -> bytes:
+        """Record a read; return what of it to pass on."""
         if self._receipts.exceeded:
-            return False
-        self._receipts.read(data, self._clock_ns())
+            return b""
+        passed = self._receipts.read(data, self._clock_ns())
         if self._receipts.exceeded:
             self._on_flood()
-            return False
-        return True
+            return b""
+        return passed
 
 
 class ClientSocket(RationedSocket):

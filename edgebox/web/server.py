@@ -1,6 +1,7 @@
 """The HTTP server: collects the routes of every module, starts and stops in order."""
 
 import asyncio
+import functools
 import ssl
 
 from aiohttp import web
@@ -20,6 +21,7 @@ from edgebox.web import (
     onboarding,
     overview,
     page,
+    picture_routes,
     pipeline_list,
     prometheus,
     recording,
@@ -29,6 +31,7 @@ from edgebox.web import (
     system,
     timeline_routes,
 )
+from edgebox.web.announcing import Announcement
 from edgebox.web.api_discovery import kinds_of, routes_about
 from edgebox.web.connections import Connections, descriptors_for_connections
 from edgebox.web.hosts import known_hosts_only
@@ -50,6 +53,7 @@ _DECLARED: tuple[Route, ...] = (
     *overview.ROUTES,
     *source_routes.ROUTES,
     *camera_list.ROUTES,
+    *picture_routes.ROUTES,
     *explanation.ROUTES,
     *model_files.ROUTES,
     *model_list.ROUTES,
@@ -89,6 +93,9 @@ class Server:
         context.access.on_change = context.close_revoked
         self._runner: web.AppRunner | None = None
         self._listening: asyncio.Server | None = None
+        self._announcement = Announcement(
+            context.config.server, functools.partial(context.box.notices.publish, "warning")
+        )
         self.port = 0
         """The port that is listened on, once started."""
 
@@ -120,6 +127,7 @@ class Server:
                 "use the port: stop it, or choose another one with --port"
             ) from error
         self.port = self._listening.sockets[0].getsockname()[1]
+        self._announcement.start(self.port)
 
     def _connections(self) -> Connections:
         context = self._context
@@ -140,6 +148,7 @@ class Server:
 
     async def stop(self) -> None:
         """Say goodbye to every camera, close every connection and stop listening."""
+        await self._announcement.stop()
         await self._context.close_all()
         if self._listening is not None:
             self._listening.close()

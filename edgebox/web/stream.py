@@ -96,7 +96,11 @@ class CameraSession:
         self._box = box
         self._limits = limits
         self._socket = CameraSocket(
-            limits.frame_bytes_max, box.driver.clock_ns, self._echoed, self._flooded
+            limits.frame_bytes_max,
+            box.driver.clock_ns,
+            self._echoed,
+            self._flooded,
+            self._takes_frame,
         )
         self._outbox = Outbox(self._socket, _OUTBOX_MAX, _STALL_S)
         self._record: CameraRecord | None = None
@@ -352,6 +356,18 @@ class CameraSession:
         self._outbox.put(ErrorMessage("bad_message", why, False).encode())
 
     # -- frames -----------------------------------------------------------------------------
+
+    def _takes_frame(self) -> bool:
+        """Return whether to read a frame that begins to arrive.
+
+        Frames within the camera's budget are read, and all while nothing waits at the box. So a
+        camera that ignores its advice takes nothing from those that obey theirs.
+        """
+        record, driver = self._record, self._box.driver
+        if record is None:
+            return True
+        taken = record.budget.take(driver.clock_ns(), record.camera.last_slo_ns)
+        return taken or not driver.scheduler.queue_length
 
     def _frame(self, data: bytes) -> None:
         record = self._record

@@ -6,19 +6,15 @@ Nothing is queued for it, so a slow viewer delays nobody.
 
 import asyncio
 import logging
-import struct
-from functools import lru_cache
 
-import numpy as np
 import orjson
 from aiohttp import WSMsgType, web
 
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.field_reader import FieldReader, parse_object
 from edgebox.domain.requests import CameraId
-from edgebox.media.jpeg import encode
 from edgebox.runtime.box import Box
-from edgebox.web.live_frame import live_frame_header
+from edgebox.web.live_frame import live_frame_message
 from edgebox.web.rationed_socket import ClientSocket
 from edgebox.web.state_document import STATE_PERIOD_S, StateCache
 from edgebox.web.timeline_documents import NEWS_PERIOD_S, TimelineReader
@@ -28,19 +24,9 @@ _log = logging.getLogger(__name__)
 _RATE_HZ = 5.0
 _RATE_MAX_HZ = 30.0
 _STALL_S = 20.0
-_NO_PICTURE_PX = 320
-_GREY = 96
 _MESSAGE_MAX_BYTES = 65_536
 _GONE = (ConnectionError, TimeoutError)
 """Errors of a viewer that disconnected or stalled."""
-
-
-@lru_cache(maxsize=64)
-def no_picture(width_px: int, height_px: int) -> bytes:
-    """Return a grey JPEG for a frame whose camera sent boxes and no picture."""
-    scale = _NO_PICTURE_PX / max(width_px, height_px)
-    shape = (max(1, round(height_px * scale)), max(1, round(width_px * scale)), 3)
-    return encode(np.full(shape, _GREY, np.uint8))
 
 
 class Viewer:
@@ -127,12 +113,10 @@ class Viewer:
             return
         self._seen[camera] = shown.number
         labels = self._box.families[record.camera.family].labels
-        header = orjson.dumps(live_frame_header(self._box, camera, labels))
-        frame = shown.frame
-        jpeg = bytes(frame.jpeg) or no_picture(frame.source_width_px, frame.source_height_px)
-        message = struct.pack("<I", len(header)) + header + jpeg
         async with asyncio.timeout(_STALL_S):
-            await self._socket.send_frame(message, WSMsgType.BINARY)
+            await self._socket.send_frame(
+                live_frame_message(self._box, camera, labels), WSMsgType.BINARY
+            )
 
     async def _send_timeline(self) -> None:
         while True:

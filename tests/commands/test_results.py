@@ -162,8 +162,8 @@ async def test_what_would_fail_again_is_an_error(database: Path) -> None:
     async with running(database) as app:
         with pytest.raises(SubscriptionRefusedError, match="no model family finds unicorn"):
             await anext(subscribe(app.url.replace("http", "ws"), {"class": "unicorn"}))
-        with pytest.raises(InvalidInputError, match="must be like http://BOX"):
-            await anext(subscribe("box:8787"))
+        with pytest.raises(InvalidInputError, match="must be an address like ws://box:8787"):
+            await anext(subscribe("ftp://box:8787"))
 
 
 async def test_the_command_prints_lines_until_it_is_told_to_end(

@@ -341,7 +341,7 @@ def test_keys_that_contradict_each_other_are_reported(tmp_path: Path) -> None:
     )
     assert found == [
         "mqtt.password_env: there is a password_file, too; keep one of them",
-        "mqtt.username: is needed with a password",
+        "mqtt.username: is needed with mqtt.password_file",
         "mqtt.topic: must be a topic without + and #, and no / at its ends",
         "mqtt.discovery: must be a topic without + and #, and no / at its ends",
         "webhooks[0].url: is needed",

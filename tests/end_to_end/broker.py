@@ -95,7 +95,7 @@ class Received:
     """All messages of a client, in order, and what it last received under each topic."""
 
     messages: list[tuple[str, str, bool]] = field(default_factory=list)
-    """(topic, payload, whether the broker had kept it)."""
+    """(topic, payload, whether the broker had kept it); bytes that are no text as surrogates."""
     last: dict[str, str] = field(default_factory=dict)
 
     def events(self, camera: str) -> list[dict[str, Any]]:
@@ -128,7 +128,7 @@ async def listening(
     async def listen() -> None:
         async for message in client.messages:
             assert isinstance(message.payload, bytes)
-            topic, payload = str(message.topic), message.payload.decode()
+            topic, payload = str(message.topic), message.payload.decode(errors="surrogateescape")
             received.messages.append((topic, payload, message.retain))
             received.last[topic] = payload
 

@@ -119,6 +119,28 @@ async def test_programs_follow_results_with_a_token(database: Path) -> None:
                     await anext(subscribe(app.url, token=wrong))
 
 
+async def test_no_code_is_used_up_for_a_token_that_cannot_be_kept(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", "~nobody-of-this-name/x")
+    (tmp_path / "file").touch()
+    async with running(database, **CLOSED) as app:
+        code = app.access.begin_pairing(CameraId("gate")).shown
+        camera = ("camera", "scene:", "--server", app.url, "--name", "gate", "--duration", "1")
+        homeless = await edgebox(tmp_path, *camera, "--pair", code)
+        assert (homeless.code, homeless.err.count("\n")) == (1, 1)
+        assert "no home folder: set HOME or XDG_CONFIG_HOME" in homeless.err
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "file"))
+        unwritable = await edgebox(tmp_path, *camera, "--pair", code)
+        assert (unwritable.code, unwritable.err.count("\n")) == (1, 1)
+        assert "no token can be kept" in unwritable.err
+        token = await pair(app.url, code, "gate")  # the code is still good
+        monkeypatch.setenv("XDG_CONFIG_HOME", "~nobody-of-this-name/x")
+        (tmp_path / "file").write_text(token)
+        given = await edgebox(tmp_path, *camera, "--token-file", str(tmp_path / "file"), "--json")
+        assert given.json()["captured"] > 0
+
+
 async def test_a_new_box_is_closed_and_a_camera_is_paired(database: Path, tmp_path: Path) -> None:
     """As a new user would: the token that serve prints, a code, the camera, and its next start."""
     home = tmp_path / "home"

@@ -15,6 +15,7 @@ from edgebox.app.composition import App
 from edgebox.camera.daemon import Camera
 from edgebox.config.config_file import load
 from edgebox.domain.requests import CameraId
+from edgebox.media.jpeg import decode
 from edgebox.media.sources import PictureSource, open_source
 from edgebox.notifications.mqtt import MqttBroker
 from tests.conftest import PATIENCE_S, settings
@@ -74,6 +75,38 @@ async def telling(
         yield app
     finally:
         await app.stop()
+
+
+async def test_the_best_picture_of_a_sighting_is_kept_there(database: Path, tmp_path: Path) -> None:
+    topic = "edgebox/camera/gate/picture"
+    async with (
+        broker(tmp_path) as mosquitto,
+        telling(database, mosquitto, "pictures = true") as app,
+    ):
+        async with listening(mosquitto) as received, streaming(app, "gate", source=street()):
+            await received.tells("gate", "detection")
+            await until(lambda: topic in received.last, "a picture")
+            entity = json.loads(received.last[DEVICE])["components"]["picture"]
+            assert (entity["platform"], entity["image_topic"]) == ("image", topic)
+        async with listening(mosquitto) as late:  # the broker has kept it
+            await until(lambda: topic in late.last, "the kept picture")
+    picture = decode(late.last[topic].encode(errors="surrogateescape"))
+    assert picture.shape[1] > picture.shape[0] > 100
+
+
+async def test_without_the_setting_no_picture_leaves_the_box(
+    database: Path, tmp_path: Path
+) -> None:
+    async with (
+        broker(tmp_path) as mosquitto,
+        listening(mosquitto) as received,
+        telling(database, mosquitto) as app,
+        streaming(app, "gate", source=street()),
+    ):
+        await received.tells("gate", "detection")
+        await until(lambda: figures(received.last) != {}, "figures, a second later")
+        assert "edgebox/camera/gate/picture" not in received.last
+        assert "picture" not in json.loads(received.last[DEVICE])["components"]
 
 
 async def test_what_a_camera_sees_and_how_it_is(database: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgebox.link.protocol import FRAME_HEADER_BYTES
 from edgebox.link.receipts import (
     SMALL_FRAME_BYTES,
     SMALL_FRAMES_BURST,
@@ -21,8 +22,10 @@ SECOND = 1_000_000_000
 TEXT, BINARY, CONTINUATION, PING, PONG = 1, 2, 0, 9, 10
 
 
-def ws_frame(opcode: int, payload: bytes, *, final: bool = True, masked: bool = True) -> bytes:
-    """Return a frame as RFC 6455 has it; the mask is of zeros, as it may be."""
+def ws_frame(
+    opcode: int, payload: bytes, *, final: bool = True, masked: bool = True, mask: bytes = b"\0" * 4
+) -> bytes:
+    """Return a frame as RFC 6455 has it; the mask may be of zeros."""
     size = len(payload)
     if size < 126:
         length, more = size, b""
@@ -31,7 +34,9 @@ def ws_frame(opcode: int, payload: bytes, *, final: bool = True, masked: bool = 
     else:
         length, more = 127, struct.pack(">Q", size)
     head = bytes([opcode | (0x80 if final else 0), length | (0x80 if masked else 0)])
-    return head + more + (b"\0" * 4 if masked else b"") + payload
+    if not masked:
+        return head + more + payload
+    return head + more + mask + bytes(byte ^ mask[at % 4] for at, byte in enumerate(payload))
 
 
 @dataclass
@@ -91,6 +96,65 @@ def test_receipts_are_what_the_definition_says(
         assert receipts.take(size) == MessageReceipt(size, first, first_bytes, last)
         at += len(message.wire)
     assert receipts.take(1) is None
+
+
+@dataclass
+class Part:
+    """A frame of a message, and what it carries."""
+
+    wire: bytes
+    opcode: int
+    payload: bytes
+    final: bool
+
+
+@st.composite
+def parts_of_a_message(draw: st.DrawFn) -> list[Part]:
+    """Return the frames of a message, with a ping before one of them."""
+    kind = draw(st.sampled_from((TEXT, BINARY, BINARY)))
+    payloads = draw(st.lists(st.binary(max_size=70), min_size=1, max_size=3))
+    parts = []
+    for number, payload in enumerate(payloads):
+        opcode, final = kind if number == 0 else CONTINUATION, number == len(payloads) - 1
+        mask = draw(st.binary(min_size=4, max_size=4))
+        wire = ws_frame(opcode, payload, final=final, masked=draw(st.booleans()), mask=mask)
+        parts.append(Part(wire, opcode, payload, final))
+    if draw(st.booleans()):
+        ping = Part(ws_frame(PING, b"ping", masked=False), PING, b"ping", True)
+        parts.insert(draw(st.integers(0, len(parts) - 1)), ping)
+    return parts
+
+
+@given(
+    st.lists(st.tuples(parts_of_a_message(), st.booleans()), max_size=6),
+    st.lists(st.integers(1, 9) | st.integers(1, 200)),
+)
+def test_of_an_unwanted_frame_only_its_header_is_passed_on(
+    messages: list[tuple[list[Part], bool]], reads: list[int]
+) -> None:
+    wire = b"".join(part.wire for parts, _ in messages for part in parts)
+    answers = iter([wanted for parts, wanted in messages if any(p.opcode == BINARY for p in parts)])
+    receipts = MessageReceipts(wanted=lambda size_bytes: next(answers))
+    cuts = [0]
+    for size in reads:
+        cuts.append(min(len(wire), cuts[-1] + size))
+    cuts.append(len(wire))
+    passed = b"".join(receipts.read(wire[begin:end], 0) for begin, end in pairwise(cuts))
+    expected = b""
+    for parts, wanted in messages:
+        if wanted or all(part.opcode != BINARY for part in parts):
+            expected += b"".join(part.wire for part in parts)
+            continue
+        expected += b"".join(part.wire for part in parts if part.opcode == PING)
+        carried = b"".join(part.payload for part in parts if part.opcode != PING)
+        expected += ws_frame(BINARY, carried[:FRAME_HEADER_BYTES], masked=False)
+    assert passed == expected
+    for parts, wanted in messages:
+        size = sum(len(part.payload) for part in parts if part.opcode != PING)
+        cut = not wanted and any(part.opcode == BINARY for part in parts)
+        receipt = receipts.take(min(size, FRAME_HEADER_BYTES) if cut else size)
+        assert receipt is not None
+        assert (receipt.size_bytes, receipt.cut) == (size, cut)
 
 
 def test_a_message_that_does_not_fit_ends_the_receipts() -> None:

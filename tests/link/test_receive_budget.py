@@ -46,17 +46,7 @@ def test_a_higher_rate_applies_at_once() -> None:
     while budget.take(0, 500 * MS):
         pass
     budget.advised(20.0, 0)
-    assert budget.wait_ns() <= S / (20 * MARGIN)
-    assert budget.take(budget.wait_ns(), 500 * MS)
-
-
-def test_the_next_token_comes_when_it_says() -> None:
-    budget = ReceiveBudget(2)
-    budget.advised(4.0, 0)
-    now_ns = 0
-    while budget.take(now_ns, 300 * MS):
-        now_ns += 10 * MS
-    assert budget.take(now_ns + budget.wait_ns() + 1, 300 * MS)
+    assert budget.take(round(S / (20 * MARGIN)), 500 * MS)
 
 
 @dataclass(frozen=True)

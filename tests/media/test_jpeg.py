@@ -232,3 +232,34 @@ def test_a_picture_that_the_decoder_does_not_know_is_refused_in_plain_words() ->
     with pytest.raises(InvalidInputError, match="a broken JPEG: its header") as refused:
         jpeg.decode(unknown)
     assert "object at" not in str(refused.value)
+
+
+@given(
+    size=st.tuples(st.integers(1, 200), st.integers(1, 200)),
+    more=st.tuples(st.integers(0, 3), st.integers(0, 40)),
+    fit=st.sampled_from(["top_left", "centre", "stretch", "cover"]),
+    seed=st.integers(0, 9),
+)
+def test_a_picture_of_its_place_is_decoded_as_if_alone(
+    size: tuple[int, int], more: tuple[int, int], fit: jpeg.Fit, seed: int
+) -> None:
+    (width, height), (wider, higher) = size, more
+    rgb = np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
+    data = jpeg.encode(rgb)
+    canvas = np.full((height + higher, width + wider, 3), 7, np.uint8)
+    expected = np.full_like(canvas, 9)
+    assert jpeg.decode_into(data, canvas, FILL, fit) == jpeg.lay_into(
+        jpeg.decode(data), expected, FILL, fit
+    )
+    assert np.array_equal(canvas, expected)
+
+
+def test_slight_damage_is_taken_as_before() -> None:
+    """Bytes between the entropy-coded data and the next marker are a warning, no error."""
+    at = PLAIN.rindex(b"\xff\xd9")
+    damaged = PLAIN[:at] + b"\x00\x00\x00" + PLAIN[at:]
+    assert np.array_equal(jpeg.decode(damaged), jpeg.decode(PLAIN))
+    canvas, expected = np.zeros((2, 56, 64, 3), np.uint8)
+    for data, into in ((damaged, canvas), (PLAIN, expected)):
+        jpeg.decode_into(data, into)
+    assert np.array_equal(canvas, expected)

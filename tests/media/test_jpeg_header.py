@@ -68,9 +68,9 @@ def test_what_encoders_write_is_taken_at_any_size(mode: str, options: dict[str, 
     largest = JpegLimits(scan_pixels_max=FRAME_LIMITS.scan_pixels_max * 160 * 90 // PIXELS_MAX)
     data = saved(mode, **options)
     read_header(data, largest)
-    assert np.array_equal(
-        jpeg.decode(data), np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
-    )
+    pillows = np.asarray(Image.open(io.BytesIO(data)).convert("RGB"), np.int16)
+    apart = np.abs(jpeg.decode(data) - pillows).max()
+    assert apart <= (1 if mode == "CMYK" else 0), "conversion from CMYK is rounded differently"
 
 
 def test_scans_of_a_baseline_picture_count_where_the_codec_would_read_them() -> None:

@@ -181,3 +181,24 @@ def test_an_executor_that_was_lost_and_is_back_between_two_looks_was_lost_all_th
     assert watch.detect_executors({cpu: ExecutorFacts(2, 2, "it hung")}, 3) == []
     (lost,) = watch.detect_executors({cpu: ExecutorFacts(3, 2, "it failed")}, 4)
     assert lost.kind is NotificationType.EXECUTOR_LOST
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(0, 1), st.floats(0, 1, width=32)), max_size=3)))
+def test_the_best_frame_scores_most_since_something_appeared(
+    frames: list[list[tuple[int, float]]],
+) -> None:
+    """One frame every 30 ns; a class is gone after 50 ns without it, 80 ns after it came."""
+    watch = EventDetector([RULE], SLO)
+    watch.look({GATE: UP}, 0)
+    best = 0.0
+    for number, rows in enumerate(frames):
+        now_ns = 30 * number
+        happened = watch.answered(GATE, detections(*rows), LABELS, now_ns, now_ns)
+        appeared = any(event.kind is NotificationType.DETECTION for event in happened)
+        score = max((score for _, score in rows if score >= RULE.score_min), default=0.0)
+        expected = appeared or score > best
+        assert watch.take_best(GATE) == expected
+        assert not watch.take_best(GATE)
+        if expected:
+            best = score
+        assert not appeared or score > 0

@@ -27,6 +27,7 @@ def test_topics_have_no_wildcards_and_know_their_camera(camera: str, label: str)
         TOPICS.connected(camera),
         TOPICS.on_time(camera),
         TOPICS.metrics(camera),
+        TOPICS.picture(camera),
         TOPICS.count(camera, label),
     )
     assert len(set(of)) == len(of)

@@ -8,18 +8,22 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection
+from pathlib import Path
 
 import orjson
 import pytest
+from click.testing import CliRunner
 
+from edgebox.commands.root import main
 from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.model_family import ExecutorId
-from edgebox.domain.requests import DropReason
+from edgebox.domain.requests import CameraId, DropReason
 from edgebox.scheduling.endings import Endings
+from edgebox.scheduling.ledger import Ledger
 from edgebox.scheduling.supervision import Supervision
 from edgebox.simulation.faults import fault_search, fault_simulation
 from edgebox.simulation.faults.fault_kinds import FaultKind, Faults, draw_box
-from edgebox.simulation.faults.fault_search import NO_LIMIT, run_seed, seeds, shrink
+from edgebox.simulation.faults.fault_search import NO_LIMIT, run_seed, search_seed, seeds, shrink
 from edgebox.simulation.faults.fault_simulation import FaultSimulation
 
 EVENTS = 800
@@ -88,6 +92,47 @@ def test_fewer_events_are_the_beginning_of_the_same_run() -> None:
     again.run(300)
     assert seen == [again.now_ns, dict(again.world.busy), set(again.world.alive)]
     assert boxes[1].events == 600
+
+
+def test_few_checks_give_the_same_run() -> None:
+    assert search_seed(6, EVENTS) == run_seed(6, EVENTS)
+
+
+def test_a_contradiction_that_few_checks_find_late_is_told_where_it_began(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def depart(self: Ledger, camera: CameraId) -> bool:
+        self.frames_waiting += 1
+        return True
+
+    monkeypatch.setattr(Ledger, "depart", depart)
+    found = search_seed(6, EVENTS, [FaultKind.CHURN]).failure
+    assert found is not None
+    assert "the number of waiting frames is wrong" in found.error
+    assert found == run_seed(6, EVENTS, [FaultKind.CHURN]).failure
+
+
+def test_a_search_that_was_interrupted_goes_on(tmp_path: Path) -> None:
+    file = tmp_path / "results.jsonl"
+    line = ["simulate", "faults", "--processes", "1", "--json", "--only", "churn"]
+    line += ["--results", str(file)]
+    documents = []
+    for _ in range(2):
+        ended = CliRunner().invoke(main, [*line, "--events", "250"])
+        assert ended.exit_code == 0, ended.output
+        documents.append(orjson.loads(ended.stdout))
+        assert len(file.read_bytes().splitlines()) == 1
+    assert documents[0].pop("events_per_s") > 0
+    assert documents[1].pop("events_per_s") == 0, "nothing ran again"
+    for document in documents:
+        del document["seconds"]
+    assert documents[0] == documents[1]
+    other = CliRunner().invoke(main, [*line, "--events", "260"])
+    assert orjson.loads(other.stdout)["events_per_s"] > 0, "other events are another run"
+    file.write_text("{}")
+    other = CliRunner().invoke(main, [*line, "--events", "260"])
+    assert other.exit_code != 0
+    assert "is no result of a seed" in other.stderr
 
 
 Break = Callable[[pytest.MonkeyPatch], None]

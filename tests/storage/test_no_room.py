@@ -46,6 +46,7 @@ async def test_a_box_goes_on_with_what_the_file_knows(
     before.save_profiles("print", [PROFILE])
     before.record_camera(CameraId("gate"), {"slo_ms": 100})
     before.record_overrides(CameraId("gate"), {"slo_ms": 200})
+    before.sources.record(CameraId("yard"), {"url": "rtsp://10.0.0.7/stream"})
     await before.close()
     with monkeypatch.context() as full:
         fill_the_disk(full, said, free_bytes)
@@ -53,6 +54,7 @@ async def test_a_box_goes_on_with_what_the_file_knows(
     assert await box.load_profiles("print") == [PROFILE]
     (camera,) = await box.cameras()
     assert (camera.camera, camera.overrides) == ("gate", {"slo_ms": 200})
+    assert await box.sources.load() == [("yard", {"url": "rtsp://10.0.0.7/stream"})]
     box.record_event("info", "here")
     assert await box.flush()
     assert [event.text for event in await box.events(1)] == ["here"]

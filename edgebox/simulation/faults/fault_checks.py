@@ -84,10 +84,12 @@ class FrameChecks:
                 self._began(action)
             elif isinstance(action, Abandon):
                 self.losses[f"{action.executor} {action.cause}"] += 1
-        self._nothing_waits()
+        if self._requests or self._world.busy:
+            self._nothing_waits()
 
     def add_up(self) -> None:
         """Insist that every captured frame has ended once, is on its way, or is at the box."""
+        self._world.check()
         pending: dict[CameraId, int] = {}
         for camera in self._frames.values():
             pending[camera.wants.id] = pending.get(camera.wants.id, 0) + 1
@@ -132,7 +134,6 @@ class FrameChecks:
     def _nothing_waits(self) -> None:
         """Insist that lost executors were noticed, and that no frame waits beyond its deadline."""
         now_ns = self._world.now_ns
-        running = {member for infer in self._world.busy.values() for member in infer.requests}
         for executor, infer in self._world.busy.items():
             batch, at_ns = self._limits[executor]
             if batch == infer.batch and now_ns > at_ns + LATE_FROM_NS:
@@ -143,10 +144,14 @@ class FrameChecks:
                     extended or now_ns < at_ns + LATE_NS,
                     f"a batch on {executor} runs {(now_ns - at_ns) / 1e9:.1f} s beyond its limit",
                 )
-        for number, request in self._requests.items():
-            if now_ns > request.last_deadline_ns and number not in running:
-                late_ns = now_ns - request.last_deadline_ns
-                _require(False, f"frame {number} waits {late_ns / 1e6:.1f} ms after its deadline")
+        late = [r for r, of in self._requests.items() if now_ns > of.last_deadline_ns]
+        if not late:
+            return
+        running = {member for infer in self._world.busy.values() for member in infer.requests}
+        for number in late:
+            late_ns = now_ns - self._requests[number].last_deadline_ns
+            what = f"frame {number} waits {late_ns / 1e6:.1f} ms after its deadline"
+            _require(number in running, what)
 
 
 def _require(holds: bool, message: str) -> None:

@@ -75,10 +75,16 @@ _CROPS_MAX = 12
 class FaultSimulation:
     """One run of one seed."""
 
-    def __init__(self, seed: int, box: Box) -> None:
-        """Prepare a run."""
+    def __init__(self, seed: int, box: Box, check_every: int = 1) -> None:
+        """Prepare a run.
+
+        Args:
+            seed: of all randomness.
+            box: what the seed has drawn.
+            check_every: all redundant state is derived anew after every so many calls.
+        """
         self.box = box
-        self.world = World(box.policy, keeps_journal=False)
+        self.world = World(box.policy, keeps_journal=False, check_every=check_every)
         self.faults = Faults(seed, box)
         self.checks = FrameChecks(self.world)
         self.events = 0
@@ -177,7 +183,7 @@ class FaultSimulation:
         self._set_timer()
 
     def _set_timer(self) -> None:
-        due_ns = self.world.scheduler.next_wakeup_ns()
+        due_ns = self.world.due_ns
         if due_ns == self._wake_ns:
             return
         self._wake_ns = due_ns
@@ -248,13 +254,12 @@ class FaultSimulation:
     def _crops(self, infer: Infer) -> tuple[Request, ...]:
         """Return what the next stages of the members' pipelines look at."""
         world, out = self.world, list[Request]()
-        gone = world.cancelled | world.unneeded
         number = world.next_id()
         most = _CROPS_MAX if self.faults.active(FaultKind.STAGE, "", self.now_ns) else 3
         for member in infer.requests:
             of = world.alive[member]
             pipeline = world.pipelines.get(RequestId(of.frame or of.id))
-            if pipeline is None or member in gone:
+            if pipeline is None or member in world.cancelled or member in world.unneeded:
                 continue
             for stage in pipeline.next_stages(of.stage or pipeline.first.name):
                 for _ in range(self._rng.randint(0, most)):

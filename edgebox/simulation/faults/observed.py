@@ -62,6 +62,11 @@ class Observed:
     journal: list[tuple[int, Event | None, list[Action]]] = field(default_factory=list)
     """Every call and its answer."""
     keeps_journal: bool = True
+    check_every: int = 1
+    """After every so many calls all redundant state is derived anew; orders are always judged."""
+    due_ns: int | None = None
+    """When the Scheduler wants to be called next."""
+    _calls: int = 0
     loaded: dict[ExecutorId, dict[VariantName, LatencyProfile]] = field(default_factory=dict)
     excluded: dict[ExecutorId, set[VariantName]] = field(default_factory=dict)
     """The variants that are not run on an executor any more, because they hung there."""

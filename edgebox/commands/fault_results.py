@@ -1,0 +1,78 @@
+"""The file to which a long search for faults writes a line for every seed, so that it can go on."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from edgebox.domain.errors import InvalidInputError
+from edgebox.simulation.faults.fault_kinds import FaultKind
+from edgebox.simulation.faults.fault_search import Failure, SeedResult
+
+
+class FaultResults:
+    """One line of JSON for each seed that was run; without a path nothing is kept."""
+
+    def __init__(self, path: Path | None, kinds: Collection[FaultKind] | None) -> None:
+        """Read what an earlier search has written.
+
+        Args:
+            path: of the file, which need not exist.
+            kinds: the kinds of faults of this search; None: those that each seed draws.
+
+        Raises:
+            InvalidInputError: the file is something else.
+        """
+        self._path = path
+        self._kinds = None if kinds is None else sorted(kinds)
+        self._lines = [] if path is None or not path.exists() else _read(path)
+
+    def known(self, given: Mapping[int, int]) -> list[SeedResult]:
+        """Return the results of those seeds that were run with the same events and kinds.
+
+        Args:
+            given: the events of each seed.
+        """
+        found = {
+            line["seed"]: line
+            for line in self._lines
+            if line["kinds"] == self._kinds and line["given"] == given.get(line["seed"])
+        }
+        return [_result(line["result"]) for line in found.values()]
+
+    def add(self, result: SeedResult, given: int) -> None:
+        """Append a result; `given`: the events that the seed was to run."""
+        if self._path is None:
+            return
+        line = {"seed": result.seed, "given": given, "kinds": self._kinds}
+        # Not asdict: it makes a Counter count its own items.
+        told = {each.name: getattr(result, each.name) for each in fields(result)}
+        text = orjson.dumps({**line, "result": told}, option=orjson.OPT_NON_STR_KEYS)
+        with self._path.open("ab") as file:
+            file.write(text + b"\n")
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    lines = []
+    for number, text in enumerate(path.read_bytes().splitlines(), 1):
+        try:
+            line = orjson.loads(text)
+            _result(line["result"])
+            assert {"seed", "given", "kinds"} <= line.keys()
+        except (ValueError, KeyError, TypeError, AssertionError):
+            message = f"{path}:{number} is no result of a seed: name a file of your own"
+            raise InvalidInputError(message) from None
+        lines.append(line)
+    return lines
+
+
+def _result(told: dict[str, Any]) -> SeedResult:
+    failure = told["failure"]
+    if failure is not None:
+        kinds = tuple(map(FaultKind, failure["kinds"]))
+        failure = Failure(**{**failure, "kinds": kinds})
+    counts = {name: Counter[str](told[name]) for name in ("ends", "losses")}
+    return SeedResult(**{**told, **counts, "failure": failure})

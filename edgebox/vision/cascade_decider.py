@@ -234,18 +234,19 @@ def _newton(columns: Floats, labels: Floats, penalty: Floats) -> Floats:
         loss = np.logaddexp(0.0, logits) - labels * logits
         return float(loss.sum() + 0.5 * (penalty * weights**2).sum())
 
-    weights = np.zeros(columns.shape[1])
+    weights, on_diagonal = np.zeros(columns.shape[1]), np.diag(penalty)
     value = objective(weights)
     for _ in range(_STEPS_MAX):
         p = logistic(columns @ weights)
         gradient = columns.T @ (p - labels) + penalty * weights
-        hessian = (columns * (p * (1 - p))[:, None]).T @ columns + np.diag(penalty)
+        hessian = (columns * (p * (1 - p))[:, None]).T @ columns + on_diagonal
         step = np.linalg.solve(hessian, gradient)
-        size = 1.0
-        while size > 1e-6 and objective(weights - size * step) > value:
-            size /= 2
-        moved = weights - size * step
+        size, moved = 1.0, weights - step
         after = objective(moved)
+        while size > 1e-6 and after > value:
+            size /= 2
+            moved = weights - size * step
+            after = objective(moved)
         if after > value - 1e-10 * max(1.0, abs(value)):
             break
         weights, value = moved, after

@@ -6,6 +6,7 @@ each model for minutes at first.
 
 import contextlib
 import io
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +23,11 @@ CUDA = "CUDAExecutionProvider"
 TENSORRT = "TensorrtExecutionProvider"
 
 _FATAL_ONLY = 4
+_PLACE_IN_CODE = re.compile(
+    r"\[ONNXRuntimeError\] : \d+ : \w+ : |"
+    r"\S+\.(?:cc|h):\d+ [^()\n]*\([^()\n]*\)(?: const)?(?: \[with [^\]\n]*\])? ?"
+)
+"""What ONNX Runtime says of itself: the kind of error, its file, line and function."""
 """ONNX Runtime's severity: failures become exceptions with better messages."""
 
 
@@ -190,8 +196,8 @@ def _create(path: Path, cpu_threads: int, providers: list[Any]) -> Any:
 
 
 def brief(error: BaseException) -> str:
-    """Return an error of ONNX Runtime as one line of bearable length."""
-    text = " ".join(str(error).split())
+    """Return an error of ONNX Runtime as one line, without the places of its code."""
+    text = " ".join(_PLACE_IN_CODE.sub("", str(error)).split())
     return text if len(text) <= 300 else text[:297] + "..."
 
 

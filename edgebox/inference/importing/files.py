@@ -21,6 +21,8 @@ FILE_BYTES_MAX = 512 << 20
 NODES_MAX = 50_000
 SIDE_MAX_PX = 4096
 LABELS_MAX = 100_000
+_TEXT_MAX = 200
+"""Characters of a label or a licence."""
 
 _DOMAINS = frozenset(("", "ai.onnx", "ai.onnx.ml", "com.microsoft"))
 """Operators that ONNX Runtime brings itself."""
@@ -40,7 +42,7 @@ class SourceFile:
     @property
     def licence(self) -> str:
         """Licence in the file; empty: none."""
-        return " ".join(self.metadata.get("license", "").split())
+        return _one_line(self.metadata.get("license", ""))
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -177,6 +179,12 @@ def _tensors(model: ModelProto) -> Iterator[TensorProto]:
                     yield from (sparse.values, sparse.indices)
 
 
+def _one_line(text: str) -> str:
+    """Return text of a stranger's file without anything that a terminal would obey."""
+    shown = "".join(letter if letter.isprintable() else " " for letter in text[:_TEXT_MAX])
+    return " ".join(shown.split())
+
+
 def _literal(text: str) -> Any:
     try:
         return ast.literal_eval(text)
@@ -200,7 +208,7 @@ def unique_names(names: list[str]) -> tuple[str, ...]:
     """Return names on one line each; what is empty or comes again gets its number."""
     seen: set[str] = set()
     for number, name in enumerate(names):
-        plain = " ".join(name.split()) or f"class {number}"
+        plain = _one_line(name) or f"class {number}"
         while plain in seen:
             plain = f"{plain} ({number})"
         seen.add(plain)

@@ -163,3 +163,7 @@ def test_names_become_different_lines(names: list[str]) -> None:
     assert len(set(unique)) == len(names)
     assert all(name and "\n" not in name for name in unique)
     assert json.dumps(unique)
+
+
+def test_names_cannot_command_a_terminal() -> None:
+    assert unique_names(["\x1b[31mred\n", "\x07", "x" * 5000]) == ("[31mred", "class 1", "x" * 200)

@@ -260,6 +260,15 @@ def test_outputs_that_are_no_numbers_and_too_many_are_refused(tmp_path: Path) ->
         Original(read_source(path))
 
 
+def test_errors_of_onnx_runtime_come_without_its_code(tmp_path: Path) -> None:
+    model = onnx.load_from_string(write(Tiny([Raw("output", shares(3))])))
+    model.ir_version = 99
+    path = tmp_path / "newer.onnx"
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(ModelError, match="cannot open it: Unsupported model IR version: 99"):
+        Original(read_source(path))
+
+
 # -- real files ------------------------------------------------------------------------------------
 
 

@@ -140,7 +140,7 @@ def installed(tmp_path: Path) -> list[str]:
 
 def test_the_catalogue_has_facts_only() -> None:
     names = [each.name for each in catalogue()]
-    assert {"deimv2-atto", "deimv2-femto", "yolox-nano", "person"} <= set(names)
+    assert {"deimv2-atto", "deimv2-femto", "yolox-nano", "nanodet-m", "person"} <= set(names)
     assert len(set(names)) == len(names)
     assert len({each.file for each in catalogue()}) == len(names)
     for each in catalogue():

@@ -46,9 +46,8 @@ class AnsweredPicture:
         shown = self.found.scaled(
             width_px / self.width_px, height_px / self.height_px, width_px, height_px
         )
-        numbers = shown.labels.tolist()
+        names = [self.labels[number] for number in shown.labels.tolist()]
         texts = [
-            f"{self.labels[number]} {score:.0%}"
-            for number, score in zip(numbers, shown.scores.tolist(), strict=True)
+            f"{name} {score:.0%}" for name, score in zip(names, shown.scores.tolist(), strict=True)
         ]
-        return encode(draw_boxes(rgb, shown.boxes, texts, numbers))
+        return encode(draw_boxes(rgb, shown.boxes, texts, names))

@@ -136,7 +136,7 @@ ROUTES = (
     ),
     Route(
         method="POST",
-        path="/v1/cameras/test",
+        path="/v1/sources/test",
         answer=_test,
         scope=Scope.ADMIN,
         summary="Fetch one picture of a source, which is not added",

@@ -75,8 +75,11 @@ async def test_an_import_ends_at_its_limit_and_leaves_nothing(tmp_path: Path) ->
 
 @LINUX
 async def test_control_c_ends_an_import_at_once(tmp_path: Path) -> None:
+    # A suite that runs in the background of a shell ignores it, and programs inherit that.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     model = endless(tmp_path / "endless.onnx")
     process = await start(tmp_path, "models", "import", str(model))
+    signal.signal(signal.SIGINT, before)
     await until(lambda: any(map(busy, children(process.pid))), "the model to run")
     found = children(process.pid)
     process.send_signal(signal.SIGINT)

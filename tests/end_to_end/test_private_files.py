@@ -7,7 +7,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from edgebox.app import model_jobs
+from edgebox.app import import_process
 from tests.end_to_end.program import configured, serving
 from tests.end_to_end.running import get_json, running
 from tests.end_to_end.test_model_jobs import ask, end_of, model
@@ -72,7 +72,7 @@ async def test_an_import_has_no_secrets_and_bounded_resources(
     monkeypatch.setenv(
         "PYTHONPATH", os.pathsep.join([str(module), os.environ.get("PYTHONPATH", "")])
     )
-    monkeypatch.setattr(model_jobs, "_WORKER_MODULE", "asked_worker")
+    monkeypatch.setattr(import_process, "_WORKER_MODULE", "asked_worker")
     async with running(database, access__open_scope="admin") as app:
         _, job = await ask(app, "/v1/models?name=gate", model())
         job = await end_of(app, job)

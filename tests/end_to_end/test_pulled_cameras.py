@@ -129,7 +129,7 @@ async def test_a_wrong_password_is_named_and_no_secret_is_shown_anywhere(
     async with running(database, **ADMIN) as app, rtsp(h264, "h264", USER, PASSWORD) as server:
         bare = server.url.removeprefix("rtsp://")
         tried, problem = await send(
-            app, "POST", "/v1/cameras/test", {"url": f"rtsp://{USER}:wr0ng@{bare}"}
+            app, "POST", "/v1/sources/test", {"url": f"rtsp://{USER}:wr0ng@{bare}"}
         )
         assert tried == 400
         assert "the user name or the password is wrong" in problem["detail"]
@@ -184,11 +184,11 @@ async def test_added_cameras_are_fetched_after_a_restart_and_configured_ones_too
 
 async def test_a_source_is_tried_before_it_is_added(database: Path, h264: Path) -> None:
     async with running(database, **ADMIN) as app:
-        status, found = await send(app, "POST", "/v1/cameras/test", {"url": f"file:{h264}"})
+        status, found = await send(app, "POST", "/v1/sources/test", {"url": f"file:{h264}"})
         assert status == 200
         assert (found["width_px"], found["height_px"]) == VIDEO_PX
         assert found["jpeg"].startswith("/9j/")
-        status, problem = await send(app, "POST", "/v1/cameras/test", {"url": "webcam:97"})
+        status, problem = await send(app, "POST", "/v1/sources/test", {"url": "webcam:97"})
         assert status == 400
         assert "there is no such camera on this machine" in problem["detail"]
         assert app.box.sources == {}

@@ -106,7 +106,7 @@ def test_the_random_events_reach_every_ending(policy: str, monkeypatch: pytest.M
             seen.update(a.reason for a in actions if isinstance(a, Drop))
             seen.update(type(a) for a in actions if isinstance(a, SOMETIMES))
             seen.update("batch" for a in actions if isinstance(a, Infer) and len(a.requests) > 1)
-    never: set[object] = {Outcome.DROPPED, DropReason.SENDER}
+    never: set[object] = {Outcome.DROPPED, DropReason.SENDER, DropReason.PLAN}
     if not POLICIES[policy]().wants_samples:
         never |= {Retain, Release, Sample}
     seen[Unload] += 1  # seldom: crops keep most weights in use (test_residency is about it)

@@ -29,7 +29,7 @@ export function FetchForm({ name, named }: { name: string; named: boolean }) {
     }
     setBusy('')
   }
-  const test = () => ask('test', async () => setTested(await request('POST /v1/cameras/test', { body: bodyOf(fields) })))
+  const test = () => ask('test', async () => setTested(await request('POST /v1/sources/test', { body: bodyOf(fields) })))
   const add = () => ask('add', async () => {
     await request('POST /v1/cameras', { body: { id: name, ...bodyOf(fields) } })
     setFields(NO_FIELDS)

@@ -3,7 +3,7 @@
 import type { Answers } from '../api/api-types'
 import type { Source } from '../api/types'
 
-export type TestPicture = Answers['POST /v1/cameras/test']
+export type TestPicture = Answers['POST /v1/sources/test']
 
 export interface Fields {
   url: string

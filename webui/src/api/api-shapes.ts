@@ -96,7 +96,7 @@ export const NAMED: Readonly<Record<string, Shape>> = {
 export const ANSWERS: Readonly<Record<string, Shape>> = {
   'GET /v1/addresses': ['named', 'Addresses'],
   'POST /v1/cameras': ['named', 'Camera'],
-  'POST /v1/cameras/test': ['named', 'TestPicture'],
+  'POST /v1/sources/test': ['named', 'TestPicture'],
   'GET /v1/cameras/{id}': ['named', 'Camera'],
   'PATCH /v1/cameras/{id}': ['named', 'Camera'],
   'DELETE /v1/cameras/{id}': 'null',

@@ -1030,7 +1030,7 @@ export type ZoneState = {
 export interface Answers {
   'GET /v1/addresses': Addresses
   'POST /v1/cameras': Camera
-  'POST /v1/cameras/test': TestPicture
+  'POST /v1/sources/test': TestPicture
   'GET /v1/cameras/{id}': Camera
   'PATCH /v1/cameras/{id}': Camera
   'DELETE /v1/cameras/{id}': null

@@ -21,6 +21,6 @@ class AccessParameters:
     open_scope: str = key(
         "operator",
         "What they may do: viewer, see everything; operator, also be and set cameras; admin, "
-        "also import models and make tokens",
+        "also import models, make tokens and add cameras that the box fetches",
         choices=_SCOPES,
     )

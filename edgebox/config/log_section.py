@@ -15,7 +15,7 @@ class LogParameters:
     level: str = key("warning", "Least level of lines", choices=LEVELS)
     format: str = key(
         "text",
-        "How a line is written: text, for people; json, one object; logfmt, key=value. In the last "
-        "two everything is a line, what else is told to people too",
+        "How a line is written: text, for people; json, one object; logfmt, key=value. With json "
+        "and logfmt, messages for people are written as log lines as well",
         choices=FORMATS,
     )

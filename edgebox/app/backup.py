@@ -16,8 +16,10 @@ from typing import Any
 
 from edgebox import __version__
 from edgebox.config.config_file import Config
+from edgebox.config.default_family import FILE_NAME as DEFAULT_FAMILY
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.home_folder import expanded
+from edgebox.inference.cascade_file import SUFFIX as CASCADE_SUFFIX
 from edgebox.inference.zoo import imported_folders
 from edgebox.storage.access_store import access_file
 from edgebox.storage.backup_archive import (
@@ -108,7 +110,7 @@ def back_up(
     if config_file is not None:
         place[CONFIGURATION] = config_file
     left_out = []
-    if not models and imported_folders(place[MODELS]):
+    if not models and any(_of_models(place[MODELS])):
         left_out.append("imported models (--models)")
     for name, what in SECRETS.items():
         if not secrets and place[name].exists():
@@ -147,6 +149,10 @@ def _copied(files: Mapping[str, Path], folder: Path) -> Iterator[tuple[str, Path
 
 
 def _of_models(root: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the files of imported families, of cascades, and that with the default family."""
+    for file in (*sorted(root.glob(f"*{CASCADE_SUFFIX}")), root / DEFAULT_FAMILY):
+        if file.is_file():
+            yield f"{MODELS}/{file.name}", file
     for family in imported_folders(root):
         for file in sorted(each for each in family.rglob("*") if each.is_file()):
             yield f"{MODELS}/{file.relative_to(root).as_posix()}", file

@@ -29,6 +29,7 @@ IMPORT_S = 900.0
 """Time limit of an import, if nothing else is asked."""
 _END_S = 3.0
 _LINE_BYTES_MAX = 1 << 20
+_TAIL_BYTES = 65_536
 
 Progress = Callable[[str, float], None]
 Ask = Callable[[str, Sequence[str]], int | None]
@@ -172,10 +173,13 @@ async def _followed(
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
-    complaints = asyncio.ensure_future(process.stderr.read())
+    complaints = asyncio.ensure_future(_end_of(process.stderr))
     await _tell(process.stdin, order)
     async for line in process.stdout:
-        message = json.loads(line)
+        try:
+            message = json.loads(line)
+        except ValueError:  # a library's print
+            continue
         if "refused" in message:
             raise ImportRefusedError(message["refused"])
         if "done" in message:
@@ -192,6 +196,14 @@ async def _followed(
     )
 
 
+async def _end_of(stream: asyncio.StreamReader) -> bytes:
+    """Read a stream to its end, and return the last of it: graphs can make much noise."""
+    last = b""
+    while part := await stream.read(_TAIL_BYTES):
+        last = (last + part)[-_TAIL_BYTES:]
+    return last
+
+
 async def _tell(stdin: asyncio.StreamWriter, what: object) -> None:
     stdin.write(json.dumps(what).encode() + b"\n")
     with contextlib.suppress(ConnectionError):
@@ -206,8 +218,11 @@ async def _ended(process: Process) -> None:
         try:
             async with asyncio.timeout(_END_S):
                 await process.wait()
-        except TimeoutError:
-            process.kill()
+        except BaseException as error:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            if not isinstance(error, TimeoutError):
+                raise
             await process.wait()
 
 

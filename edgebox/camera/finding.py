@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _LISTEN_S = 2.5
 """Questions are asked at once and after a second; answers take a tenth of one."""
 _REACH_S = 1.0
+_BOXES_MAX, _ADDRESSES_MAX = 64, 8
 _ASK_MS = 1_000
 
 
@@ -60,18 +61,24 @@ async def find_boxes(listen_s: float = _LISTEN_S) -> list[FoundBox]:
         browser = AsyncServiceBrowser(asker.zeroconf, SERVICE_TYPE, handlers=[heard])
         await asyncio.sleep(listen_s)
         await browser.async_cancel()
-        found = await asyncio.gather(*(_found(asker, name) for name in sorted(names)))
+        # Anybody can announce anything: one bad record must not hide the others.
+        known = [name for name in sorted(names) if name.endswith(f".{SERVICE_TYPE}")]
+        found = await asyncio.gather(
+            *(_found(asker, name) for name in known[:_BOXES_MAX]), return_exceptions=True
+        )
     finally:
         await asker.async_close()
-    return [box for box in found if box is not None]
+    return [box for box in found if isinstance(box, FoundBox)]
 
 
 async def _found(asker: "AsyncZeroconf", name: str) -> FoundBox | None:
     """Return an announced box at the first address that accepts a connection; None: none does."""
+    from zeroconf import IPVersion  # noqa: PLC0415 - an extra
+
     service = await asker.async_get_service_info(SERVICE_TYPE, name, _ASK_MS)
     if service is None or service.port is None:
         return None
-    for address in service.parsed_addresses():
+    for address in service.parsed_addresses(IPVersion.V4Only)[:_ADDRESSES_MAX]:
         if await accepts(address, service.port):
             return found_box(name, address, service.port, service.properties)
     return None

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from edgebox.domain.errors import ModelError
 
-_FILE = "default-family"
+FILE_NAME = "default-family"
 
 
 def stored_default(models: Path) -> str | None:
     """Return the name that was stored in the folder of imported families; None: none was."""
     try:
-        return (models / _FILE).read_text("utf-8").strip() or None
+        return (models / FILE_NAME).read_text("utf-8").strip() or None
     except (OSError, UnicodeDecodeError):
         return None
 
@@ -26,16 +26,16 @@ def store_default(models: Path, name: str) -> None:
     """
     try:
         models.mkdir(parents=True, exist_ok=True)
-        number, path = tempfile.mkstemp(prefix=f".{_FILE}-", dir=models)
+        number, path = tempfile.mkstemp(prefix=f".{FILE_NAME}-", dir=models)
         try:
             with os.fdopen(number, "w", encoding="utf-8") as file:
                 file.write(f"{name}\n")
                 file.flush()
                 os.fsync(file.fileno())
-            Path(path).replace(models / _FILE)
+            Path(path).replace(models / FILE_NAME)
         except BaseException:
             with contextlib.suppress(OSError):
                 Path(path).unlink()
             raise
     except OSError as error:
-        raise ModelError(f"{models / _FILE}: cannot be written: {error.strerror}") from None
+        raise ModelError(f"{models / FILE_NAME}: cannot be written: {error.strerror}") from None

@@ -29,7 +29,7 @@ class ReceiveBudget:
         self._ahead = unacknowledged_max + JITTER_FRAMES
         self._rate_hz = 0.0
         self._earlier: deque[tuple[int, float]] = deque()
-        """(when it was replaced, rate) of earlier advice, in order."""
+        """(when it was replaced, rate) of earlier advice, in order of time and of falling rate."""
         self._tokens: float | None = None
         """None: no frame has come yet, so the bucket is full."""
         self._counted_ns = 0
@@ -37,6 +37,9 @@ class ReceiveBudget:
     def advised(self, rate_hz: float, now_ns: int) -> None:
         """Note the rate of new advice."""
         if rate_hz < self._rate_hz:
+            # What is lower than a later rate decides nothing: so there are never many.
+            while self._earlier and self._earlier[-1][1] <= self._rate_hz:
+                self._earlier.pop()
             self._earlier.append((now_ns, self._rate_hz))
         self._rate_hz = rate_hz
 
@@ -65,4 +68,4 @@ class ReceiveBudget:
     def _rate_in_force(self, now_ns: int, slo_ns: int) -> float:
         while self._earlier and self._earlier[0][0] < now_ns - slo_ns:
             self._earlier.popleft()
-        return max(self._rate_hz, max((rate_hz for _, rate_hz in self._earlier), default=0.0))
+        return max(self._rate_hz, self._earlier[0][1] if self._earlier else 0.0)

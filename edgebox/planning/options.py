@@ -81,6 +81,8 @@ class CameraOptions:
     """It was lowered so lately that it is not raised yet."""
     crowded: bool = False
     """Not served because the executors' time does not suffice for everybody's least rate."""
+    best_accuracy: float = 0.0
+    """Of its family's variants; known where it is not served."""
 
     @property
     def current(self) -> int:
@@ -248,7 +250,10 @@ def _options_of(
         if option.fits and option.budget.rate_hz >= least_hz:
             slower = option._replace(rate_hz=_reduced(camera, option, least_hz))
             return CameraOptions(camera, (slower,), True, ladder, smallest, current_px, least_hz)
-    return CameraOptions(camera, (smallest,), False, ladder, smallest, current_px, least_hz)
+    best = max(variant.accuracy for variant in of.family)
+    return CameraOptions(
+        camera, (smallest,), False, ladder, smallest, current_px, least_hz, best_accuracy=best
+    )
 
 
 def least_rate(camera: Camera, parameters: PlanningParameters) -> float:

@@ -73,7 +73,7 @@ def _smaller_model(of: CameraOptions, has: Option) -> tuple[Remedy, ...]:
     if has.variant.pixels > of.ladder[0].variant.pixels:
         return ()
     if of.ladder[0].variant.name != of.smallest.variant.name:
-        accuracy = of.smallest.accuracy
+        accuracy = math.floor(of.smallest.accuracy * 100) / 100
         text = f"ask for an accuracy of {accuracy:.2f} at most"
         return (Remedy(RemedyAction.LOWER_ACCURACY, text, accuracy),)
     has_one = "this model has one size" if len(of.ladder) == 1 else "this is the model's smallest"
@@ -81,8 +81,8 @@ def _smaller_model(of: CameraOptions, has: Option) -> tuple[Remedy, ...]:
 
 
 def _inaccurate(of: CameraOptions) -> tuple[Remedy, ...]:
-    most = of.smallest.accuracy
+    most = math.floor(of.best_accuracy * 100) / 100
     return (
-        Remedy(RemedyAction.LOWER_ACCURACY, f"ask for an accuracy below {most:.2f}", most),
+        Remedy(RemedyAction.LOWER_ACCURACY, f"ask for an accuracy of {most:.2f} at most", most),
         Remedy(RemedyAction.IMPORT_BETTER_MODEL, "import a more accurate model"),
     )

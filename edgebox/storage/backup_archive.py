@@ -199,7 +199,7 @@ def _is_known(name: str) -> bool:
     if name in _NAMES:
         return True
     root, *parts = name.split("/")
-    return root == MODELS and len(parts) > 1 and not {"", ".", ".."} & set(parts)
+    return root == MODELS and bool(parts) and not {"", ".", ".."} & set(parts)
 
 
 def _take(

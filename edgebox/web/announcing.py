@@ -67,20 +67,21 @@ class Announcement:
         failed = ""
         try:
             while True:
-                addresses = await asyncio.to_thread(_addresses, self._server.host)
-                if addresses != announced:
-                    try:
+                try:
+                    addresses = await asyncio.to_thread(_addresses, self._server.host)
+                    if addresses != announced:
                         if responder is not None:
                             await responder.async_close()
                             responder = None
                         if addresses:
                             responder = await _announced(self._server, addresses, port)
                         announced, failed = addresses, ""
-                    except OSError as error:  # tried again at the next look
-                        announced = []
-                        if str(error) != failed:
-                            failed = str(error)
-                            self._warn(f"the box cannot be announced in the network: {error}")
+                except Exception as error:  # tried again at the next look, whatever it was
+                    announced = []
+                    why = str(error) or type(error).__name__
+                    if why != failed:
+                        failed = why
+                        self._warn(f"the box cannot be announced in the network: {why}")
                 await asyncio.sleep(_LOOK_PERIOD_S)
         finally:
             if responder is not None:

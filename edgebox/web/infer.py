@@ -145,7 +145,7 @@ async def _picture(
     if not content:
         raise InvalidInputError("the body is empty; send a JPEG or a PNG, as it is or in a form")
     if content[: len(SIGNATURE)] == SIGNATURE:
-        async with context.png_decoding:
+        async with context.picture_work:
             rgb = await asyncio.to_thread(decode_png, content)
         return rgb, (rgb.shape[1], rgb.shape[0])
     return content, probe(content)

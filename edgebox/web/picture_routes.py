@@ -41,7 +41,10 @@ async def _picture(context: WebContext, request: web.Request) -> web.Response:
     with cancelled_with_client(request):
         picture = await _next(context, record.camera.id, score_min)
         try:
-            jpeg = await asyncio.to_thread(picture.drawn) if with_boxes else picture.jpeg
+            jpeg = picture.jpeg
+            if with_boxes:
+                async with context.picture_work:
+                    jpeg = await asyncio.to_thread(picture.drawn)
         except InvalidInputError as error:
             raise NoPictureError(f"the picture cannot be drawn on: {error}") from None
     return web.Response(body=jpeg, content_type=_JPEG, headers={hdrs.CACHE_CONTROL: "no-store"})

@@ -1,7 +1,7 @@
 """Makes programs that ask again at once wait, so that their refusals take no time from cameras.
 
 A picture for which there is no time is refused as soon as that is certain. Then its connection
-rests: the next request on it is read a little later, and twice as late with each refusal in a row.
+rests: the next picture on it is read a little later, and twice as late with each refusal in a row.
 """
 
 import asyncio
@@ -15,6 +15,8 @@ from edgebox.web.problems import Answerer
 
 REST_MIN_S = 0.02
 REST_MAX_S = 1.0
+REFUSED = "edgebox.refused"
+"""Set in a request whose picture was refused, by who turns errors into answers before this."""
 
 
 class Rests:
@@ -26,7 +28,9 @@ class Rests:
 
     def refused(self, connection: Hashable, now_s: float) -> None:
         """Let a connection rest: twice as long as before, if it was refused not long ago."""
-        _, before_s = self._until_s.pop(connection, (0.0, 0.0))
+        until_s, before_s = self._until_s.pop(connection, (0.0, 0.0))
+        if until_s <= now_s - REST_MAX_S:
+            before_s = 0.0
         rest_s = min(REST_MAX_S, max(REST_MIN_S, 2 * before_s))
         self._until_s[connection] = now_s + rest_s, rest_s
         while self._until_s:
@@ -55,6 +59,8 @@ def refusals_paced() -> Callable[..., Awaitable[web.StreamResponse]]:
 
     @web.middleware
     async def paced(request: web.Request, handler: Answerer) -> web.StreamResponse:
+        if request.method != "POST":  # only these ask for pictures
+            return await handler(request)
         clock_s = asyncio.get_running_loop().time
         transport = request.transport
         connection = None if transport is None else transport.get_extra_info("peername")
@@ -65,7 +71,10 @@ def refusals_paced() -> Callable[..., Awaitable[web.StreamResponse]]:
         except NotServedError:
             rests.refused(connection, clock_s())
             raise
-        rests.answered(connection)
+        if request.get(REFUSED):
+            rests.refused(connection, clock_s())
+        else:
+            rests.answered(connection)
         return response
 
     return paced

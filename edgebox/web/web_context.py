@@ -148,7 +148,7 @@ class WebContext:
     _connections: dict[Connection, Identity] = field(default_factory=dict)
     """Open WebSockets and event streams, and whose they are."""
     _closing: set[asyncio.Task[None]] = field(default_factory=set)
-    png_decoding: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
+    picture_work: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
     """So that pictures of programs do not take all threads."""
     requests: RequestLimits = field(init=False)
     """Limits of all requests."""

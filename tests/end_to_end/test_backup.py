@@ -61,6 +61,8 @@ def family_of(tmp_path: Path) -> Path:
     folder.mkdir(parents=True)
     (folder / "family.toml").write_text("name = 'mine'")
     (folder / "mine.onnx").write_bytes(b"weights")
+    (folder.parent / "mine-larger.cascade.json").write_text("{}")
+    (folder.parent / "default-family").write_text("street")
     return folder
 
 
@@ -87,7 +89,7 @@ async def test_a_box_that_serves_is_backed_up_and_restored_elsewhere(
     assert backup.stat().st_mode & 0o777 == 0o600
     assert set(made.manifest["files"]) == {
         DATABASE, "access.sqlite3", "edgebox.toml", "models/mine/family.toml",
-        "models/mine/mine.onnx",
+        "models/mine/mine.onnx", "models/mine-larger.cascade.json", "models/default-family",
     }  # fmt: skip
     assert leftovers(tmp_path) == []
 
@@ -98,6 +100,7 @@ async def test_a_box_that_serves_is_backed_up_and_restored_elsewhere(
     assert restored.kept == ()
     assert place.read_text() == config.read_text()
     assert (elsewhere / "models" / "mine" / "mine.onnx").read_bytes() == b"weights"
+    assert (elsewhere / "models" / "default-family").read_text() == "street"
     for file in restored.files:
         assert file == place or not file.stat().st_mode & 0o077
     async with running(elsewhere / database.name, **CLOSED) as app:

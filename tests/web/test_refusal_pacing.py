@@ -21,6 +21,14 @@ def test_each_refusal_in_a_row_doubles_the_rest_up_to_its_limit() -> None:
     assert round(rests.left_s("a", now_s), 9) == REST_MIN_S, "an answer ends the row"
 
 
+def test_an_old_refusal_is_no_row() -> None:
+    rests = Rests()
+    for at_s in (0.0, 0.1, 0.2):
+        rests.refused("a", at_s)
+    rests.refused("a", 3600.0)
+    assert round(rests.left_s("a", 3600.0), 9) == REST_MIN_S
+
+
 def test_no_other_connection_rests() -> None:
     rests = Rests()
     rests.refused("a", 5.0)

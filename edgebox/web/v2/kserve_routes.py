@@ -16,10 +16,17 @@ from edgebox.domain.access import Scope
 from edgebox.domain.errors import EdgeboxError
 from edgebox.runtime.frames import Answer
 from edgebox.web.bodies import read_body
-from edgebox.web.camera_pictures import FRAME_BYTES_SETTING, answered, largest_in_time, offered_to
+from edgebox.web.camera_pictures import (
+    FRAME_BYTES_SETTING,
+    NotServedError,
+    answered,
+    largest_in_time,
+    offered_to,
+)
 from edgebox.web.identification import identify, refuse_foreign_pages
 from edgebox.web.listening import cancelled_with_client
 from edgebox.web.problems import CHALLENGE, free_frames
+from edgebox.web.refusal_pacing import REFUSED
 from edgebox.web.request_limits import BODY_PICTURES
 from edgebox.web.routes import json_response, refuse_unready
 from edgebox.web.v2.inference_request import InferenceRequest, Picture, read_request
@@ -225,6 +232,7 @@ async def _errors(request: web.Request, handler: Answerer) -> web.StreamResponse
         return await handler(request)
     except EdgeboxError as error:
         free_frames(error)
+        request[REFUSED] = isinstance(error, NotServedError)
         response = json_response({"error": str(error)}, error.http_status)
         if error.http_status == 401:
             response.headers[hdrs.WWW_AUTHENTICATE] = CHALLENGE

@@ -38,7 +38,7 @@ from benchmarks.ingest import (
 from edgebox.config.config_file import Config
 
 POLICY = "adaptive"
-FIRST = 32
+FIRST = 2
 NARROW = 1.1
 """The limit is known to this factor."""
 CAMERAS_MAX = 4096

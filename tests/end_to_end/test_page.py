@@ -124,12 +124,18 @@ window.decoded = 0
 const decode = window.createImageBitmap.bind(window)
 window.createImageBitmap = (...source) => { window.decoded += 1; return decode(...source) }
 """
-IN_VIEW = """
-() => [...document.querySelectorAll('[data-testid=camera-tile]')]
-  .map((tile) => [tile.dataset.camera, tile.querySelector('canvas').getBoundingClientRect()])
-  .filter(([, { top, bottom }]) => bottom > -100 && top < innerHeight + 100)
-  .map(([camera]) => camera)
+SEEING = """
+window.seen = new Set()
+const look = () => {
+  for (const tile of document.querySelectorAll('[data-testid=camera-tile]')) {
+    const { top, bottom } = tile.querySelector('canvas').getBoundingClientRect()
+    if (bottom > -100 && top < innerHeight + 100) window.seen.add(tile.dataset.camera)
+  }
+  requestAnimationFrame(look)
+}
+look()
 """
+"""Collects which cameras were in view: tiles change places with how their cameras do."""
 
 
 def camera_of(message: bytes | str) -> str | None:
@@ -149,6 +155,7 @@ async def test_cameras_out_of_view_are_neither_sent_nor_decoded(
     async with running(database) as app, contextlib.AsyncExitStack() as cameras:
         page, _ = await new_page(browser, viewport={"width": 800, "height": 300})
         await page.add_init_script(COUNTING)
+        await page.add_init_script(f"addEventListener('load', () => {{{SEEING}}})")
         page.on(
             "websocket",
             lambda socket: socket.on(
@@ -160,17 +167,22 @@ async def test_cameras_out_of_view_are_neither_sent_nor_decoded(
         await page.goto(app.url)
         await expect(page.get_by_test_id("camera-tile")).to_have_count(16, timeout=PATIENCE_MS)
         canvas = tile_of(page, names[-1]).locator("canvas[data-frames]")
-        await canvas.evaluate("(canvas) => canvas.scrollIntoView({ block: 'center' })")
-        await eventually(lambda: number(canvas, "data-frames"), lambda n: n > 1, "a frame")
-        # Tiles change their height with what they say of their cameras.
-        await canvas.evaluate("(canvas) => canvas.scrollIntoView({ block: 'center' })")
-        seen = set(await page.evaluate(IN_VIEW))
-        assert names[-1] in seen
-        assert len(seen) < len(names)
-        came.clear()
+
+        async def frames_in_view() -> int:
+            await canvas.evaluate("(canvas) => canvas.scrollIntoView({ block: 'center' })")
+            return await number(canvas, "data-frames")
+
+        await eventually(frames_in_view, lambda n: n > 1, "a frame")
+        await page.evaluate("window.seen.clear()")
         before = await number(canvas, "data-frames")
+        await eventually(frames_in_view, lambda n: n >= before + 2, "frames of those in view")
+        assert len(await page.evaluate("[...window.seen]")) < len(names)
+        came.clear()
         decoded = await page.evaluate("window.decoded")
-        await eventually(lambda: number(canvas, "data-frames"), lambda n: n >= before + 5, "more")
+        before = await number(canvas, "data-frames")
+        await eventually(frames_in_view, lambda n: n >= before + 5, "more")
+        seen = set(await page.evaluate("[...window.seen]"))
+        assert names[-1] in seen
         assert set(came) <= seen
         # What came last before the count began may have been decoded after it.
         assert 5 <= await page.evaluate("window.decoded") - decoded <= len(came) + len(seen)

@@ -1,0 +1,1 @@
+"""edgebox beside bare ONNX Runtime and other inference servers."""

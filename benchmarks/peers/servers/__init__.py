@@ -1,0 +1,1 @@
+"""The same detector behind several servers; run with MODEL HEIGHT WIDTH PORT."""

@@ -8,7 +8,7 @@ from edgebox.domain.requests import RequestId
 from edgebox.runtime.callbacks import Callbacks
 from edgebox.runtime.decode_queue import DECODE_LIMIT_NS, Deferrable, FairQueue, decode_pool
 from edgebox.runtime.frames import PendingFrame
-from edgebox.runtime.preparation import CanvasPool, prepare
+from edgebox.runtime.preparation import CanvasPool, prepare, prepared_as_sent
 from edgebox.runtime.threads import HangLimit
 
 _log = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ class FrameDecoder:
 
     def decode(self, frame: PendingFrame, variant: Variant) -> None:
         """Decode a frame to a variant's input."""
-        if not self._canvases.needs_pixels:
+        if not self._canvases.needs_pixels or prepared_as_sent(frame, variant):
             self._on_decoded(frame, 0)
             return
         frame.preparing = True

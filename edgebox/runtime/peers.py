@@ -6,6 +6,7 @@ all permitted cameras to be behind one address. Lives on the event loop.
 
 import ipaddress
 from collections.abc import Callable
+from functools import lru_cache
 
 from edgebox.domain.requests import CameraId
 from edgebox.runtime.refusals import BoxFullError
@@ -67,6 +68,7 @@ def _forget(names: dict[CameraId, int], horizon_ns: int) -> None:
         del names[oldest]
 
 
+@lru_cache(maxsize=4_096)  # each request asks several times
 def network_of(address: str) -> str:
     """Return the address, or its network if one subscriber has many addresses."""
     try:

@@ -47,7 +47,7 @@ class CanvasPool:
         """Return a frame's canvas to the pool, if it has one."""
         canvas, name = frame.canvas, frame.canvas_of
         frame.canvas = frame.canvas_of = None
-        if canvas is not None and name is not None:
+        if canvas is not None and name is not None and canvas is not frame.rgb:
             self.put(canvas, name)
 
     def put(self, canvas: NDArray[np.uint8], name: VariantName) -> None:
@@ -131,6 +131,27 @@ def _prepare_again(
     )
     frame.canvas, frame.canvas_of = canvas, variant.name
     return canvas
+
+
+def prepared_as_sent(frame: PendingFrame, variant: Variant) -> bool:
+    """Use a frame's pixels as the canvas if they have its size; return whether they are used.
+
+    Then nothing is left to be done in a thread.
+    """
+    rgb = frame.rgb
+    if rgb is None or frame.parent is not None:
+        return False
+    if rgb.shape != (variant.height_px, variant.width_px, 3) or not rgb.flags.c_contiguous:
+        return False
+    frame.canvas, frame.canvas_of = rgb, variant.name
+    frame.placement = Placement.on_canvas(*_size(variant), *_size(variant))
+    if frame.stages_after:
+        frame.picture = rgb
+    return True
+
+
+def _size(variant: Variant) -> tuple[int, int]:
+    return variant.width_px, variant.height_px
 
 
 def prepare(frame: PendingFrame, variant: Variant, canvases: CanvasPool) -> None:

@@ -32,20 +32,23 @@ async def read_body(request: web.Request, bytes_max: int, *, setting: str = "") 
     if (request.content_length or 0) > bytes_max:
         raise _too_large(bytes_max, setting)
     holding = present_holding()
-    parts = bytearray()
+    parts: list[bytes] = []
+    size_bytes = 0
     async for part in holding.parts(request):
         holding.add(len(part))
-        parts += part
-        if len(parts) > bytes_max:
+        parts.append(part)
+        size_bytes += len(part)
+        if size_bytes > bytes_max:
             raise _too_large(bytes_max, setting)
+    received = b"".join(parts)
     encoding = request.headers.get(hdrs.CONTENT_ENCODING, "identity").lower()
     if encoding == "identity":
-        return bytes(parts)
+        return received
     if encoding not in _ENCODINGS:
         raise InvalidInputError(
             f"Content-Encoding must be {' or '.join(_ENCODINGS)}, not {encoding[:40]!r}"
         )
-    body = await asyncio.to_thread(unpacked, parts, bytes_max, setting=setting)
+    body = await asyncio.to_thread(unpacked, received, bytes_max, setting=setting)
     holding.add(len(body))
     return body
 
@@ -63,7 +66,7 @@ async def read_object(request: web.Request, bytes_max: int = 65_536) -> dict[str
     return parse_object(body)
 
 
-def unpacked(packed: bytes | bytearray, bytes_max: int, *, setting: str = "") -> bytes:
+def unpacked(packed: bytes, bytes_max: int, *, setting: str = "") -> bytes:
     """Decompress gzip or zlib's format; blocks.
 
     Raises:

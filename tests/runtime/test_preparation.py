@@ -7,7 +7,7 @@ from edgebox.domain.model_family import FamilyName, Variant, VariantName
 from edgebox.inference.family import InputSpec
 from edgebox.media.jpeg import encode
 from edgebox.runtime.frames import PendingFrame
-from edgebox.runtime.preparation import CanvasPool, batch_inputs, prepare
+from edgebox.runtime.preparation import CanvasPool, batch_inputs, prepare, prepared_as_sent
 from edgebox.vision.detections import Detections
 from edgebox.vision.letterbox import Fit
 from tests.scheduling.scene import request
@@ -61,6 +61,33 @@ def test_raw_pixels_lie_where_their_jpeg_would(fit: str) -> None:
     assert of_pixels.canvas is not None
     assert of_jpeg.canvas is not None
     assert np.abs(of_pixels.canvas.astype(int) - of_jpeg.canvas).max() <= 5
+
+
+@pytest.mark.parametrize("fit", ["top_left", "centre", "cover", "stretch"])
+def test_pixels_of_the_variants_size_are_its_input_and_stay_their_senders(fit: Fit) -> None:
+    canvases = CanvasPool({TALL: InputSpec("nhwc", "uint8", "rgb", fit, 9, 32)})
+    as_sent, laid = frame(b""), frame(b"")
+    pixels = np.random.default_rng(1).integers(0, 256, (128, 64, 3), np.uint8)
+    pixels.flags.writeable = False  # they lie in the request's body
+    as_sent.rgb, laid.rgb = pixels, pixels.copy()
+    assert prepared_as_sent(as_sent, VARIANT)
+    prepare(laid, VARIANT, canvases)
+    assert laid.canvas is not None
+    assert as_sent.canvas is pixels
+    assert (as_sent.canvas == laid.canvas).all()
+    assert as_sent.placement == laid.placement
+    assert as_sent.canvas_of == laid.canvas_of
+    canvases.give_back(as_sent)
+    assert canvases.take(VARIANT) is not pixels
+
+
+@pytest.mark.parametrize("shape", [(64, 128, 3), (128, 65, 3), (127, 64, 3)])
+def test_pixels_of_any_other_size_are_laid_into_a_canvas(shape: tuple[int, int, int]) -> None:
+    other = frame(b"")
+    other.rgb = np.zeros(shape, np.uint8)
+    assert not prepared_as_sent(other, VARIANT)
+    assert not prepared_as_sent(frame(), VARIANT)
+    assert other.canvas is None
 
 
 SMALLER = Variant(VariantName("tall-32"), TALL, 32, 64, 0.4)

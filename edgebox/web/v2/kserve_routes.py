@@ -126,10 +126,11 @@ class _Routes:
         inference_request = read_request(body, length, frame_bytes_max, model.outputs)
         with cancelled_with_client(request):
             answers = await self._answers(model, inference_request)
-        # Of many pictures and stages this can take a second, so not on the event loop.
-        outputs = await asyncio.to_thread(
-            model.tensors, answers, inference_request.boxes, inference_request.score_min
-        )
+        boxes, score_min = inference_request.boxes, inference_request.score_min
+        if len(answers) == 1 and model.pipeline is None:
+            outputs = model.tensors(answers, boxes, score_min)
+        else:  # of many pictures and stages this can take a second, so not on the event loop
+            outputs = await asyncio.to_thread(model.tensors, answers, boxes, score_min)
         return _response(model, inference_request, outputs)
 
     def _identify(self, request: web.Request) -> None:

@@ -42,7 +42,7 @@ def test_the_small_model_is_the_cheaper_one() -> None:
     insist_on_pair(other, small, [])  # nothing says which of two families is the smaller one
     profiles = [_profile(small, 5), _profile(other, 30)]
     insist_on_pair(small, other, profiles)
-    with pytest.raises(ModelError, match="street-608 takes 30.0 ms a picture and street-256 5.0"):
+    with pytest.raises(ModelError, match="street-608 takes 30"):
         insist_on_pair(other, small, profiles)
 
 

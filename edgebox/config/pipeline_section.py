@@ -23,7 +23,8 @@ from edgebox.link.protocol import NAME_PATTERN, NAME_WANTED
 
 _STAGE = PipelineStage(StageName(""), FamilyName(""))
 _OF_CROPS = (
-    "labels", "score_min", "side_min_px", "region", "margin", "crops_max", "order", "once_per_track",
+    "labels", "score_min", "side_min_px", "region", "margin", "crops_max", "order",
+    "once_per_track",
 )  # fmt: skip
 """Keys that say which objects a stage is given, and how they are cut out."""
 

@@ -420,6 +420,8 @@ def _read_labels(top: FieldReader, task: str, attributes: tuple[Attribute, ...])
 def _read_names(table: FieldReader, otherwise: str) -> tuple[str, ...]:
     """Return the labels that a table names; `otherwise` says what else may be given."""
     labels = table.raw("labels")
+    if labels is None:
+        raise table.wrong("labels", f"is missing: a list of names{otherwise}")
     if otherwise and isinstance(labels, str) and labels in _LABEL_SETS:
         return _LABEL_SETS[labels]
     listed = isinstance(labels, list) and labels and all(isinstance(x, str) and x for x in labels)

@@ -124,12 +124,12 @@ def test_an_exit_without_labels(tmp_path: Path) -> None:
     folder = write(tmp_path, first_graph(), "first")
     manifest = folder / "family.toml"
     manifest.write_text(manifest.read_text().replace('labels = ["a"]\n', ""))
-    assert "labels must be a list of names" in str(load_zoo([folder]).problems[0])
+    assert "labels is missing: a list of names" in str(load_zoo([folder]).problems[0])
 
 
 def test_a_second_part_needs_its_first_part(tmp_path: Path) -> None:
     zoo = load_zoo([write(tmp_path, second_graph(), "second")])
-    assert "after: 'first': there is no such family" in str(zoo.problems[0])
+    assert "after: 'first': there is no such family, or it was left out" in str(zoo.problems[0])
     assert zoo.families == ()
 
 

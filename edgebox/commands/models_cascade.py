@@ -121,3 +121,4 @@ def _print(document: dict[str, Any]) -> None:
         out.print("Run edgebox profile to see what it saves.", markup=False)
     out.print(f"[green]stored[/] {document['name']} in ", end="")
     out.print(document["file"], markup=False, soft_wrap=True)
+    out.print("A running box uses it once it is restarted.")

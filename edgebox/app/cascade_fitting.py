@@ -31,7 +31,7 @@ from edgebox.inference.executor import OnnxExecutor, come_back
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.family import Family
 from edgebox.media.jpeg import QUALITY_DEFAULT, decode, encode, lay_into, resize_rgb
-from edgebox.vision.cascade_decider import features, fit_cascade, frame_loss, insist_on_pictures
+from edgebox.vision.cascade_decider import features, fit_cascade, frame_loss, insist_on_enough
 from edgebox.vision.detections import Detections
 from edgebox.vision.letterbox import Placement
 
@@ -192,7 +192,7 @@ def fit(
         EdgeboxError: the models or the pictures cannot be used, or the file cannot be written.
     """
     small, large = sides
-    insist_on_pictures(pictures.planned)
+    insist_on_enough(pictures.planned)
     rows, losses, what = [], [], f"running {small.variant.name} and {large.variant.name}"
     problems: list[str] = []
     with ExitStack() as opened:

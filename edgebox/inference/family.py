@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from edgebox.domain.accuracy_by_side import read_accuracy_by_side
-from edgebox.domain.errors import ModelError
+from edgebox.domain.errors import InvalidInputError, ModelError
 from edgebox.domain.field_reader import FieldReader, Notation, dotted
 from edgebox.domain.model_family import AccuracyReport, FamilyName, Variant, VariantName
 from edgebox.inference.features import FeatureSpec, read_features
@@ -241,10 +241,10 @@ class Family:
         """Check that the family is given pictures.
 
         Raises:
-            ModelError: it is the second part of a network.
+            InvalidInputError: it is the second part of a network.
         """
         if self.after is not None:
-            raise ModelError(
+            raise InvalidInputError(
                 f"{self.name} is given features of {self.after}, not pictures: use it in a "
                 f"pipeline, in a stage with a cascade after one of {self.after}"
             )

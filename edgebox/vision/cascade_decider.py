@@ -154,7 +154,7 @@ class FittedCascade:
     """The mean distance of expected from measured loss, over tenths of the held-out pictures."""
 
 
-def insist_on_pictures(count: int) -> None:
+def insist_on_enough(count: int) -> None:
     """Check that a cascade can be fitted to so many pictures.
 
     Raises:
@@ -175,7 +175,7 @@ def fit_cascade(rows: Floats, losses: Floats) -> FittedCascade:
         InvalidInputError: there are less than `PICTURES_MIN` pictures, or both models said the same
             on all of them.
     """
-    insist_on_pictures(len(losses))
+    insist_on_enough(len(losses))
     if losses.max() <= 0:
         raise InvalidInputError(
             f"both models found the same on all {len(losses)} pictures: there is nothing to learn, "

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.onnx_file import FLOAT, UINT8, Dims, graph, model, node, tensor, value
-from edgebox.domain.errors import ModelError
+from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.model_family import VariantName
 from edgebox.inference.executor import OnnxExecutor, blank_canvas
 from edgebox.inference.family import Family
@@ -76,7 +76,7 @@ def test_two_parts_that_fit(tmp_path: Path) -> None:
     assert (first.features_given, first.after) == (1, None)
     assert (second.features_given, second.after) == (0, "first")
     first.insist_on_pictures()
-    with pytest.raises(ModelError, match="second is given features of first, not pictures"):
+    with pytest.raises(InvalidInputError, match="second is given features of first, not pictures"):
         second.insist_on_pictures()
 
 

@@ -20,9 +20,9 @@ from edgebox.app.accuracy_measurement import FRAMES_DEFAULT, LIVE_HZ, frames_of
 from edgebox.app.configured_cascades import part_mistake
 from edgebox.app.executor_setup import open_one
 from edgebox.config.config_file import Config
-from edgebox.domain.cascades import CascadeName
+from edgebox.domain.cascades import CascadeName, picture_ns
 from edgebox.domain.errors import InvalidInputError, ModelError
-from edgebox.domain.model_family import Variant
+from edgebox.domain.model_family import LatencyProfile, Variant
 from edgebox.domain.picture_size import send_size
 from edgebox.inference.accuracy.evaluation import SCORE_SHOWN
 from edgebox.inference.accuracy.inference_run import Fetch, Frame
@@ -31,7 +31,7 @@ from edgebox.inference.executor import OnnxExecutor, come_back
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.family import Family
 from edgebox.media.jpeg import QUALITY_DEFAULT, decode, encode, lay_into, resize_rgb
-from edgebox.vision.cascade_decider import features, fit_cascade, frame_loss
+from edgebox.vision.cascade_decider import features, fit_cascade, frame_loss, insist_on_enough
 from edgebox.vision.detections import Detections
 from edgebox.vision.letterbox import Placement
 
@@ -87,12 +87,19 @@ def find_side(families: Iterable[Family], wanted: str) -> CascadeSide:
     )
 
 
-def insist_on_pair(small: CascadeSide, large: CascadeSide) -> None:
+def insist_on_pair(
+    small: CascadeSide, large: CascadeSide, profiles: Sequence[LatencyProfile]
+) -> None:
     """Check that two models can be a cascade.
 
+    Args:
+        small: the model that every picture runs on.
+        large: the model that some pictures run on, too.
+        profiles: what is known of their times.
+
     Raises:
-        ModelError: they are one and the same, their classes differ, or one is the second part of
-            another network.
+        ModelError: they are one and the same, their classes differ, one is the second part of
+            another network, or the small one takes as long as the large one.
     """
     if small.variant.name == large.variant.name:
         raise ModelError(
@@ -108,6 +115,26 @@ def insist_on_pair(small: CascadeSide, large: CascadeSide) -> None:
             f"{small.family.name} and {large.family.name} have different classes: "
             f"{_difference(small.family.labels, large.family.labels)}; the models of a cascade "
             "must find the same classes, in the same order"
+        )
+    if large.family.after is None:  # the parts of one network run in their own order
+        _insist_on_order(small, large, profiles)
+
+
+def _insist_on_order(
+    small: CascadeSide, large: CascadeSide, profiles: Sequence[LatencyProfile]
+) -> None:
+    """Check that the small model is the cheaper one, as far as sizes or measured times say it."""
+    first, second = small.variant, large.variant
+    shas = [side.family.files[side.variant.name].sha256 for side in (small, large)]
+    if shas[0] == shas[1] and first.pixels >= second.pixels:
+        raise ModelError(
+            f"{first.name} has no fewer pixels than {second.name}: name the small model first"
+        )
+    first_ns, second_ns = (picture_ns(profiles, each.name) for each in (first, second))
+    if first_ns is not None and second_ns is not None and first_ns >= second_ns:
+        raise ModelError(
+            f"{first.name} takes {first_ns / 1e6:.1f} ms a picture and {second.name} "
+            f"{second_ns / 1e6:.1f}, so a cascade saves nothing: name the small model first"
         )
 
 
@@ -156,7 +183,7 @@ def fit(
 
     Args:
         config: of the box.
-        sides: the small model and the large one.
+        sides: the small model and the large one, which `insist_on_pair` lets pass.
         pictures: to fit to.
         name: of the cascade.
         progress: told what is done, and the share of it.
@@ -165,7 +192,7 @@ def fit(
         EdgeboxError: the models or the pictures cannot be used, or the file cannot be written.
     """
     small, large = sides
-    insist_on_pair(small, large)
+    insist_on_enough(pictures.planned)
     rows, losses, what = [], [], f"running {small.variant.name} and {large.variant.name}"
     problems: list[str] = []
     with ExitStack() as opened:

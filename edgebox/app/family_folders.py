@@ -4,7 +4,7 @@ from pathlib import Path
 
 from edgebox.config.config_file import Config
 from edgebox.config.inference_section import InferenceParameters
-from edgebox.domain.errors import ModelError
+from edgebox.domain.errors import InvalidInputError, ModelError
 from edgebox.inference.zoo import Zoo, bundled_folders, imported_folders
 
 
@@ -48,7 +48,7 @@ def check_default(config: Config, zoo: Zoo) -> None:
     """
     try:
         zoo.family(config.inference.family).insist_on_pictures()
-    except ModelError as error:
+    except (ModelError, InvalidInputError) as error:
         named = {
             "option": "--family: ",
             "file": "inference.family: ",

@@ -207,7 +207,8 @@ class LiveFamilies:
 
         Raises:
             FamilyInUseError: the configuration file names another one.
-            ModelError: it is not given pictures, or this cannot be stored.
+            InvalidInputError: it is not given pictures.
+            ModelError: this cannot be stored.
         """
         self.box.families[FamilyName(name)].insist_on_pictures()
         if self.config.origins.get("inference.family") == "file":
@@ -221,7 +222,7 @@ class LiveFamilies:
         """Make a family the default of this run; cameras that name none connect again.
 
         Raises:
-            ModelError: it is not given pictures.
+            InvalidInputError: it is not given pictures.
         """
         box = self.box
         box.families[name].insist_on_pictures()

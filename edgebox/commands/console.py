@@ -42,7 +42,8 @@ class _Errors(Console):
 def _console(stream: TextIO, stderr: bool) -> Console:
     width = None if stream.isatty() else _WIDTH_ELSEWHERE
     made = _Errors if stderr else Console
-    return made(stderr=stderr, highlight=False, width=width)
+    # What is told has names and messages of others: ":x:" in them is no emoji.
+    return made(stderr=stderr, highlight=False, emoji=False, width=width)
 
 
 err = _console(sys.stderr, True)

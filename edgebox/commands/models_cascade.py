@@ -48,7 +48,7 @@ def cascade(
     be the two parts of a network with an exit, at one size (street-exit-608 street-rest-608).
     """
     from edgebox.app.accuracy_measurement import remembered
-    from edgebox.app.cascade_fitting import find_side, fit, pictures_of
+    from edgebox.app.cascade_fitting import find_side, fit, insist_on_pair, pictures_of
     from edgebox.app.family_folders import known_folders
     from edgebox.config.config_file import load
     from edgebox.inference.zoo import load_zoo
@@ -62,6 +62,7 @@ def cascade(
         name = "-".join(names)[:64] if name is None else name
         if not re.fullmatch(NAME_PATTERN, name):
             raise ModelError(f"--name: must be {NAME_WANTED}, not {name!r}")
+        insist_on_pair(*sides, profiles)
         with progress_bar(as_json) as progress:
             stored, path = fit(config, sides, pictures_of(frames, limit), name, progress)
         times_ns = [picture_ns(profiles, each) for each in names]
@@ -120,3 +121,4 @@ def _print(document: dict[str, Any]) -> None:
         out.print("Run edgebox profile to see what it saves.", markup=False)
     out.print(f"[green]stored[/] {document['name']} in ", end="")
     out.print(document["file"], markup=False, soft_wrap=True)
+    out.print("A running box uses it once it is restarted.")

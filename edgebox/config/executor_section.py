@@ -51,6 +51,7 @@ class ExecutorParameters:
         (),
         "Numbers of the CPU cores that the executors' threads are pinned to (Linux); empty: any",
         of=int,
+        wanted="a list of whole numbers, 0 or more (how many compute is threads)",
     )
     families: tuple[str, ...] = key((), "Model families of these executors; empty: all")
 

@@ -47,8 +47,8 @@ def key(
     """Declare a key: its default (whose type is the key's), its range, what it means.
 
     `of` is what a list has: `str`, `int` (0 or more), `float` (from `low` to `high`) or `tuple`
-    (points of two numbers). A text must match `pattern`, which `wanted` says in words. `words` may
-    stand in place of a number.
+    (points of two numbers). A text must match `pattern`. `wanted` says in words what the value must
+    be, where type, range and pattern do not. `words` may stand in place of a number.
     """
     return field(
         default=default,
@@ -114,6 +114,8 @@ def _is_text(key: Field[Any], text: str) -> bool:
 def expected(key: Field[Any]) -> str:
     """Return what a key's value must be, in words."""
     kind: type = type(key.default)
+    if key.metadata["wanted"]:
+        return str(key.metadata["wanted"])
     if kind is tuple:
         whats = {
             str: "texts",
@@ -125,8 +127,6 @@ def expected(key: Field[Any]) -> str:
     if kind is bool:
         return "true or false"
     if kind is str:
-        if key.metadata["wanted"]:
-            return str(key.metadata["wanted"])
         if key.metadata["choices"]:
             return "one of " + ", ".join(as_toml(choice) for choice in key.metadata["choices"])
         return "a text" if key.metadata["may_be_empty"] else "a text that is not empty"

@@ -22,6 +22,11 @@ from edgebox.domain.pipelines import (
 from edgebox.link.protocol import NAME_PATTERN, NAME_WANTED
 
 _STAGE = PipelineStage(StageName(""), FamilyName(""))
+_OF_CROPS = (
+    "labels", "score_min", "side_min_px", "region", "margin", "crops_max", "order",
+    "once_per_track",
+)  # fmt: skip
+"""Keys that say which objects a stage is given, and how they are cut out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,8 @@ class StageParameters:
         "A cascade of `edgebox models cascade`: the stage is given the whole pictures that the "
         "first stage is unsure about, and what it finds takes the place of what that one found; "
         "empty: it is given crops",
+        pattern=f"({NAME_PATTERN.pattern})?",
+        wanted=f"{NAME_WANTED}, or empty",
         may_be_empty=True,
     )
     share: float = key(
@@ -209,8 +216,9 @@ def _of_cascade(stage: StageParameters) -> Iterator[str]:
             "cascade: share and threshold exclude each other; without both, the plan chooses how "
             "many pictures are sent on"
         )
-    for name in ("labels", "region", "once_per_track"):
-        if getattr(stage, name):
+    defaults = StageParameters()
+    for name in _OF_CROPS:
+        if getattr(stage, name) != getattr(defaults, name):
             yield f"{name}: a stage with a cascade is given whole pictures; leave it out"
 
 

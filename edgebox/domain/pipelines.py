@@ -90,6 +90,12 @@ class Pipeline:
         return next((stage for stage in self.stages if stage.cascade is not None), None)
 
     @property
+    def cascade(self) -> Cascade | None:
+        """The cascade of one of its stages; None: there is none."""
+        stage = self.cascade_stage
+        return None if stage is None else stage.cascade
+
+    @property
     def last_stages(self) -> tuple[StageName, ...]:
         """The stages that no other comes after."""
         return tuple(stage.name for stage in self.stages if not self.next_stages(stage.name))

@@ -90,8 +90,7 @@ class Camera:
     @property
     def cascade(self) -> Cascade | None:
         """The cascade that its pipeline has; None: it has none."""
-        stage = None if self.pipeline is None else self.pipeline.cascade_stage
-        return None if stage is None else stage.cascade
+        return None if self.pipeline is None else self.pipeline.cascade
 
     @property
     def variant_max(self) -> VariantName | None:

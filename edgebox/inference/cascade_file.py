@@ -204,7 +204,7 @@ def _read(fields: dict[str, object], path: Path, name: str) -> StoredCascade:
     if top.raw("version") != _VERSION:
         raise top.wrong(
             "version",
-            f"must be {_VERSION}; the file is of another version of edgebox: fit the cascade again",
+            f"must be {_VERSION}, that of this version of edgebox (fit the cascade again)",
             top.raw("version"),
         )
     of = top.inner("decider")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from edgebox.domain.accuracy_by_side import read_accuracy_by_side
-from edgebox.domain.errors import ModelError
+from edgebox.domain.errors import InvalidInputError, ModelError
 from edgebox.domain.field_reader import FieldReader, Notation, dotted
 from edgebox.domain.model_family import AccuracyReport, FamilyName, Variant, VariantName
 from edgebox.inference.features import FeatureSpec, read_features
@@ -241,10 +241,10 @@ class Family:
         """Check that the family is given pictures.
 
         Raises:
-            ModelError: it is the second part of a network.
+            InvalidInputError: it is the second part of a network.
         """
         if self.after is not None:
-            raise ModelError(
+            raise InvalidInputError(
                 f"{self.name} is given features of {self.after}, not pictures: use it in a "
                 f"pipeline, in a stage with a cascade after one of {self.after}"
             )
@@ -420,6 +420,8 @@ def _read_labels(top: FieldReader, task: str, attributes: tuple[Attribute, ...])
 def _read_names(table: FieldReader, otherwise: str) -> tuple[str, ...]:
     """Return the labels that a table names; `otherwise` says what else may be given."""
     labels = table.raw("labels")
+    if labels is None:
+        raise table.wrong("labels", f"is missing: a list of names{otherwise}")
     if otherwise and isinstance(labels, str) and labels in _LABEL_SETS:
         return _LABEL_SETS[labels]
     listed = isinstance(labels, list) and labels and all(isinstance(x, str) and x for x in labels)

@@ -107,7 +107,11 @@ def _check_parts(
             continue
         first, manifest = known.get(family.after), manifests[family.name]
         if first is None or first.after is not None or not first.features:
-            there = "there is no such family" if first is None else "it gives no features"
+            there = (
+                "there is no such family, or it was left out"
+                if first is None
+                else "it gives no features"
+            )
             why = (
                 f"after: {family.after!r}: {there}; it must be one whose manifest has [[features]]"
             )

@@ -76,8 +76,7 @@ class CascadeDecisions:
             variant: that found it.
             now_ns: when.
         """
-        stage = None if frame.pipeline is None else frame.pipeline.cascade_stage
-        cascade = None if stage is None else stage.cascade
+        cascade = None if frame.pipeline is None else frame.pipeline.cascade
         if cascade is None or variant != cascade.small:
             return False
         size_px = frame.source_width_px, frame.source_height_px

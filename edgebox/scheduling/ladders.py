@@ -63,9 +63,9 @@ class Ladders:
         camera that ignores its advice, must not increase it.
         """
         variant = self._offered.get(runs_on)
-        stage = None if pipeline is None else pipeline.cascade_stage
-        if stage is not None and stage.cascade is not None and stage.cascade.small == runs_on:
-            variant = self._offered.get(stage.cascade.large)
+        cascade = None if pipeline is None else pipeline.cascade
+        if cascade is not None and cascade.small == runs_on:
+            variant = self._offered.get(cascade.large)
         return (
             request.variant is None
             and request.frame is None

@@ -26,8 +26,7 @@ def later_stages(
 
 def planned_cascade(camera: Camera, ladders: Ladders, fan_out: FanOut) -> PlannedCascade | None:
     """Return a camera's cascade if planning chooses its share and both its models are loaded."""
-    stage = None if camera.pipeline is None else camera.pipeline.cascade_stage
-    cascade = None if stage is None else stage.cascade
+    cascade = camera.cascade
     if cascade is None or not cascade.planned:
         return None
     large = ladders.named(cascade.large)

@@ -226,14 +226,13 @@ def _sends_on(
     The box decides alike (`runtime.cascade_decisions`): by a threshold, and for answers of the
     cascade's small model alone.
     """
-    stage = pipeline.cascade_stage
-    cascade = None if stage is None else stage.cascade
+    cascade = pipeline.cascade
     if cascade is None or variant != cascade.small:
         return None
     threshold = cascade.threshold_with(planned_share)
     sent_on = frame.hardness < cascade.curve.at_threshold(threshold).share
     frame.cascade = CascadeOutcome.MISSED if sent_on else CascadeOutcome.KEPT
-    return stage if sent_on else None
+    return pipeline.cascade_stage if sent_on else None
 
 
 def crops_of_picture(

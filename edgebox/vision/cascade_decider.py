@@ -154,6 +154,16 @@ class FittedCascade:
     """The mean distance of expected from measured loss, over tenths of the held-out pictures."""
 
 
+def insist_on_enough(count: int) -> None:
+    """Check that a cascade can be fitted to so many pictures.
+
+    Raises:
+        InvalidInputError: there are less than `PICTURES_MIN`.
+    """
+    if count < PICTURES_MIN:
+        raise InvalidInputError(f"a cascade needs at least {PICTURES_MIN} pictures, not {count}")
+
+
 def fit_cascade(rows: Floats, losses: Floats) -> FittedCascade:
     """Fit a decider, and measure it on held-out pictures.
 
@@ -165,10 +175,7 @@ def fit_cascade(rows: Floats, losses: Floats) -> FittedCascade:
         InvalidInputError: there are less than `PICTURES_MIN` pictures, or both models said the same
             on all of them.
     """
-    if len(losses) < PICTURES_MIN:
-        raise InvalidInputError(
-            f"a cascade needs at least {PICTURES_MIN} pictures, not {len(losses)}"
-        )
+    insist_on_enough(len(losses))
     if losses.max() <= 0:
         raise InvalidInputError(
             f"both models found the same on all {len(losses)} pictures: there is nothing to learn, "

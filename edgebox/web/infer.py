@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from edgebox.domain.access import Scope
 from edgebox.domain.cascades import cascade_json
-from edgebox.domain.errors import InvalidInputError, ModelError, TooLargeError, UnknownNameError
+from edgebox.domain.errors import InvalidInputError, TooLargeError, UnknownNameError
 from edgebox.domain.model_family import FamilyName, VariantName
 from edgebox.domain.pipelines import Pipeline
 from edgebox.domain.requests import DropReason
@@ -172,17 +172,15 @@ def _models(box: Box, request: web.Request) -> tuple[Family, Pipeline | None]:
 
     Raises:
         UnknownNameError: there is no such family or pipeline.
-        InvalidInputError: the pipeline begins with another family.
+        InvalidInputError: the pipeline begins with another family, or the family is not given
+            pictures.
     """
     name, wanted = _FAMILY.read(request), _PIPELINE.read(request)
     if name and name not in box.families:
         raise UnknownNameError(f"no model family {name!r}; there are {', '.join(box.families)}")
     if not wanted:
         family = box.families[FamilyName(name or box.models.default_family)]
-        try:
-            family.insist_on_pictures()
-        except ModelError as error:
-            raise InvalidInputError(str(error)) from None
+        family.insist_on_pictures()
         return family, None
     try:
         pipeline = box.models.pipeline(wanted)

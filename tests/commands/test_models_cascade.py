@@ -31,6 +31,15 @@ async def test_models_that_do_not_fit_are_one_error(tmp_path: Path) -> None:
     assert "there is no model family or variant 'streets'" in await said("streets", "street")
     assert "the task of vehicles is classify" in await said("street-128", "vehicles")
     assert "--name: must be" in await said("street-128", "street", "--name", "a/b")
+    assert "name the small model first" in await said("street-608", "street-128")
+    few = await said("street-128", "street", "--limit", "39")
+    assert few == "edgebox models cascade: a cascade needs at least 40 pictures, not 39"
+
+
+async def test_an_error_has_the_words_of_its_message(tmp_path: Path) -> None:
+    wanted = ("models", "cascade", "street-128", "street", "--frames", "scene:x")
+    ended = await edgebox(tmp_path, *wanted)
+    assert "scene:x: a scene's seed must be a whole number" in ended.err
 
 
 async def test_an_exit_is_fitted_against_the_second_part(tmp_path: Path) -> None:

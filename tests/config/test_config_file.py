@@ -124,7 +124,8 @@ def test_all_errors_come_at_once(tmp_path: Path) -> None:
             f'executors[0].device: must be {_DEVICES}, not "gpu"',
             "executors[0].streams: must be a whole number from 1 to 8, not 9",
             f'executors[1].device: must be {_DEVICES}, not "cpu:1"',
-            "executors[1].cores: must be a list of whole numbers, 0 or more, not [0, -1]",
+            "executors[1].cores: must be a list of whole numbers, 0 or more (how many compute is "
+            "threads), not [0, -1]",
             'executors[1].threads: must be "auto", "all" or a whole number from 0 to 512, not '
             '"most"',
             'inference.families: must be a list of texts, not ["a", 1]',

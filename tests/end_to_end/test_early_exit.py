@@ -37,7 +37,9 @@ async def app(request: pytest.FixtureRequest, tmp_path: Path, database: Path) ->
     write_cascade(tmp_path / "models", stored)
     file = tmp_path / "edgebox.toml"
     file.write_text(TEXT.format(models=tmp_path / "models"))
-    async with running(database, file=file, scheduler__sample_share=0) as app:
+    async with running(
+        database, file=file, scheduler__sample_share=0, access__open_scope="admin"
+    ) as app:
         yield app
 
 
@@ -108,3 +110,5 @@ async def test_a_second_part_is_no_model_for_pictures(app: App) -> None:
         assert "street-rest is given features of street-exit, not pictures" in str(answer)
         async with client.get(f"{app.url}/v2/models/street-rest") as response:
             assert response.status == 404
+        async with client.post(f"{app.url}/v1/models/street-rest/default") as response:
+            assert (response.status, (await response.json())["code"]) == (400, "invalid")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.onnx_file import FLOAT, UINT8, Dims, graph, model, node, tensor, value
-from edgebox.domain.errors import ModelError
+from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.model_family import VariantName
 from edgebox.inference.executor import OnnxExecutor, blank_canvas
 from edgebox.inference.family import Family
@@ -76,7 +76,7 @@ def test_two_parts_that_fit(tmp_path: Path) -> None:
     assert (first.features_given, first.after) == (1, None)
     assert (second.features_given, second.after) == (0, "first")
     first.insist_on_pictures()
-    with pytest.raises(ModelError, match="second is given features of first, not pictures"):
+    with pytest.raises(InvalidInputError, match="second is given features of first, not pictures"):
         second.insist_on_pictures()
 
 
@@ -124,12 +124,12 @@ def test_an_exit_without_labels(tmp_path: Path) -> None:
     folder = write(tmp_path, first_graph(), "first")
     manifest = folder / "family.toml"
     manifest.write_text(manifest.read_text().replace('labels = ["a"]\n', ""))
-    assert "labels must be a list of names" in str(load_zoo([folder]).problems[0])
+    assert "labels is missing: a list of names" in str(load_zoo([folder]).problems[0])
 
 
 def test_a_second_part_needs_its_first_part(tmp_path: Path) -> None:
     zoo = load_zoo([write(tmp_path, second_graph(), "second")])
-    assert "after: 'first': there is no such family" in str(zoo.problems[0])
+    assert "after: 'first': there is no such family, or it was left out" in str(zoo.problems[0])
     assert zoo.families == ()
 
 

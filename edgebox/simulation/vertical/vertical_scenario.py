@@ -18,6 +18,8 @@ from edgebox.simulation.toml_lines import parse_toml
 
 MS = 1_000_000
 S = 1000 * MS
+_REQUESTS_MAX = 500_000
+"""Of one run; more take hours and all memory."""
 P99 = 2.326
 """In standard deviations of a normal distribution."""
 
@@ -90,9 +92,19 @@ def parse_vertical_scenario(
         start_s = random.Random(own_seed if seed is None else seed).random() * trace.period_ns / S
     usual: list[object] = [each for each in (8, 16) if each <= cores_max] or [cores_max]
     static = top.numbers("cores_static", 1, cores_max, default=usual)
+    if any(each != round(each) for each in static):
+        raise top.wrong("cores_static", f"must be an array of whole numbers, not {static}")
+    duration_s = top.number("duration_s", 0, 86_400, above=True)
+    rate_hz = top.number("rate_hz", 0, 10_000, above=True)
+    requests = int(duration_s * rate_hz)
+    if not 1 <= requests <= _REQUESTS_MAX:
+        raise top.wrong(
+            "duration_s",
+            f"at rate_hz there are {requests} requests; let it be 1 to {_REQUESTS_MAX}",
+        )
     scenario = VerticalScenario(
-        duration_ns=round(top.number("duration_s", 0, 86_400, above=True) * S),
-        rate_hz=top.number("rate_hz", 0, 10_000, above=True),
+        duration_ns=round(duration_s * S),
+        rate_hz=rate_hz,
         slo_ns=round(top.number("slo_ms", 0, 60_000, above=True) * MS),
         sizes_bytes=_sizes(top),
         link=trace,

@@ -105,6 +105,9 @@ def test_times_may_be_measured_ones() -> None:
         (("gamma_ms = 143", "gamma_ms = -1"), "gamma_ms: must be"),
         (('made_up = "lte"', ""), "give exactly one of mbps, trace"),
         (("slo_ms = 1000", "slo_ms = 1000\ncores_static = [32]"), "cores_static[1]: must be"),
+        (("slo_ms = 1000", "slo_ms = 1000\ncores_static = [8.5]"), "whole numbers, not [8.5]"),
+        (("duration_s = 60", "duration_s = 0.01"), "duration_s: at rate_hz there are 0 requests"),
+        (("rate_hz = 20", "rate_hz = 10000"), "there are 600000 requests"),
     ],
 )
 def test_mistakes_are_named_with_line_and_key(change: tuple[str, str], error: str) -> None:

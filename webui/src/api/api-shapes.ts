@@ -42,6 +42,9 @@ export const NAMED: Readonly<Record<string, Shape>> = {
   Executor: ['object', { state: 'string', restarts: 'number', losses: ['map', 'number'], abandoned_threads: 'number', retry_s: ['any', 'number', 'null'], last_error: ['any', ['named', 'LastError'], 'null'], id: 'string', provider: 'string', device: 'string', note: 'string', threads: 'number', cores: ['array', 'number'], families: ['array', 'string'], interference: ['any', 'number', 'null'], utilisation: 'number', threads_mean: ['any', 'number', 'null'], batch_size_mean: ['any', 'number', 'null'], running: ['any', 'string', 'null'] }],
   ExplainedOption: ['object', { variant: 'string', accuracy: 'number', width_px: 'number', height_px: 'number', frame_bytes: 'number', needed_bps: ['any', 'number', 'null'], needed_ms: 'number', left_ms: 'number', verdict: 'string', why: 'string', limit: ['any', ['named', 'Limit'], 'null'], remedies: ['array', ['named', 'Remedy']] }],
   Family: ['object', { name: 'string', task: 'string', licence: 'string', description: 'string', labels: ['array', 'string'], attributes: ['array', ['named', 'ModelAttribute']], embedding_length: ['any', 'number', 'null'], imported: ['any', ['object', { layout: 'string', sources: ['array', 'string'], remarks: ['array', 'string'] }], 'null'], variants: ['array', ['named', 'Variant']] }],
+  FoundCamera: ['object', { name: 'string', host: 'string', port: 'number', why: 'string', streams: ['array', ['named', 'FoundStream']] }],
+  FoundCameras: ['object', { cameras: ['array', ['named', 'FoundCamera']] }],
+  FoundStream: ['object', { url: 'string', codec: 'string', width_px: 'number', height_px: 'number' }],
   Group: ['object', { executors: ['array', 'string'], variants: ['array', 'string'], steal_budget_ms: 'number' }],
   History: ['object', { camera: ['any', 'string', 'null'], from_ms: 'number', to_ms: 'number', segments: ['array', ['object', { level: 'string', from_ms: 'number', step_ms: 'number', points: 'number' }]], at_ms: ['array', 'number'], covered_ms: ['array', ['any', 'number', 'null']], connected: ['array', ['any', 'number', 'null']], captured: ['array', ['any', 'number', 'null']], accepted: ['array', ['any', 'number', 'null']], on_time: ['array', ['any', 'number', 'null']], late: ['array', ['any', 'number', 'null']], mismatches: ['array', ['any', 'number', 'null']], dropped: ['map', ['array', ['any', 'number', 'null']]], variants: ['map', ['array', ['any', 'number', 'null']]], zones: ['map', ['array', ['any', 'number', 'null']]], lines: ['map', ['named', 'HistoryCrossings']], fps: ['array', ['any', 'number', 'null']], width_px: ['array', ['any', 'number', 'null']], latency_ms: ['object', { p50: ['named', 'HistoryLatency'], p99: ['named', 'HistoryLatency'] }], received_bps: ['array', ['any', 'number', 'null']], bandwidth_bps: ['object', { measured: ['named', 'HistoryBandwidth'], estimated: ['named', 'HistoryBandwidth'] }] }],
   HistoryBandwidth: ['object', { mean: ['array', ['any', 'number', 'null']], min: ['array', ['any', 'number', 'null']], max: ['array', ['any', 'number', 'null']] }],
@@ -96,6 +99,7 @@ export const NAMED: Readonly<Record<string, Shape>> = {
 export const ANSWERS: Readonly<Record<string, Shape>> = {
   'GET /v1/addresses': ['named', 'Addresses'],
   'POST /v1/cameras': ['named', 'Camera'],
+  'POST /v1/sources/discover': ['named', 'FoundCameras'],
   'POST /v1/sources/test': ['named', 'TestPicture'],
   'GET /v1/cameras/{id}': ['named', 'Camera'],
   'PATCH /v1/cameras/{id}': ['named', 'Camera'],

@@ -99,6 +99,7 @@ async def test_the_charts_show_what_the_api_says(database: Path, browser: Browse
         await expect(table.locator("tbody tr")).to_have_count(len(kept))
         captured = await table.locator("tbody td:nth-child(11)").all_inner_texts()
         assert [*map(int, captured)] == [history["captured"][at] for at in reversed(kept)]
+        assert history["classes"], "the street has objects"
         await check_steps(page, history, kept)
 
 
@@ -114,6 +115,11 @@ async def check_steps(page: Page, history: dict[str, Any], kept: list[int]) -> N
     for _ in range(len(history["at_ms"]) - 1 - kept[-1]):
         await page.keyboard.press("ArrowLeft")
     for at in range(kept[-1], max(-1, kept[-1] - 3), -1):
+        objects = page.get_by_test_id("chart-objects")
+        for label, column in history["classes"].items():
+            await expect(objects.locator(f'[data-line="{label}"] strong')).to_have_text(
+                "–" if column[at] is None else f"{rounded(column[at], 1)}"
+            )
         latency = page.get_by_test_id("chart-latency")
         p50, p99 = history["latency_ms"]["p50"], history["latency_ms"]["p99"]
         await expect(latency.locator('[data-line="network"]')).to_contain_text(

@@ -505,6 +505,7 @@ export type History = {
   variants: Readonly<Record<string, ReadonlyArray<number | null>>>
   zones: Readonly<Record<string, ReadonlyArray<number | null>>>
   lines: Readonly<Record<string, HistoryCrossings>>
+  classes: Readonly<Record<string, ReadonlyArray<number | null>>>
   fps: ReadonlyArray<number | null>
   width_px: ReadonlyArray<number | null>
   latency_ms: {

@@ -3,6 +3,7 @@
 import { bitrate, count, isKnown, milliseconds, percent, rate, UNKNOWN } from '../ui/format'
 import { STAGES } from '../figures/latency'
 import type { Column, History } from './history'
+import { classColour } from '../live/classColours'
 import { BY_NAME } from '../ui/names'
 
 export interface Line {
@@ -38,7 +39,7 @@ export interface Present {
 
 export function chartsOf(history: History, present: Present): Chart[] {
   const tracked = [zones(history), crossings(history)].filter(({ lines }) => lines.length > 0)
-  return [latency(history, present), bandwidth(history), variants(history), frames(history, present), missed(history), ...tracked]
+  return [objects(history), latency(history, present), bandwidth(history), variants(history), frames(history, present), missed(history), ...tracked]
 }
 
 /** Numbers of the steps with a value, none of whose neighbours has one: no line leads to them. */
@@ -198,6 +199,24 @@ function missed({ captured, late, dropped }: History): Chart {
     least: 1,
     most: 100,
   }
+}
+
+/** As the boxes are coloured; on light ground darker, or pale lines would not show. */
+function objects({ classes, at_ms }: History): Chart {
+  const labels = Object.keys(classes)
+  const lines = labels.map((label): Line => ({
+    name: label,
+    colour: lineColour(classColour(label)),
+    kind: 'line',
+    drawn: classes[label] ?? [],
+    words: (at) => amount(classes[label]?.[at]),
+  }))
+  const note = labels.length > 0 ? 'Mean number of objects of each class in the picture; the classes seen most' : at_ms.length > 0 ? 'No object was found' : 'Nothing is kept yet'
+  return { key: 'objects', title: 'Objects', unit: 'in the picture', note, lines, least: 1 }
+}
+
+function lineColour(colour: string): string {
+  return `light-dark(color-mix(in oklch, ${colour} 72%, black), ${colour})`
 }
 
 function zones({ zones: objects }: History): Chart {

@@ -35,11 +35,14 @@ export interface Chart {
 export interface Present {
   slo_ms: number | null
   rate_hz: number | null
+  /** Whether the box fetches its pictures: over no uplink that it could know. */
+  fetched?: boolean
 }
 
 export function chartsOf(history: History, present: Present): Chart[] {
   const tracked = [zones(history), crossings(history)].filter(({ lines }) => lines.length > 0)
-  return [objects(history), latency(history, present), bandwidth(history), variants(history), frames(history, present), missed(history), ...tracked]
+  const uplink = present.fetched ? [] : [bandwidth(history)]
+  return [objects(history), latency(history, present), ...uplink, variants(history), frames(history, present), missed(history), ...tracked]
 }
 
 /** Numbers of the steps with a value, none of whose neighbours has one: no line leads to them. */

@@ -105,3 +105,14 @@ async def test_pages_change_in_any_order_over_a_slow_link(database: Path, browse
             await go(page, place)
             await settled(page)
         assert complaints == []
+
+
+async def test_a_camera_that_is_alone_is_large_and_the_verdict_stays_in_view(
+    database: Path, browser: Browser
+) -> None:
+    async with running(database) as app, streaming(app, "gate", **street()):
+        page, _ = await opened(browser, app)
+        await page.set_viewport_size({"width": 1440, "height": 600})
+        await expect(page.get_by_test_id("camera-tile").get_by_test_id("latency")).to_be_visible()
+        assert await page.evaluate("scrollY") == 0
+        await expect(page.get_by_role("heading", name="edgebox")).to_be_in_viewport()

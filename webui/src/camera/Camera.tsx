@@ -79,7 +79,7 @@ function OneCamera({ state, dispatcher, camera: id, range }: CameraProps) {
       <div class={styles.columns}>
         <div class={styles.column}>
           <ErrorBoundary what="The charts"><Timelines camera={id} range={range} present={present} age_ms={isKnown(known?.first_seen_ms) ? state.now_ms - known.first_seen_ms : Infinity} /></ErrorBoundary>
-          <ErrorBoundary what="What the planner considers"><Explanation camera={id} connected={connected} /></ErrorBoundary>
+          <ErrorBoundary what="What the planner considers"><Explanation camera={id} connected={connected} fetched={present.fetched} /></ErrorBoundary>
         </div>
         <div class={styles.column}>
           {camera && known && <ErrorBoundary what="The zones"><ZoneEditor camera={camera} known={known} drawing={drawing} onChanged={put} /></ErrorBoundary>}
@@ -152,8 +152,8 @@ function SourceFigures({ codec, decoder, width_px, height_px, stream, capture_ti
     <dl class={styles.linkFigures} data-testid="source-figures">
       <div><dt>{stream === 'sub' ? 'Smaller stream' : 'Stream'}</dt><dd>{codec ? `${codec}, ${width_px} × ${height_px} px` : UNKNOWN}</dd></div>
       <div title="Of the box's processor cores, over the last 10 s: reading, decoding, scaling and encoding"><dt>Decoding takes</dt><dd data-testid="decoding-cores">{coresText(decoding.cores)}</dd></div>
-      <div title="Processor time"><dt>Decoding a picture</dt><dd>{milliseconds(decoding.decode_ms)}{decoder !== 'software' && decoder !== '' && ` with ${decoder}`}</dd></div>
-      <div title="Processor time of scaling and encoding, for each picture that is used"><dt>Scaling one that is used</dt><dd>{milliseconds(decoding.convert_ms)}</dd></div>
+      <div title="Processor time of reading and decoding one picture"><dt>Per picture</dt><dd>{milliseconds(decoding.decode_ms)}{decoder !== 'software' && decoder !== '' && ` with ${decoder}`}</dd></div>
+      <div title="Processor time of scaling and encoding, for each picture that is used"><dt>Scaling, if used</dt><dd>{milliseconds(decoding.convert_ms)}</dd></div>
       <div title={CAPTURE_TIMES[capture_times].why}><dt>Capture times from</dt><dd>{CAPTURE_TIMES[capture_times].of}</dd></div>
     </dl>
   )

@@ -206,7 +206,7 @@ function missed({ captured, late, dropped }: History): Chart {
 
 /** As the boxes are coloured; on light ground darker, or pale lines would not show. */
 function objects({ classes, at_ms }: History): Chart {
-  const labels = Object.keys(classes)
+  const labels = Object.keys(classes).filter((label) => Math.max(0, ...(classes[label] ?? []).filter(isKnown)) >= SEEN_FROM).slice(0, CLASSES_SHOWN)
   const lines = labels.map((label): Line => ({
     name: label,
     colour: lineColour(classColour(label)),
@@ -218,8 +218,12 @@ function objects({ classes, at_ms }: History): Chart {
   return { key: 'objects', title: 'Objects', unit: 'in the picture', note, lines, least: 1 }
 }
 
+/** Classes whose mean never reaches this were mistaken for another one now and then. */
+const SEEN_FROM = 0.1
+const CLASSES_SHOWN = 6
+
 function lineColour(colour: string): string {
-  return `light-dark(color-mix(in oklch, ${colour} 72%, black), ${colour})`
+  return `light-dark(color-mix(in oklch, ${colour} 82%, black), ${colour})`
 }
 
 function zones({ zones: objects }: History): Chart {

@@ -33,6 +33,7 @@ export function Overview({ state, dispatcher }: PageProps) {
 
   const { shown, gone } = inOrder(state.cameras)
   const unseen = unseenSources(state)
+  const fetched = new Set(state.sources.map(({ camera }) => camera))
   const tileOf = (camera: Camera, enlarged_: boolean) => (
     <ErrorBoundary key={camera.id} what={`Camera ${camera.id}`}>
       <CameraTile
@@ -41,6 +42,7 @@ export function Overview({ state, dispatcher }: PageProps) {
         synthetic={state.box.only_synthetic}
         dispatcher={dispatcher}
         enlarged={enlarged_}
+        fetched={fetched.has(camera.id)}
         onToggle={() => setEnlarged(camera.id === enlarged ? null : camera.id)}
       />
     </ErrorBoundary>

@@ -67,6 +67,7 @@ missing() {
     if wanted gstreamer && ! rtsp_server; then
         echo 'gir1.2-gst-rtsp-server-1.0 the RTSP server that fetching cameras is tested with'
         echo 'gstreamer1.0-plugins-good what it plays video files with'
+        echo 'gstreamer1.0-plugins-bad what it plays streams with whose pictures change their size'
         echo 'python3-gi what it is written with'
     fi
 }

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -53,21 +54,52 @@ def write_video(
     return path
 
 
+def write_changing_video(path: Path, *sizes_px: tuple[int, int], seconds: int) -> Path:
+    """Write one H.264 stream whose pictures have one size after the other, for so long each."""
+    with av.open(str(path), "w", format="mpegts") as container:
+        stream: Any = None
+        for at, (width_px, height_px) in enumerate(sizes_px):
+            encoder: Any = av.CodecContext.create("libx264", "w")
+            if stream is None:
+                stream = container.add_stream("libx264", rate=RATE_HZ)
+                encoder = stream.codec_context
+            encoder.width, encoder.height, encoder.pix_fmt = width_px, height_px, "yuv420p"
+            encoder.time_base, encoder.gop_size = Fraction(1, RATE_HZ), RATE_HZ
+            encoder.options = {"preset": "ultrafast", "tune": "zerolatency"}
+            first = at * seconds * RATE_HZ
+            for number in range(first, first + seconds * RATE_HZ):
+                picture = scene(number, (width_px, height_px))
+                frame = av.VideoFrame.from_ndarray(picture, "rgb24").reformat(format="yuv420p")
+                frame.pts, frame.time_base = number, encoder.time_base
+                container.mux(_of(stream, encoder.encode(frame)))
+            container.mux(_of(stream, encoder.encode(None)))
+    return path
+
+
+def _of(stream: Any, packets: list[Any]) -> list[Any]:
+    for packet in packets:
+        packet.stream = stream
+    return packets
+
+
 class RtspServer:
     """GStreamer's RTSP server in a process of its own; it can be stopped and started again."""
 
-    def __init__(self) -> None:
+    def __init__(self, pem: Path | None = None) -> None:
+        """Prepare to serve; over TLS with a file that has a certificate and its key."""
         self.port = 0
+        self._pem = pem
         self._process: asyncio.subprocess.Process | None = None
 
     @property
     def url(self) -> str:
         """Where its stream is."""
-        return f"rtsp://127.0.0.1:{self.port}/stream"
+        return f"rtsp{'s' if self._pem else ''}://127.0.0.1:{self.port}/stream"
 
     async def start(self, file: Path, codec: str, *login: str) -> None:
         """Serve a file at the same port as before; `login`: user and password."""
         command = [gstreamer_python(), str(SERVER), str(self.port), str(file), codec, *login]
+        command += ["--tls", str(self._pem)] if self._pem else []
         self._process = await asyncio.create_subprocess_exec(
             *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
         )
@@ -85,9 +117,11 @@ class RtspServer:
 
 
 @contextlib.asynccontextmanager
-async def rtsp(file: Path, codec: str, *login: str) -> AsyncIterator[RtspServer]:
+async def rtsp(
+    file: Path, codec: str, *login: str, pem: Path | None = None
+) -> AsyncIterator[RtspServer]:
     """Serve a file meanwhile."""
-    server = RtspServer()
+    server = RtspServer(pem)
     await server.start(file, codec, *login)
     try:
         yield server

@@ -51,7 +51,7 @@ export function Overview({ state, dispatcher }: PageProps) {
     <>
       <div class={`live-data ${styles.columns}`}>
         <main aria-label="Cameras">
-          {state.cameras.length === 0 && unseen.length === 0 && <NoCameras ready={state.box.ready} />}
+          {state.cameras.length === 0 && unseen.length === 0 && <NoCameras ready={state.box.ready} expected={state.sources.length} />}
           <div class={styles.tiles} data-density={densityOf(unseen.length + shown.length)}>
             {unseen.map((source) => <SourceTile key={source.camera} source={source} />)}
             {shown.map((camera) => tileOf(camera, camera.id === enlarged || (shown.length === 1 && gone.length === 0 && unseen.length === 0)))}

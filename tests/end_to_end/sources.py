@@ -54,11 +54,12 @@ def write_video(
     return path
 
 
-def write_changing_video(path: Path, *sizes_px: tuple[int, int], seconds: int) -> Path:
-    """Write one H.264 stream whose pictures have one size after the other, for so long each."""
+def write_changing_video(path: Path, *parts: tuple[tuple[int, int], int]) -> Path:
+    """Write one H.264 stream of parts, each with its pictures' size and its length in seconds."""
     with av.open(str(path), "w", format="mpegts") as container:
         stream: Any = None
-        for at, (width_px, height_px) in enumerate(sizes_px):
+        first = 0
+        for (width_px, height_px), seconds in parts:
             encoder: Any = av.CodecContext.create("libx264", "w")
             if stream is None:
                 stream = container.add_stream("libx264", rate=RATE_HZ)
@@ -66,13 +67,13 @@ def write_changing_video(path: Path, *sizes_px: tuple[int, int], seconds: int) -
             encoder.width, encoder.height, encoder.pix_fmt = width_px, height_px, "yuv420p"
             encoder.time_base, encoder.gop_size = Fraction(1, RATE_HZ), RATE_HZ
             encoder.options = {"preset": "ultrafast", "tune": "zerolatency"}
-            first = at * seconds * RATE_HZ
             for number in range(first, first + seconds * RATE_HZ):
                 picture = scene(number, (width_px, height_px))
                 frame = av.VideoFrame.from_ndarray(picture, "rgb24").reformat(format="yuv420p")
                 frame.pts, frame.time_base = number, encoder.time_base
                 container.mux(_of(stream, encoder.encode(frame)))
             container.mux(_of(stream, encoder.encode(None)))
+            first += seconds * RATE_HZ
     return path
 
 

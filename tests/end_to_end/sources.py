@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -131,6 +131,34 @@ async def rtsp(
 
 
 @contextlib.asynccontextmanager
+async def changing_codec(first: Path, then: Path) -> AsyncIterator[str]:
+    """Serve a live MPEG-TS over HTTP whose codec changes within a session; yield its address.
+
+    Who connects after the change gets the second file only.
+    """
+    changed = False
+
+    async def stream(request: web.Request) -> web.StreamResponse:
+        nonlocal changed
+        answer = web.StreamResponse(headers={"Content-Type": "video/mp2t"})
+        await answer.prepare(request)
+        with contextlib.suppress(ConnectionError):
+            for file in [then] if changed else [first, then]:
+                with av.open(str(file)) as container:
+                    seconds = (container.duration or 0) / av.time_base
+                data = file.read_bytes()
+                changed = changed or file == then
+                step = -(-len(data) // max(1, round(seconds * RATE_HZ)))
+                for begin in range(0, len(data), step):
+                    await answer.write(data[begin : begin + step])
+                    await asyncio.sleep(1 / RATE_HZ)
+        return answer
+
+    async with _served(stream, "video.ts") as url:
+        yield url
+
+
+@contextlib.asynccontextmanager
 async def mjpeg(login: tuple[str, str] | None = None) -> AsyncIterator[str]:
     """Serve a camera's MJPEG over HTTP meanwhile; yield its address."""
 
@@ -154,13 +182,21 @@ async def mjpeg(login: tuple[str, str] | None = None) -> AsyncIterator[str]:
                 await asyncio.sleep(1 / RATE_HZ)
         return answer
 
+    async with _served(stream, "video") as url:
+        yield url
+
+
+@contextlib.asynccontextmanager
+async def _served(
+    answer: Callable[[web.Request], Awaitable[web.StreamResponse]], name: str
+) -> AsyncIterator[str]:
     app = web.Application()
-    app.router.add_get("/video", stream)
+    app.router.add_get(f"/{name}", answer)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}/video"
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/{name}"
     finally:
         await runner.cleanup()

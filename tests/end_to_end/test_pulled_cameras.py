@@ -14,6 +14,7 @@ from edgebox.runtime.source_status import SourceState, SourceStatus
 from tests.end_to_end.running import SLO_MS, counts_of, get_json, running, texts, until
 from tests.end_to_end.sources import (
     VIDEO_PX,
+    changing_codec,
     mjpeg,
     rtsp,
     write_changing_video,
@@ -136,6 +137,21 @@ async def test_a_size_that_changes_within_a_session_connects_anew(
         counts = counts_of(app, "gate")
         ended = counts.on_time + counts.late + sum(counts.dropped.values())
         assert (counts.captured, counts.pending) == (ended, 0)
+
+
+async def test_a_codec_that_changes_within_a_session_is_noticed(
+    database: Path, tmp_path: Path
+) -> None:
+    first = await asyncio.to_thread(write_video, tmp_path / "first.ts", "h264", seconds=5)
+    then = await asyncio.to_thread(write_video, tmp_path / "then.ts", "h265")
+    async with running(database, **ADMIN) as app, changing_codec(first, then) as url:
+        await add(app, "gate", url)
+        await answered(app, "gate")
+        assert source(app, "gate").codec == "h264"
+        await until(lambda: source(app, "gate").codec == "hevc", "the other codec")
+        await answered(app, "gate")
+        assert any("cannot be decoded any more" in text for text in texts(app, "warning"))
+        assert source(app, "gate").losses == 1
 
 
 async def test_a_camera_is_fetched_over_tls(

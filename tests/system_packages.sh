@@ -42,6 +42,7 @@ gi.require_version("GstRtspServer", "1.0")
 from gi.repository import Gst, GstRtspServer
 Gst.init(None)
 assert Gst.ElementFactory.find("rtph264pay") and Gst.ElementFactory.find("matroskademux")
+assert Gst.ElementFactory.find("tsdemux") and Gst.ElementFactory.find("h264parse")
 '
 
 # Prints the packages that are missing, one on each line, each with what it is for.

@@ -10,7 +10,12 @@ import pytest
 PLACES = os.pathsep.join(["/usr/local/sbin", "/usr/sbin", "/usr/local/bin", "/usr/bin"])
 """Where programs lie that may not be on everybody's PATH."""
 
-RTSP_PACKAGES = ("gir1.2-gst-rtsp-server-1.0", "gstreamer1.0-plugins-good", "python3-gi")
+RTSP_PACKAGES = (
+    "gir1.2-gst-rtsp-server-1.0",
+    "gstreamer1.0-plugins-good",
+    "gstreamer1.0-plugins-bad",
+    "python3-gi",
+)
 _HAS_RTSP_SERVER = """
 import gi
 gi.require_version("GstRtspServer", "1.0")

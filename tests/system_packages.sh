@@ -42,6 +42,7 @@ gi.require_version("GstRtspServer", "1.0")
 from gi.repository import Gst, GstRtspServer
 Gst.init(None)
 assert Gst.ElementFactory.find("rtph264pay") and Gst.ElementFactory.find("matroskademux")
+assert Gst.ElementFactory.find("tsdemux") and Gst.ElementFactory.find("h264parse")
 '
 
 # Prints the packages that are missing, one on each line, each with what it is for.
@@ -67,6 +68,7 @@ missing() {
     if wanted gstreamer && ! rtsp_server; then
         echo 'gir1.2-gst-rtsp-server-1.0 the RTSP server that fetching cameras is tested with'
         echo 'gstreamer1.0-plugins-good what it plays video files with'
+        echo 'gstreamer1.0-plugins-bad what it plays streams with whose pictures change their size'
         echo 'python3-gi what it is written with'
     fi
 }

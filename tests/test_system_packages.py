@@ -175,7 +175,7 @@ def test_another_chrome_will_do(tmp_path: Path) -> None:
     assert machine.prepare().returncode == 0
 
 
-def test_the_rtsp_server_is_three_packages_and_one_thing_to_do_without(tmp_path: Path) -> None:
+def test_the_rtsp_server_is_four_packages_and_one_thing_to_do_without(tmp_path: Path) -> None:
     machine = Machine(tmp_path, user=ROOT_USER)
     machine.lose(GSTREAMER_PYTHON)
     machine.apt(GSTREAMER_PYTHON)

@@ -25,6 +25,7 @@ SHAPES = SOURCES / "api-shapes.ts"
 OPERATIONS = (
     "GET /v1/addresses",
     "POST /v1/cameras",
+    "POST /v1/sources/discover",
     "POST /v1/sources/test",
     "GET /v1/cameras/{id}",
     "PATCH /v1/cameras/{id}",

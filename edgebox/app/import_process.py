@@ -7,7 +7,6 @@ not end it.
 import asyncio
 import contextlib
 import json
-import os
 import sys
 import time
 from asyncio.subprocess import PIPE, Process
@@ -16,18 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import edgebox
+from edgebox.runtime.child_process import ended, environment_without_secrets
 from edgebox.web.web_context import ImportRefusedError
 
 _WORKER_MODULE = "edgebox.inference.importing.import_worker"
-_KEPT_VARIABLES = (
-    "PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "LD_LIBRARY_PATH",
-    "OMP_NUM_THREADS", "MALLOC_ARENA_MAX",
-)  # fmt: skip
-"""What an import is given of this process's environment. The rest may hold secrets."""
 IMPORT_S = 900.0
 """Time limit of an import, if nothing else is asked."""
-_END_S = 3.0
 _LINE_BYTES_MAX = 1 << 20
 _TAIL_BYTES = 65_536
 
@@ -108,7 +101,7 @@ async def import_in_process(
     """
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", _WORKER_MODULE),
-        stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=order.folder, env=_environment(),
+        stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=order.folder, env=environment_without_secrets(),
         limit=_LINE_BYTES_MAX,
     )  # fmt: skip
     try:
@@ -120,7 +113,7 @@ async def import_in_process(
             f"the import was not done after {_duration_text(order.limit_s)} and was stopped"
         ) from None
     finally:
-        await _ended(process)
+        await ended(process)
     return ImportResult(
         **{**done, "folder": Path(done["folder"]), "remarks": tuple(done["remarks"])}
     )
@@ -208,27 +201,3 @@ async def _tell(stdin: asyncio.StreamWriter, what: object) -> None:
     stdin.write(json.dumps(what).encode() + b"\n")
     with contextlib.suppress(ConnectionError):
         await stdin.drain()
-
-
-async def _ended(process: Process) -> None:
-    """Make sure that a process has ended."""
-    if process.returncode is None:
-        with contextlib.suppress(ProcessLookupError):
-            process.terminate()
-        try:
-            async with asyncio.timeout(_END_S):
-                await process.wait()
-        except BaseException as error:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            if not isinstance(error, TimeoutError):
-                raise
-            await process.wait()
-
-
-def _environment() -> dict[str, str]:
-    """Return an environment without secrets, in which edgebox is found from any folder."""
-    root = str(Path(edgebox.__file__).resolve().parent.parent)
-    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
-    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
-    return {**kept, "PYTHONPATH": os.pathsep.join(paths)}

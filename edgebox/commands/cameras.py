@@ -2,14 +2,12 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import click
 
 from edgebox.commands.camera import source_credentials
 from edgebox.commands.console import clear_errors, print_json
 from edgebox.commands.shared_options import JSON
-from edgebox.domain.source_address import Credentials
 
 
 @click.group()
@@ -32,7 +30,9 @@ def discover(source_username: str | None, source_password_file: Path | None, as_
     """
     with clear_errors("cameras discover"):
         credentials = source_credentials(source_username, source_password_file)
-        found = asyncio.run(_discovered(credentials))
+        from edgebox.ingest.onvif_cameras import search
+
+        found = asyncio.run(search(credentials))
     if as_json:
         print_json({"cameras": found})
         return
@@ -45,26 +45,3 @@ def discover(source_username: str | None, source_password_file: Path | None, as_
         for stream in camera["streams"]:
             size = f"{stream['width_px']} x {stream['height_px']} px"
             click.echo(f"  {stream['url']}  {stream['codec']}, {size}")
-
-
-async def _discovered(credentials: Credentials | None) -> list[dict[str, Any]]:
-    from dataclasses import asdict
-
-    from edgebox.ingest.onvif_cameras import (
-        DiscoveryError,
-        OnvifCamera,
-        check_installed,
-        find_cameras,
-        streams_of,
-    )
-
-    check_installed()
-
-    async def asked(camera: OnvifCamera) -> dict[str, Any]:
-        try:
-            streams, why = await streams_of(camera, credentials), ""
-        except DiscoveryError as error:
-            streams, why = [], str(error)
-        return {**asdict(camera), "why": why, "streams": [asdict(each) for each in streams]}
-
-    return [await asked(camera) for camera in await find_cameras()]

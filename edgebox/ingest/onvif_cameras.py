@@ -3,11 +3,12 @@
 import asyncio
 import importlib.util
 import re
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, TypedDict
 from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree
 
@@ -18,6 +19,9 @@ GROUP = ("239.255.255.250", 3702)
 """Where WS-Discovery asks all devices of the network."""
 LISTEN_S = 3.0
 _ASK_S = 15.0
+"""So long a camera may take to tell its streams."""
+_ASK_ALL_S = 45.0
+_ASKED_AT_ONCE_MAX = 8
 _ANSWER_BYTES_MAX = 65_536
 _CAMERAS_MAX = 256
 _NAME = re.compile(r"onvif://www\.onvif\.org/name/(\S+)", re.IGNORECASE)
@@ -35,7 +39,17 @@ _PROBE = """<?xml version="1.0" encoding="utf-8"?>
 class DiscoveryError(EdgeboxError):
     """Cameras cannot be looked for; the message says what to do."""
 
+    http_status = 503
     code = "discovery"
+    title = "Cameras cannot be looked for"
+
+
+class NoDiscoveryError(DiscoveryError):
+    """The extra onvif is not installed."""
+
+    http_status = 501
+    code = "no_discovery"
+    title = "This box cannot look for cameras"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +73,88 @@ class OnvifStream:
     height_px: int
 
 
+class FoundCamera(TypedDict):
+    """A camera that answered, and what it says of itself."""
+
+    name: Annotated[str, "What it calls itself; empty: it does not say"]
+    host: str
+    port: int
+    why: Annotated[str, "Why it does not tell its streams; empty: it does"]
+    streams: Annotated[list["FoundStream"], "The largest first"]
+
+
+class FoundStream(TypedDict):
+    """A stream of a camera that was found."""
+
+    url: Annotated[str, "Its address, without user and password"]
+    codec: str
+    width_px: int
+    height_px: int
+
+
 def check_installed() -> None:
-    """Raise DiscoveryError if the extra is missing."""
+    """Raise NoDiscoveryError if the extra is missing."""
     if importlib.util.find_spec("onvif") is None:
-        raise DiscoveryError(
+        raise NoDiscoveryError(
             "looking for cameras needs the extra onvif: pip install 'edgebox[onvif]'"
         )
+
+
+async def search(
+    credentials: Credentials | None,
+    host: str | None = None,
+    *,
+    listen_s: float = LISTEN_S,
+    group: tuple[str, int] = GROUP,
+) -> list[FoundCamera]:
+    """Return the cameras that answer in the local network, with their streams.
+
+    Not for a loop that serves: the library blocks.
+
+    Args:
+        credentials: are sent, hashed, to every camera that is asked; None: none are.
+        host: only the camera at this address is asked and returned; None: all are.
+        listen_s: how long to listen for answers.
+        group: whom to ask, (address, port).
+
+    Raises:
+        DiscoveryError: the extra is missing, or the network does not let it.
+    """
+    check_installed()
+    cameras = await find_cameras(listen_s, group)
+    until_s = time.monotonic() + _ASK_ALL_S
+    at_once = asyncio.Semaphore(_ASKED_AT_ONCE_MAX)
+
+    async def asked(camera: OnvifCamera) -> FoundCamera:
+        streams: list[OnvifStream] = []
+        why = ""
+        async with at_once:
+            try:
+                left_s = until_s - time.monotonic()
+                if left_s <= 0:
+                    raise DiscoveryError("it was not asked: others took too long to answer")
+                streams = await streams_of(camera, credentials, min(_ASK_S, left_s))
+            except DiscoveryError as error:
+                why = str(error)
+        told: list[FoundStream] = [
+            {
+                "url": each.url,
+                "codec": each.codec,
+                "width_px": each.width_px,
+                "height_px": each.height_px,
+            }
+            for each in streams
+        ]
+        return {
+            "name": camera.name,
+            "host": camera.host,
+            "port": camera.port,
+            "why": why,
+            "streams": told,
+        }
+
+    wanted = [camera for camera in cameras if host in (None, camera.host)]
+    return list(await asyncio.gather(*map(asked, wanted)))
 
 
 async def find_cameras(
@@ -132,7 +222,9 @@ def answered(data: bytes, sender: str) -> Iterator[OnvifCamera]:
                     break
 
 
-async def streams_of(camera: OnvifCamera, credentials: Credentials | None) -> list[OnvifStream]:
+async def streams_of(
+    camera: OnvifCamera, credentials: Credentials | None, ask_s: float = _ASK_S
+) -> list[OnvifStream]:
     """Return a camera's streams, the largest first.
 
     The library blocks while it reads its descriptions: not for a loop that serves.
@@ -147,10 +239,10 @@ async def streams_of(camera: OnvifCamera, credentials: Credentials | None) -> li
     password = "" if credentials is None else credentials.password
     device = ONVIFCamera(camera.host, camera.port, user, password, adjust_time=True)
     try:
-        async with asyncio.timeout(_ASK_S):
+        async with asyncio.timeout(ask_s):
             return await _streams(device)
     except TimeoutError:
-        raise DiscoveryError(f"no answer within {_ASK_S:g} s") from None
+        raise DiscoveryError(f"no answer within {ask_s:.0f} s") from None
     except Exception as error:  # the library passes on those of five others
         raise DiscoveryError(_why(error)) from None
     finally:

@@ -107,6 +107,24 @@ def _with_addresses(
     return replace(settings, credentials=credentials)
 
 
+def read_search(fields: Mapping[str, object]) -> tuple[str | None, Credentials | None]:
+    """Return which camera a search is for (None: all), and with which credentials it is asked.
+
+    Raises:
+        InvalidInputError: lists every wrong field; it never repeats a secret.
+    """
+    read = FieldReader("search", fields)
+    read.refuse_unknown(("host", "username", "password"))
+    host = read.text("host", length_min=1) if fields.get("host") is not None else None
+    username, password = _secret(read, fields, "username"), _secret(read, fields, "password")
+    if password and not username:
+        read.refuse("username", "is needed with a password")
+    if username and host is None:
+        read.refuse("host", "is needed with a user name: it is told to one camera only")
+    read.finish()
+    return host, Credentials(username, password or "") if username else None
+
+
 def _secret(read: FieldReader, fields: Mapping[str, object], name: str) -> str | None:
     """Return a text that no message repeats; None: it is absent."""
     if name not in fields:

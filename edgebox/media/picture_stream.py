@@ -7,6 +7,7 @@ pictures of a camera that sends more than it is asked for are thrown away.
 import struct
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, Protocol
 
 import numpy as np
@@ -30,6 +31,8 @@ _REPORT = "prft"
 BEHIND_MAX_S = 0.5
 """A file's picture that is decoded later than this is left out."""
 _KEYFRAME_PATIENCE_NS = 5_000_000_000
+_UNDECODED_MAX_NS = 5_000_000_000
+"""A stream of which nothing can be decoded for so long is another one now: it is opened anew."""
 _STAMPS_KEPT = 64
 """Packets whose pictures may still come out of the decoder."""
 
@@ -165,13 +168,25 @@ class _Opened:
         self.height_px: int = context.height
         self._reformatter = import_av().video.reformatter.VideoReformatter()
         self._closed = False
+        self._undecoded_ns: int | None = None
+        """Since when packets complete no picture; None: the last one did."""
 
     def _decoded(self, packet: Any) -> list[Any]:
-        """Return the frames that a packet completes; a damaged packet completes none."""
-        try:
-            found: list[Any] = packet.decode()
-        except import_av().error.InvalidDataError:
-            return []
+        """Return the frames that a packet completes; a damaged packet completes none.
+
+        Raises:
+            SourceError: none has completed any for long.
+        """
+        found: list[Any] = []
+        with suppress(import_av().error.InvalidDataError):
+            found = packet.decode()
+        now_ns = time.monotonic_ns()
+        if found:
+            self._undecoded_ns = None
+        elif self._undecoded_ns is None:
+            self._undecoded_ns = now_ns
+        elif now_ns - self._undecoded_ns > _UNDECODED_MAX_NS:
+            raise SourceError(self.address.shown, "its pictures cannot be decoded any more")
         return found
 
 

@@ -417,11 +417,12 @@ class Box:
             if (link := record.link.take_updates(now_ns)) is not None:
                 driver.feed(LinkMeasured(record.camera.id, link))
         request = record.request(driver.next_request_id(), arrived, update, now_ns)
+        family = record.camera.family  # that of the camera may change while the frame is here
 
         def ended(frame: PendingFrame, ending: FrameResult) -> None:
-            ending = self.tracking.ended(frame, ending, self.families, record.camera.family)
+            ending = self.tracking.ended(frame, ending, self.families, family)
             note_refusal(frame, ending)
-            metrics.ended(ending, driver.clock_ns())
+            metrics.ended(ending, driver.clock_ns(), self.families[family].labels)
             metrics.crops_ended(frame, ending)
             if isinstance(ending, Answer) and self.viewers:
                 self._frames_shown += 1
@@ -431,8 +432,8 @@ class Box:
 
         frame = PendingFrame(
             request, jpeg, header.width_px, header.height_px, transit.return_ns, ended,
-            header.frame, record.camera.family, pipeline=record.camera.pipeline,
-            tracker=self.tracking.tracker(record.camera.id, record.camera.family),
+            header.frame, family, pipeline=record.camera.pipeline,
+            tracker=self.tracking.tracker(record.camera.id, family),
         )  # fmt: skip
         if (refusal := arrived.refusal) is not None:
             frame.ended = True

@@ -7,6 +7,7 @@ the camera gives them.
 """
 
 from collections import Counter, deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +17,14 @@ from edgebox.domain.latency_histogram import METRIC_BUCKETS, PARTS, Histogram
 from edgebox.domain.pipelines import StageName
 from edgebox.domain.requests import CameraId, DropReason, Outcome
 from edgebox.runtime.frames import Answer, FrameAnalysis, FrameResult, PendingFrame, Refusal, Timing
-from edgebox.storage.periods import Period, TrackedCount, latency_counts, tracked_key
+from edgebox.storage.periods import (
+    CLASS_FRAMES,
+    Period,
+    TrackedCount,
+    latency_counts,
+    tracked_key,
+)
+from edgebox.vision.detections import SHOWN_SCORE_MIN, Detections
 
 WINDOW_S = 60
 _RING = 4_096
@@ -166,8 +174,14 @@ class CameraMetrics:
             bits, busy_ns = carried
             self._update.measured.take(bits, busy_ns // 1_000, round(bits / busy_ns * 1e9))
 
-    def ended(self, ending: FrameResult, now_ns: int) -> None:
-        """Count how a frame ended."""
+    def ended(self, ending: FrameResult, now_ns: int, labels: Sequence[str] = ()) -> None:
+        """Count how a frame ended, and the objects on it by class.
+
+        Args:
+            ending: what became of it.
+            now_ns: the present.
+            labels: names of the classes of its detections; empty: these are not counted.
+        """
         for counts in (self.counts, self._second(now_ns)):
             if not isinstance(ending, Answer):
                 counts.dropped[ending.reason.value] += 1
@@ -188,6 +202,8 @@ class CameraMetrics:
             self._update.variants[str(ending.variant)] += 1
             if ending.analysis is not None:
                 self._track(ending.analysis)
+            if labels:
+                self._count_classes(ending.detections, labels)
             self._sample(ending.timing, now_ns)
 
     def _track(self, analysis: FrameAnalysis) -> None:
@@ -198,6 +214,12 @@ class CameraMetrics:
         for line in analysis.lines:
             for way in (TrackedCount.CROSSED_IN, TrackedCount.CROSSED_OUT):
                 tracked[tracked_key(way, line)] += analysis.crossed.get((line, way.value), 0)
+
+    def _count_classes(self, found: Detections, labels: Sequence[str]) -> None:
+        classes = self._update.classes
+        classes[CLASS_FRAMES] += 1
+        for label in found.labels[found.scores >= SHOWN_SCORE_MIN].tolist():
+            classes[labels[label]] += 1
 
     def crops_ended(self, frame: PendingFrame, ending: FrameResult) -> None:
         """Count the crops of a frame that has ended.

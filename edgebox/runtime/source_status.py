@@ -14,7 +14,7 @@ from edgebox.media.loss_text import clock_time, lost_text
 COST_WINDOW_S = 10
 CHECK_SOURCE = Remedy(
     RemedyAction.CHECK_SOURCE,
-    "check that the source is on, and its address and password",
+    "check its power, address and password",
 )
 """Helps where a source gives no pictures."""
 _MAKE_ROOM = Remedy(

@@ -18,9 +18,11 @@ import orjson
 from edgebox.domain.latency_histogram import HISTORY_BUCKETS, PARTS, buckets_at
 from edgebox.storage.levels import COUNTS, DROPPED, HOUR, MINUTE, NUMBERS, SECOND, Level
 from edgebox.storage.packing import Ints, unpacked
-from edgebox.storage.periods import CODES, TrackedCount, tracked_key
+from edgebox.storage.periods import CLASS_FRAMES, CODES, TrackedCount, most_seen, tracked_key
 
 POINTS_MIN, POINTS_MAX = 10, 2_000
+CHART_CLASSES_MAX = 8
+"""Classes that a chart shows: those seen most."""
 SPAN_MAX_MS = 3_660 * 86_400_000
 
 _S, _MIN, _H, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
@@ -162,7 +164,7 @@ def columns(parts: Sequence[ChartColumns]) -> dict[str, Any]:
     sums = {name: [v for part in parts for v in part.sums[name]] for name in NUMBERS}
     latencies = np.concatenate([part.latencies for part in parts])
     there = [value is not None for value in sums["covered_ms"]]
-    variants, tracked = (_counts(parts, column, there) for column in COUNTS)
+    variants, tracked, classes = (_counts(parts, column, there) for column in COUNTS)
     answered = _plus(sums["on_time"], sums["late"])
     return {
         "at_ms": [int(at) for part in parts for at in part.at_ms],
@@ -176,6 +178,7 @@ def columns(parts: Sequence[ChartColumns]) -> dict[str, Any]:
         "latency_ms": _quantiles(latencies),
         "variants": variants,
         **_tracked(tracked),
+        "classes": _classes(classes),
         "width_px": _ratio(sums["width_px_sum"], answered, 1, 1),
         "received_bps": _ratio(sums["received_bytes"], sums["covered_ms"], 8e3, 0),
         "bandwidth_bps": {
@@ -215,6 +218,14 @@ def _tracked(counts: Mapping[str, list[int | None]]) -> dict[str, Any]:
         "zones": {name: _ratio(objects[name], of, 1, 3) for name, of in frames.items()},
         "lines": {name: {"in": of, "out": crossed_out[name]} for name, of in crossed_in.items()},
     }
+
+
+def _classes(counts: Mapping[str, list[int | None]]) -> dict[str, list[float | None]]:
+    """Return the mean number of objects of the classes that were seen most, these first."""
+    totals = {label: sum(n or 0 for n in column) for label, column in counts.items()}
+    frames = counts.get(CLASS_FRAMES, [])
+    labels = [label for label in most_seen(totals, CHART_CLASSES_MAX) if label != CLASS_FRAMES]
+    return {label: _ratio(counts[label], frames, 1, 3) for label in labels}
 
 
 def _plus(some: Sequence[int | None], more: Sequence[int | None]) -> list[int | None]:

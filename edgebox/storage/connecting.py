@@ -17,7 +17,7 @@ import aiosqlite
 from edgebox.domain.errors import StorageError
 from edgebox.domain.home_folder import expanded
 from edgebox.storage.damage import text_of
-from edgebox.storage.levels import added_counts, added_latencies
+from edgebox.storage.levels import added_classes, added_counts, added_latencies
 from edgebox.storage.schema import (
     MIGRATIONS,
     SECONDS,
@@ -202,6 +202,7 @@ async def connect_seconds() -> aiosqlite.Connection:
 async def _add_functions(connection: aiosqlite.Connection) -> None:
     """Define the SQL functions of the history's statements."""
     await connection.create_function("added_counts", 2, added_counts, deterministic=True)
+    await connection.create_function("added_classes", 2, added_classes, deterministic=True)
     await connection.create_function("added_latencies", 2, added_latencies, deterministic=True)
 
 

@@ -14,7 +14,7 @@ import orjson
 
 from edgebox.domain.requests import CameraId, DropReason
 from edgebox.storage.packing import Ints, added, packed
-from edgebox.storage.periods import CODES, Period
+from edgebox.storage.periods import CODES, Period, most_seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,10 @@ LEASTS = ("measured_least_bps", "estimated_least_bps")
 MOSTS = ("measured_most_bps", "estimated_most_bps")
 NUMBERS = (*SUMS, *LEASTS, *MOSTS)
 """The columns that SQL adds up."""
-COUNTS = ("variants", "tracked")
+COUNTS = ("variants", "tracked", "classes")
 """The columns of JSON objects of counts."""
+_ADDING_OF = {"classes": "added_classes"}
+"""The function that adds a column of counts, if it is not `added_counts`."""
 COLUMNS = (*NUMBERS, *COUNTS, "latencies")
 
 NAME = "INSERT OR IGNORE INTO history_names (camera) VALUES (?)"
@@ -62,7 +64,9 @@ def adding(level: Level) -> str:
                for c in LEASTS]  # fmt: skip
     merged += [f"{c} = coalesce(max({table}.{c}, excluded.{c}), {table}.{c}, excluded.{c})"
                for c in MOSTS]  # fmt: skip
-    merged += [f"{c} = added_counts({table}.{c}, excluded.{c})" for c in COUNTS]
+    merged += [
+        f"{c} = {_ADDING_OF.get(c, 'added_counts')}({table}.{c}, excluded.{c})" for c in COUNTS
+    ]
     merged.append(f"latencies = added_latencies({table}.latencies, excluded.latencies)")
     return (
         f"INSERT INTO {table} (at, name, {', '.join(COLUMNS)})"
@@ -95,6 +99,7 @@ def values(camera: CameraId, period: Period) -> tuple[Any, ...]:
         estimated.total, estimated.weight, measured.least, estimated.least,
         measured.most, estimated.most,
         orjson.dumps(period.variants).decode(), orjson.dumps(period.tracked).decode(),
+        orjson.dumps(most_seen(period.classes)).decode(),
         _Packed(period.latencies),
     )  # fmt: skip
 
@@ -123,6 +128,13 @@ def added_counts(one: str, other: str) -> str:
     counts = Counter(orjson.loads(one))
     counts.update(orjson.loads(other))
     return orjson.dumps(counts).decode()
+
+
+def added_classes(one: str, other: str) -> str:
+    """Return two JSON objects of `Period.classes` as one that is bounded; called by SQLite."""
+    counts = Counter(orjson.loads(one))
+    counts.update(orjson.loads(other))
+    return orjson.dumps(most_seen(counts)).decode()
 
 
 def added_latencies(one: bytes, other: bytes) -> bytes:

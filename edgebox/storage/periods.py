@@ -42,6 +42,18 @@ def tracked_key(count: TrackedCount, name: str) -> str:
     return f"{count}/{name}"
 
 
+CLASS_FRAMES = ""
+"""Key of the answered frames in `Period.classes`; no class has it."""
+CLASSES_MAX = 16
+"""Classes that a stored row has: those seen most. It bounds the rows."""
+
+
+def most_seen(classes: Mapping[str, int], most: int = CLASSES_MAX) -> dict[str, int]:
+    """Return the counts of the classes that were seen most, and of the frames."""
+    kept = sorted(classes.items(), key=lambda each: (each[0] != CLASS_FRAMES, -each[1], each[0]))
+    return dict(kept[: most + (CLASS_FRAMES in classes)])
+
+
 @dataclass(slots=True)
 class Extent:
     """A mean rate as a fraction of sums, with its minimum and maximum."""
@@ -86,6 +98,8 @@ class Period:
     """Answered frames by variant."""
     tracked: Counter[str] = field(default_factory=Counter)
     """What tracking found out, by `tracked_key`."""
+    classes: Counter[str] = field(default_factory=Counter)
+    """Objects by class, added up over the answered frames, whose number is under `CLASS_FRAMES`."""
     width_px_sum: int = 0
     """Input widths of the answered frames."""
     received_bytes: int = 0
@@ -99,8 +113,8 @@ class Period:
     def add(self, other: "Period", *, same_camera: bool = True) -> None:
         """Add another period.
 
-        Bandwidths of different uplinks, and zones of different cameras, do not add up: those of
-        another camera are left out.
+        Bandwidths of different uplinks, and objects and zones of different cameras, do not add up:
+        those of another camera are left out.
         """
         self.covered_ms += other.covered_ms
         self.connected_ms += other.connected_ms
@@ -115,6 +129,7 @@ class Period:
         self.received_bytes += other.received_bytes
         if same_camera:
             self.tracked.update(other.tracked)
+            self.classes.update(other.classes)
             self.measured.add(other.measured)
             self.estimated.add(other.estimated)
         self.latencies += other.latencies

@@ -69,12 +69,17 @@ def _with_plan(table: str) -> str:
     return f"ALTER TABLE {table} ADD COLUMN dropped_plan INTEGER NOT NULL DEFAULT 0"
 
 
+def _with_classes(table: str) -> str:
+    return f"ALTER TABLE {table} ADD COLUMN classes TEXT NOT NULL DEFAULT '{{}}'"
+
+
 SECONDS = (
     _NAMES_3,
     # By name first: in memory, writing a second to many places is cheap.
     _history_3("history_second", "name, at"),
     _with_tracked("history_second"),
     _with_plan("history_second"),
+    _with_classes("history_second"),
     "CREATE INDEX history_second_by_time ON history_second (at)",
 )
 """Schema of the database in memory with the finest history."""
@@ -229,6 +234,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         ) WITHOUT ROWID""",
     ),
     (_with_plan("history_minute"), _with_plan("history_hour")),
+    (_with_classes("history_minute"), _with_classes("history_hour")),
 )
 
 

@@ -10,6 +10,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+SHOWN_SCORE_MIN = 0.3
+"""Detections below this score are neither shown nor counted, unless something else is asked."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Detections:

@@ -9,11 +9,11 @@ from edgebox.domain.notifications import Notification
 from edgebox.link.messages import TrackedDetection, WireDetection
 from edgebox.runtime.frames import Timing
 from edgebox.runtime.stage_documents import StagedObjects, best_rows
-from edgebox.vision.detections import Detections
+from edgebox.vision.detections import SHOWN_SCORE_MIN, Detections
 
 BoxForm = Literal["xyxy", "xywh"]
 
-SCORE_MIN = 0.3
+SCORE_MIN = SHOWN_SCORE_MIN
 """Default lower limit of the scores that are shown or sent."""
 
 

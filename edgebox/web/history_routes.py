@@ -103,7 +103,7 @@ _HISTORY = Schema(
         at_ms=array(COUNT), covered_ms=_COUNTS, connected=_NUMBERS,
         captured=_COUNTS, accepted=_COUNTS, on_time=_COUNTS, late=_COUNTS, mismatches=_COUNTS,
         dropped=mapping(_COUNTS), variants=mapping(_COUNTS), zones=mapping(_NUMBERS),
-        lines=mapping(_CROSSINGS), fps=_NUMBERS, width_px=_NUMBERS,
+        lines=mapping(_CROSSINGS), classes=mapping(_NUMBERS), fps=_NUMBERS, width_px=_NUMBERS,
         latency_ms=record(p50=_PARTS, p99=_PARTS),
         received_bps=_NUMBERS,
         bandwidth_bps=record(measured=_BANDWIDTH, estimated=_BANDWIDTH),

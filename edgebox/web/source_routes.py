@@ -1,4 +1,4 @@
-"""REST over cameras whose pictures the box fetches: add, change and try one. http-api.md."""
+"""REST over cameras whose pictures the box fetches: find, add, change and try one. http-api.md."""
 
 import base64
 
@@ -8,12 +8,14 @@ from edgebox.domain.access import Scope
 from edgebox.domain.errors import StorageError, TooLargeError, UnknownNameError
 from edgebox.domain.field_reader import FieldReader
 from edgebox.domain.requests import CameraId
+from edgebox.ingest.camera_search import SearchBusyError
+from edgebox.ingest.onvif_cameras import DiscoveryError, FoundCamera, NoDiscoveryError
 from edgebox.ingest.pulled_cameras import (
     ConfiguredSourceError,
     SourceExistsError,
     TestsBusyError,
 )
-from edgebox.ingest.source_fields import SECRET_LENGTH_MAX, read_settings
+from edgebox.ingest.source_fields import SECRET_LENGTH_MAX, read_search, read_settings
 from edgebox.link.from_camera import RATE_MAX_HZ, SLO_MAX_MS, SLO_MIN_MS
 from edgebox.link.override_messages import RATE_MIN_HZ
 from edgebox.link.protocol import NAME_PATTERN, NAME_WANTED
@@ -29,12 +31,14 @@ from edgebox.web.schemas import (
     TEXT,
     JsonSchema,
     Schema,
+    array,
     described,
     nullable,
     record,
     request_of,
     some_of,
 )
+from edgebox.web.typed_schemas import schema_of
 from edgebox.web.web_context import WebContext
 
 _ID = InPath("id", "The camera's name")
@@ -73,6 +77,11 @@ async def _test(context: WebContext, request: web.Request) -> web.Response:
             "jpeg": base64.b64encode(found.jpeg).decode(),
         }
     )
+
+
+async def _discover(context: WebContext, request: web.Request) -> web.Response:
+    host, credentials = read_search(await read_object(request))
+    return json_response({"cameras": await context.search.search(credentials, host)})
 
 
 def _number(low: float, high: float, doc: str) -> JsonSchema:
@@ -118,6 +127,16 @@ _PICTURE = Schema(
         jpeg=described({"type": "string", "contentEncoding": "base64"}, "The first picture"),
     ),
 )
+_SEARCH = Schema(
+    "CameraSearch",
+    request_of(
+        {},
+        host=described(nullable(TEXT), "Ask only the camera at this address; null: all"),
+        username=described(_SECRET, "User name for that camera; needs `host`"),
+        password=described(_SECRET, "Its password, which is sent hashed"),
+    ),
+)
+_FOUND = Schema("FoundCameras", record(cameras=array(schema_of(FoundCamera))))
 
 ROUTES = (
     Route(
@@ -133,6 +152,20 @@ ROUTES = (
         body=Body({JSON: _NEW}, "The camera and where its pictures are"),
         answers=(Answer("The camera.", CAMERA, status=201),),
         problems=(SourceExistsError, BoxFullError, TooLargeError, StorageError),
+    ),
+    Route(
+        method="POST",
+        path="/v1/sources/discover",
+        answer=_discover,
+        scope=Scope.OPERATOR,
+        summary="Look for ONVIF cameras in the local network",
+        doc=(
+            "Takes about 4 s. Anybody in the network can answer: what is found is no proof of "
+            "what it is, so user and password go, hashed, to the one camera that is named."
+        ),
+        body=Body({JSON: _SEARCH}, "Which camera, and as whom; an empty object: all"),
+        answers=(Answer("The cameras that answered, and their streams.", _FOUND),),
+        problems=(DiscoveryError, NoDiscoveryError, SearchBusyError, TooLargeError),
     ),
     Route(
         method="POST",

@@ -10,6 +10,7 @@ from edgebox.config.config_file import Config
 from edgebox.domain.access import Identity
 from edgebox.domain.errors import EdgeboxError
 from edgebox.inference.family import Family
+from edgebox.ingest.camera_search import CameraSearch
 from edgebox.ingest.pulled_cameras import PulledCameras
 from edgebox.runtime.access_control import AccessControl
 from edgebox.runtime.box import Box
@@ -145,6 +146,7 @@ class WebContext:
     model_jobs: ModelJobs
     access: AccessControl
     sources: PulledCameras
+    search: CameraSearch = field(default_factory=CameraSearch)
     _connections: dict[Connection, Identity] = field(default_factory=dict)
     """Open WebSockets and event streams, and whose they are."""
     _closing: set[asyncio.Task[None]] = field(default_factory=set)

@@ -1,7 +1,9 @@
 """The page that adds a camera, in a real Chromium, and the addresses it is told."""
 
 import asyncio
+import importlib.util
 import re
+import socket
 import sys
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -12,6 +14,7 @@ from playwright.async_api import Browser, Page, expect
 
 from edgebox.app.composition import App
 from tests.end_to_end.browsing import PATIENCE_MS, PHONE, STICKING_OUT, open_page, street
+from tests.end_to_end.onvif_camera import onvif_camera
 from tests.end_to_end.running import get_json, running, streaming
 from tests.end_to_end.sources import write_video
 
@@ -152,3 +155,44 @@ async def test_a_camera_is_tested_added_and_removed_with_the_form(
         assert app.box.sources == {}
         # The browser itself notes the test that was refused.
         assert [each for each in complaints if "400" not in each] == []
+
+
+async def test_a_camera_is_found_in_the_network_and_fills_the_form(
+    database: Path, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with (
+        onvif_camera("ann", "p@ss/w0rd") as (device, group),
+        running(database, access__open_scope="admin") as app,
+    ):
+        page, complaints = await open_add(browser, app)
+        search = page.get_by_role("button", name="Find cameras in the network")
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+            silent.bind(("127.0.0.1", 0))
+            monkeypatch.setattr("edgebox.ingest.camera_search.GROUP", silent.getsockname())
+            await search.click()
+            discovered = page.get_by_test_id("discovered")
+            await expect(discovered).to_contain_text("No camera answered", timeout=PATIENCE_MS)
+        monkeypatch.setattr("edgebox.ingest.camera_search.GROUP", group)
+        await search.click()
+        found = page.get_by_test_id("found-camera")
+        await expect(found).to_contain_text("password is wrong or missing", timeout=PATIENCE_MS)
+        ask = page.get_by_role("button", name="Ask Front door")
+        await expect(ask).to_be_disabled()
+        await page.get_by_label("User name").fill("ann")
+        await page.get_by_role("textbox", name="Password").fill("p@ss/w0rd")
+        await ask.click()
+        await expect(found).to_contain_text("1920 × 1080 px", timeout=PATIENCE_MS)
+        address = page.get_by_label("Address of its stream")
+        await expect(address).to_have_value("rtsp://127.0.0.1:8554/main")
+        await expect(page.get_by_label("Smaller stream")).to_have_value("rtsp://127.0.0.1:8554/sub")
+        await expect(page.get_by_label("Name of the new camera")).to_have_value("front-door")
+        await address.fill("")
+        await page.get_by_role("button", name="Use Front door").click()
+        await expect(address).to_have_value("rtsp://127.0.0.1:8554/main")
+        assert "p@ss/w0rd" not in "".join(device.heard)
+        assert complaints == []
+        monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+        await search.click()
+        await expect(page.get_by_test_id("discovery-refusal")).to_contain_text(
+            "pip install 'edgebox[onvif]'", timeout=PATIENCE_MS
+        )

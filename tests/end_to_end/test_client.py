@@ -19,6 +19,7 @@ from edgebox_client import (
     SubscriptionRefusedError,
     UnreachableError,
 )
+from edgebox_client.pictures import as_jpeg
 from PIL import Image
 
 from edgebox.app.composition import App
@@ -43,6 +44,12 @@ from tests.end_to_end.streets import street_picture
 DEADLINE_MS = 60_000.0
 
 
+def decoded_format(data: bytes) -> str | None:
+    with Image.open(io.BytesIO(data)) as picture:
+        picture.load()
+        return picture.format
+
+
 async def test_a_picture_may_be_anything(database: Path, tmp_path: Path) -> None:
     rgb = street_picture(3, 640, 360)
     png = io.BytesIO()
@@ -54,6 +61,9 @@ async def test_a_picture_may_be_anything(database: Path, tmp_path: Path) -> None
         file, str(tmp_path / "street.png"), file.read_bytes(), png.getvalue(), rgb,
         Image.fromarray(rgb), Image.fromarray(rgb).convert("RGBA"),
     ]  # fmt: skip
+    # Whatever it is, a JPEG is sent, as the request says.
+    for each in pictures:
+        assert decoded_format(as_jpeg(each)) == "JPEG"
     async with running(database) as app, AsyncClient(app.url) as box:
         answers = [await box.infer(each, deadline_ms=DEADLINE_MS) for each in pictures]
         grey = await box.infer(rgb[:, :, 0], deadline_ms=DEADLINE_MS, score_min=1.0)

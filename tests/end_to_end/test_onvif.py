@@ -1,10 +1,15 @@
 """Network cameras are found by WS-Discovery, and tell their streams over ONVIF."""
 
+import asyncio
 import importlib.util
+from pathlib import Path
+from typing import Any
 
+import aiohttp
 import pytest
 from click.testing import CliRunner
 
+from edgebox.app.composition import App
 from edgebox.commands.root import main
 from edgebox.domain.source_address import Credentials
 from edgebox.ingest.onvif_cameras import (
@@ -16,8 +21,9 @@ from edgebox.ingest.onvif_cameras import (
     streams_of,
 )
 from tests.end_to_end.onvif_camera import match, onvif_camera
+from tests.end_to_end.running import running
 
-USER, PASSWORD = "ann", "p@ss/w0rd"
+USER, PASSWORD, HOST = "ann", "p@ss/w0rd", "127.0.0.1"
 
 
 async def test_a_camera_is_found_and_tells_its_streams_to_who_may_know() -> None:
@@ -66,3 +72,67 @@ def test_without_the_extra_the_message_says_what_to_install(
     result = CliRunner().invoke(main, ["cameras", "discover"])
     assert result.exit_code != 0
     assert "pip install 'edgebox[onvif]'" in result.output
+
+
+async def test_a_box_finds_cameras_and_asks_the_one_that_is_named(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with onvif_camera(USER, PASSWORD) as (device, group), running(database) as app:
+        monkeypatch.setattr("edgebox.ingest.camera_search.GROUP", group)
+        status, found = await discover(app)
+        assert status == 200
+        [camera] = found["cameras"]
+        assert (camera["name"], camera["host"], camera["streams"]) == ("Front door", HOST, [])
+        assert "password is wrong or missing" in camera["why"]
+        status, found = await discover(app, host=HOST, username=USER, password=PASSWORD)
+        assert status == 200
+        [camera] = found["cameras"]
+        assert camera["why"] == ""
+        assert camera["streams"][0] == {
+            "url": "rtsp://127.0.0.1:8554/main", "codec": "h264",
+            "width_px": 1920, "height_px": 1080,
+        }  # fmt: skip
+        assert PASSWORD not in "".join(device.heard)
+        asked = len(device.heard)
+        status, found = await discover(app, host="10.0.0.9", username=USER, password=PASSWORD)
+        assert (status, found) == (200, {"cameras": []})
+        assert len(device.heard) == asked
+
+
+async def test_a_box_tells_a_password_to_no_more_than_one_camera(database: Path) -> None:
+    async with running(database) as app:
+        status, problem = await discover(app, username=USER, password=PASSWORD)
+        assert status == 400
+        assert "host is needed with a user name" in problem["detail"].replace("search.", "")
+        status, problem = await discover(app, host=HOST, password=PASSWORD)
+        assert status == 400
+        assert PASSWORD not in str(problem)
+
+
+async def test_a_box_searches_once_at_a_time(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with onvif_camera(USER, PASSWORD) as (_, group), running(database) as app:
+        monkeypatch.setattr("edgebox.ingest.camera_search.GROUP", group)
+        answers = await asyncio.gather(discover(app), discover(app))
+        assert sorted(status for status, _ in answers) == [200, 503]
+        [refused] = [problem["code"] for status, problem in answers if status == 503]
+        assert refused == "search_busy"
+
+
+async def test_a_box_without_the_extra_says_what_to_install(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(database) as app:
+        monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+        status, problem = await discover(app)
+        assert (status, problem["code"]) == (501, "no_discovery")
+        assert "pip install 'edgebox[onvif]'" in problem["detail"]
+
+
+async def discover(app: App, **fields: str) -> tuple[int, dict[str, Any]]:
+    async with (
+        aiohttp.ClientSession() as client,
+        client.post(f"{app.url}/v1/sources/discover", json=fields) as answer,
+    ):
+        return answer.status, await answer.json()

@@ -25,6 +25,7 @@ from tests.end_to_end.browsing import (
     street,
 )
 from tests.end_to_end.running import SLO_MS, free_port, get_json, gone, running, streaming, until
+from tests.end_to_end.sources import write_video
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
@@ -99,6 +100,7 @@ async def test_the_charts_show_what_the_api_says(database: Path, browser: Browse
         await expect(table.locator("tbody tr")).to_have_count(len(kept))
         captured = await table.locator("tbody td:nth-child(11)").all_inner_texts()
         assert [*map(int, captured)] == [history["captured"][at] for at in reversed(kept)]
+        assert history["classes"], "the street has objects"
         await check_steps(page, history, kept)
 
 
@@ -114,6 +116,11 @@ async def check_steps(page: Page, history: dict[str, Any], kept: list[int]) -> N
     for _ in range(len(history["at_ms"]) - 1 - kept[-1]):
         await page.keyboard.press("ArrowLeft")
     for at in range(kept[-1], max(-1, kept[-1] - 3), -1):
+        objects = page.get_by_test_id("chart-objects")
+        for label, column in history["classes"].items():
+            await expect(objects.locator(f'[data-line="{label}"] strong')).to_have_text(
+                "–" if column[at] is None else f"{rounded(column[at], 1)}"
+            )
         latency = page.get_by_test_id("chart-latency")
         p50, p99 = history["latency_ms"]["p50"], history["latency_ms"]["p99"]
         await expect(latency.locator('[data-line="network"]')).to_contain_text(
@@ -126,6 +133,29 @@ async def check_steps(page: Page, history: dict[str, Any], kept: list[int]) -> N
         fps = history["fps"][at]
         await expect(answered).to_have_text("–" if fps is None else f"{rounded(fps, 1)}")
         await page.keyboard.press("ArrowLeft")
+
+
+async def test_a_fetched_camera_shows_what_decoding_takes_and_no_uplink(
+    database: Path, tmp_path: Path, browser: Browser
+) -> None:
+    video = await asyncio.to_thread(write_video, tmp_path / "video.mkv", "h264", seconds=20)
+    config = tmp_path / "box.toml"
+    config.write_text(
+        f'[[cameras]]\nname = "gate"\nurl = "file:{video}"\nslo_ms = {SLO_MS}\n', encoding="utf-8"
+    )
+    async with running(database, file=config) as app:
+        await until(lambda: "gate" in app.box.cameras, "the camera")
+        page, complaints = await open_camera(browser, app)
+        figures = page.get_by_test_id("source-figures")
+        await expect(figures).to_contain_text("h264, 320 × 180 px")
+        await expect(page.get_by_test_id("decoding-cores")).to_have_text(
+            re.compile(r"0\.\d\d of a core")
+        )
+        await expect(figures).to_contain_text("the playback")
+        await expect(page.get_by_test_id("uplink")).to_have_count(0)
+        await expect(page.get_by_test_id("chart-bandwidth")).to_have_count(0)
+        await expect(page.get_by_test_id("chart-latency")).to_be_visible()
+        assert complaints == []
 
 
 async def test_the_pointer_moves_one_cursor_over_all_charts(

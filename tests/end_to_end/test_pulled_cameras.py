@@ -12,7 +12,14 @@ from edgebox.app.composition import App
 from edgebox.domain.requests import CameraId
 from edgebox.runtime.source_status import SourceState, SourceStatus
 from tests.end_to_end.running import SLO_MS, counts_of, get_json, running, texts, until
-from tests.end_to_end.sources import VIDEO_PX, mjpeg, rtsp, write_video
+from tests.end_to_end.sources import (
+    VIDEO_PX,
+    changing_codec,
+    mjpeg,
+    rtsp,
+    write_changing_video,
+    write_video,
+)
 
 USER, PASSWORD = "ann", "p@ss/w:rd"
 ADMIN: dict[str, Any] = {"access__open_scope": "admin"}
@@ -108,6 +115,66 @@ async def test_a_lost_source_is_tried_for_ever_and_may_come_back_with_another_co
         metrics = await text_of(app, "/metrics")
         assert 'edgebox_source_losses_total{camera="gate"} 1.0' in metrics
         assert 'edgebox_source_live{camera="gate"} 1.0' in metrics
+
+
+async def test_a_size_that_changes_within_a_session_connects_anew(
+    database: Path, tmp_path: Path
+) -> None:
+    changing = await asyncio.to_thread(
+        write_changing_video, tmp_path / "changing.ts", ((160, 90), 8), (VIDEO_PX, 60)
+    )
+    async with running(database, **ADMIN) as app, rtsp(changing, "h264") as server:
+        await add(app, "gate", server.url)
+        await answered(app, "gate")
+        assert source(app, "gate").width_px == 160
+        why = f"its pictures have {VIDEO_PX[0]} x {VIDEO_PX[1]} px now"
+        await until(lambda: any(why in text for text in texts(app)), "the change")
+        # The server plays its file from the beginning to whoever connects.
+        await answered(app, "gate")
+        assert source(app, "gate").losses == 0
+        status, _ = await send(app, "DELETE", "/v1/cameras/gate")
+        assert status == 204
+        counts = counts_of(app, "gate")
+        ended = counts.on_time + counts.late + sum(counts.dropped.values())
+        assert (counts.captured, counts.pending) == (ended, 0)
+
+
+async def test_a_codec_that_changes_within_a_session_is_noticed(
+    database: Path, tmp_path: Path
+) -> None:
+    first = await asyncio.to_thread(write_video, tmp_path / "first.ts", "h264", seconds=5)
+    then = await asyncio.to_thread(write_video, tmp_path / "then.ts", "h265")
+    async with running(database, **ADMIN) as app, changing_codec(first, then) as url:
+        await add(app, "gate", url)
+        await answered(app, "gate")
+        assert source(app, "gate").codec == "h264"
+        await until(lambda: source(app, "gate").codec == "hevc", "the other codec")
+        await answered(app, "gate")
+        assert any("cannot be decoded any more" in text for text in texts(app, "warning"))
+        assert source(app, "gate").losses == 1
+
+
+async def test_a_camera_is_fetched_over_tls(
+    database: Path, h264: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    async with running(tmp_path / "other.sqlite3", server__tls="self-signed"):
+        pem = tmp_path / "camera.pem"
+        made = [tmp_path / "tls.pem", tmp_path / "tls-key.pem"]
+        pem.write_text("".join(file.read_text() for file in made))
+    async with (
+        running(database, **ADMIN) as app,
+        rtsp(h264, "h264", USER, PASSWORD, pem=pem) as server,
+    ):
+        assert server.url.startswith("rtsps://")
+        await add(app, "gate", server.url, username=USER, password=PASSWORD)
+        await answered(app, "gate")
+        assert source(app, "gate").address.shown == f"rtsps://127.0.0.1:{server.port}"
+        # The same port speaks nothing but TLS.
+        plain = server.url.replace("rtsps", "rtsp", 1)
+        status, problem = await send(app, "POST", "/v1/sources/test", {"url": plain})
+        assert status == 400
+        assert PASSWORD not in caplog.text + str(problem)
 
 
 async def test_a_source_that_is_off_at_the_start_is_tried_too(database: Path, h264: Path) -> None:

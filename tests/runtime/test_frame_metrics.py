@@ -1,7 +1,7 @@
 """Counts, windows and quantiles, judged by lists of all that happened."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from edgebox.domain.requests import CameraId, DropReason, Outcome
 from edgebox.runtime.frame_metrics import WINDOW_S, CameraMetrics, Counts, Metrics
 from edgebox.runtime.frames import Answer, FrameResult, PendingFrame, note_refusal
+from edgebox.storage.periods import CLASS_FRAMES
+from edgebox.vision.detections import Detections
 from tests.runtime.endings import MS, SECOND, answer, refusal
 from tests.scheduling.pipelines import CHECK, READ, crops
 from tests.scheduling.scene import request
@@ -174,6 +176,20 @@ def test_news_are_taken_once() -> None:
     assert news.latencies.sum() == 5 * 3
     assert not metrics.has_updates
     assert metrics.take_updates() == []
+
+
+def test_objects_are_counted_by_class_over_the_frames_that_were_answered() -> None:
+    def found(*seen: tuple[int, float]) -> FrameResult:
+        boxes = np.zeros((len(seen), 4), np.float32)
+        scores = np.array([score for _, score in seen], np.float32)
+        labels = np.array([label for label, _ in seen], np.int64)
+        return replace(answer(), detections=Detections(boxes, scores, labels))
+
+    metrics = CameraMetrics()
+    for ending in (found((0, 0.9), (0, 0.3), (1, 0.29)), found((1, 0.8)), found(), refusal()):
+        metrics.ended(ending, 0, ("person", "car"))
+    ((_, news),) = metrics.take_updates()
+    assert news.classes == {CLASS_FRAMES: 3, "person": 2, "car": 1}
 
 
 def test_news_are_told_by_the_second_in_which_they_were_counted() -> None:

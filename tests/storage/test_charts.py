@@ -14,10 +14,17 @@ from benchmarks.synthetic_history import latencies_ns, period
 from edgebox.domain.errors import StorageError, UnknownNameError
 from edgebox.domain.latency_histogram import HISTORY_BUCKETS, PARTS
 from edgebox.domain.requests import CameraId
-from edgebox.storage.charts import POINTS_MIN, STEPS_MS, Kept, segments
+from edgebox.storage.charts import CHART_CLASSES_MAX, POINTS_MIN, STEPS_MS, Kept, segments
 from edgebox.storage.database import Storage
 from edgebox.storage.levels import HOUR, MINUTE, SECOND
-from edgebox.storage.periods import BOX, Extent, Period, latency_counts
+from edgebox.storage.periods import (
+    BOX,
+    CLASS_FRAMES,
+    CLASSES_MAX,
+    Extent,
+    Period,
+    latency_counts,
+)
 
 GATE = CameraId("gate")
 T = 1_790_000_000_000 // 86_400_000 * 86_400_000
@@ -136,6 +143,7 @@ async def test_every_level_adds_up_to_the_same(storage: Storage) -> None:
     for minute in range(T // 60_000 - 180, T // 60_000):
         one = period(rng)
         one.tracked.update({"in/entry": minute % 3, "out/entry": 1})
+        one.classes.update({CLASS_FRAMES: 4, "person": 4 * (minute % 5), "car": 4})
         total.add(one)
         storage.history.record_minutes({minute: {GATE: one, BOX: one}})
         storage.history.record_second(minute * 60, {GATE: one, BOX: one})
@@ -161,6 +169,8 @@ async def test_every_level_adds_up_to_the_same(storage: Storage) -> None:
             for way in ("in", "out"):
                 crossed = sum(n or 0 for n in chart["lines"]["entry"][way])
                 assert crossed == total.tracked[f"{way}/entry"] > 0
+            assert list(chart["classes"]) == ["person", "car"]
+            assert {n for n in chart["classes"]["car"] if n is not None} == {1}
         measured = chart["bandwidth_bps"]["measured"]
         assert min(n for n in measured["min"] if n is not None) == total.measured.least
         assert max(n for n in measured["max"] if n is not None) == total.measured.most
@@ -178,6 +188,7 @@ async def test_figures_of_a_step_and_gaps(storage: Storage) -> None:
     )  # fmt: skip
     there.dropped["queue"] = 30
     there.variants["street-256"] = 570
+    there.classes.update({CLASS_FRAMES: 400, "car": 100, "person": 600})
     there.tracked.update({"frames/yard": 400, "objects/yard": 500, "in/entry": 0, "out/entry": 2})
     storage.history.record_minutes({minute: {GATE: there}, minute + 2: {GATE: Period(60_000)}})
     await storage.flush()
@@ -192,6 +203,7 @@ async def test_figures_of_a_step_and_gaps(storage: Storage) -> None:
     assert chart["dropped"] == {"queue": [30, None, 0, None]}
     assert chart["variants"] == {"street-256": [570, None, 0, None]}
     assert chart["zones"] == {"yard": [1.25, None, None, None]}
+    assert chart["classes"] == {"person": [1.5, None, None, None], "car": [0.25, None, None, None]}
     assert chart["lines"] == {"entry": {"in": [0, None, 0, None], "out": [2, None, 0, None]}}
     assert chart["width_px"] == [256, None, None, None]
     assert chart["received_bps"] == [1e6, None, 0, None]
@@ -202,6 +214,26 @@ async def test_figures_of_a_step_and_gaps(storage: Storage) -> None:
         "max": [300, None, None, None],
     }
     assert chart["latency_ms"]["p50"]["total"] == [None] * 4
+
+
+async def test_a_camera_that_sees_very_many_classes_keeps_the_most_frequent(
+    storage: Storage,
+) -> None:
+    minute = T // 60_000 - 60
+    for number in range(3):
+        seen = Period(60_000, on_time=10)
+        seen.classes[CLASS_FRAMES] = 10
+        seen.classes.update({f"rare-{number}-{n}": 1 for n in range(100)})
+        seen.classes.update({f"class-{n}": 20 + n for n in range(12)})
+        storage.history.record_minutes({minute + number: {GATE: seen}})
+        storage.history.record_minutes({minute + number: {GATE: seen}})
+    await storage.flush()
+    for level in (MINUTE, HOUR):
+        for row in (await storage.history.periods(level, GATE)).values():
+            assert len(json.loads(row["classes"])) <= CLASSES_MAX + 1
+    chart = json.loads(await storage.history.chart(GATE, T - 86_400_000, T, 300))
+    assert list(chart["classes"]) == [f"class-{11 - n}" for n in range(CHART_CLASSES_MAX)]
+    assert max(n for n in chart["classes"]["class-11"] if n is not None) == 3.1
 
 
 async def test_a_camera_nobody_knows(storage: Storage) -> None:

@@ -16,6 +16,6 @@ test('a frame too many or too few is told', () => {
 test('reasons are listed by how often they happened, without those that did not', () => {
   const lines = dropLines({ queue: 3, invalid: 0, sender: 50, 'a newer reason': 3 })
   expect(lines.map(({ reason, amount }) => [reason, amount])).toEqual([['sender', 50], ['a newer reason', 3], ['queue', 3]])
-  expect(lines[0]?.meaning).toContain('never sent')
+  expect(lines[0]?.meaning).toContain('not sent')
   expect(lines[1]?.meaning).toBe('a newer reason')
 })

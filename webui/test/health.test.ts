@@ -35,7 +35,7 @@ test('a camera that is reduced by plan is named without alarm', () => {
 
 test('of a camera with misses it is said what mostly became of them', () => {
   const dropped_in_window = { plan: 30, queue: 5, sender: 2 }
-  expect(missText(camera('a', 'failing', { dropped_in_window }))).toMatch(/^Most misses: waiting behind other work/)
+  expect(missText(camera('a', 'failing', { dropped_in_window }))).toMatch(/^Most misses: they waited too long behind other work/)
   expect(missText(camera('a', 'strained', { dropped_in_window: { plan: 30 } }))).toBe('Answers come too late')
   expect(missText(camera('a', 'good', { dropped_in_window }))).toBe(null)
 })

@@ -4,6 +4,7 @@ import apiPage from '../../docs/reference/http-api.md?raw'
 import { chartsOf, isolated, newest, stacked, type Chart } from '../src/camera/charts'
 import { joined } from '../src/camera/gaps'
 import { instantText, RANGES, rangeOf } from '../src/camera/ranges'
+import { classColour } from '../src/live/classColours'
 import type { History } from '../src/camera/history'
 
 /** The very document docs/reference/http-api.md shows. */
@@ -34,8 +35,14 @@ test('the documented history tells its own figures', () => {
   expect(words(chart('variant'), 0)).toEqual({ 'street-256': '100 %' })
   expect(words(chart('fps'), 0)).toEqual({ answered: '9.8', captured: '10.0', 'wanted now': '10' })
   expect(words(chart('missed'), 0)).toEqual({ sender: '2', queue: '1' })
+  expect(words(chart('objects'), 0)).toEqual({ person: '6.9', car: '2.1' })
   expect(words(chart('zones'), 0)).toEqual({ yard: '1.7' })
   expect(words(chart('crossings'), 0)).toEqual({ 'entry in': '3', 'entry out': '1' })
+})
+
+test('classes have the colours of their boxes, and their absence is said', () => {
+  for (const { name, colour } of chart('objects').lines) expect(colour).toContain(classColour(name))
+  expect(chart('objects', { ...documented(), classes: {} }).note).toBe('No object was found')
 })
 
 test('crossings are drawn by the minute', () => {
@@ -44,7 +51,7 @@ test('crossings are drawn by the minute', () => {
 
 test('without zones and lines there is no chart of them', () => {
   const keys = chartsOf({ ...documented(), zones: {}, lines: {} }, { slo_ms: 300, rate_hz: 10 }).map(({ key }) => key)
-  expect(keys).toEqual(['latency', 'bandwidth', 'variant', 'fps', 'missed'])
+  expect(keys).toEqual(['objects', 'latency', 'bandwidth', 'variant', 'fps', 'missed'])
 })
 
 test('the parts of latency reach up to the median of the whole', () => {

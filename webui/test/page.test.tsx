@@ -187,7 +187,7 @@ test('a source that never gave a picture has a tile that says why, and what help
   const state = { ...documented(), cameras: [] }
   const html = page(state)
   expect(text(html, 'source-tile')).toContain('Source lost since 12:03: connection refused rtsp://192.168.1.20 yard no pictures')
-  expect(text(html, 'source-tile')).toContain('What you can do: check that the source is on')
+  expect(text(html, 'source-tile')).toContain('To do: check its power, address and password')
   expect(text(html, 'box-state')).toBe('yard: source lost since 12:03: connection refused')
   expect(html).not.toContain('data-testid="empty"')
 })

@@ -16,6 +16,7 @@ import { QrCode } from '../ui/QrCode'
 import { Tabs } from '../ui/Tabs'
 import { plural } from '../ui/format'
 import { Arrivals, boxAddress, commandLines, freeName, isLoopback, SOURCES } from './onboarding'
+import { boxName } from './discovered'
 import { FetchForm, FetchedSources } from './Fetched'
 import { hashOf } from '../app/route'
 import type { BoxEvent, Camera } from '../api/types'
@@ -28,6 +29,10 @@ export function Add({ state, dispatcher }: PageProps) {
   const [name, setName] = useState(() => freeName(state.cameras))
   const [typed, setTyped] = useState(() => new URL('./', document.baseURI).href)
   const reach = useReach(setTyped)
+  const nameAs = (found: string) => {
+    // A name that a person gave stays.
+    if (found !== '' && name === freeName(state.cameras) && !state.cameras.some(({ id }) => id === found)) setName(found)
+  }
   const [key, setKey] = useState(SOURCES[0]?.key ?? '')
   const source = SOURCES.find((one) => one.key === key) ?? SOURCES[0]
   const box = boxAddress(typed)
@@ -61,7 +66,7 @@ export function Add({ state, dispatcher }: PageProps) {
       </section>
 
       <div class={styles.column}>
-        <FetchForm name={name} named={named} />
+        <FetchForm name={name} named={named} onFound={(found) => nameAs(boxName(found))} />
         <FetchedSources sources={state.sources} />
         <section class="card" aria-labelledby="add-machine-title">
           <h2 id="add-machine-title">A camera, beside a computer</h2>

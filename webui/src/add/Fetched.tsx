@@ -6,11 +6,20 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 
 import { messageOf, request } from '../api/api'
 import { useMay } from '../access/session'
+import { Discovery } from './Discovery'
+import type { FoundCamera, Streams } from './discovered'
 import { bodyOf, liveWords, NO_FIELDS, type Fields, type TestPicture } from './fetched'
 import type { Source } from '../api/types'
 
-/** The form; the camera gets the name that stands above it on the page. */
-export function FetchForm({ name, named }: { name: string; named: boolean }) {
+interface FetchFormProps {
+  /** The camera gets the name that stands above the form on the page. */
+  name: string
+  named: boolean
+  /** Is told what a camera that was found calls itself. */
+  onFound: (name: string) => void
+}
+
+export function FetchForm({ name, named, onFound }: FetchFormProps) {
   const [fields, setFields] = useState<Fields>(NO_FIELDS)
   const [tested, setTested] = useState<TestPicture | null>(null)
   const [said, setSaid] = useState('')
@@ -36,6 +45,12 @@ export function FetchForm({ name, named }: { name: string; named: boolean }) {
     setTested(null)
     setSaid(`${name} is added. Its first picture shows below.`)
   })
+  const choose = (camera: FoundCamera, streams: Streams) => {
+    put(streams)
+    setRefusal('')
+    setSaid(`The form has the streams of ${camera.name || camera.host}. Test it, then add it.`)
+    onFound(camera.name)
+  }
   const text = (key: 'url' | 'substream_url' | 'username' | 'password' | 'rate_hz', label: string, hint: string, more: Record<string, string> = {}) => (
     <label class={key === 'url' ? styles.wide : undefined}>
       <span>{label}</span>
@@ -49,6 +64,7 @@ export function FetchForm({ name, named }: { name: string; named: boolean }) {
       <h2 id="fetch-title">A network camera, fetched by this box</h2>
       <p class="muted">Nothing has to be installed beside the camera. The box opens its stream, now and after every start, and tries again when it is lost.</p>
       {!allowed && <p class="muted">This needs a token with the scope admin.</p>}
+      <Discovery allowed={allowed} login={{ username: fields.username.trim(), password: fields.password }} onChoose={choose} />
       <form class={styles.form} onSubmit={(event) => { event.preventDefault(); void add() }}>
         {text('url', 'Address of its stream', 'rtsp://192.168.1.20/stream, http:// with MJPEG, file:/path/to/video.mp4, or webcam:0 for a camera of this box', { inputMode: 'url', required: 'required' })}
         {text('username', 'User name', 'If the camera asks for one')}

@@ -1,6 +1,7 @@
 // What is said and asked of a camera that the box fetches itself. Pure.
 
 import type { Answers } from '../api/api-types'
+import { UNKNOWN } from '../ui/format'
 import type { Source } from '../api/types'
 
 export type TestPicture = Answers['POST /v1/sources/test']
@@ -25,13 +26,19 @@ export function bodyOf(fields: Fields): Record<string, unknown> {
   return body
 }
 
+/** "0.21 of a core", "1.3 cores". */
+export function coresText(cores: number | null): string {
+  if (cores === null) return UNKNOWN
+  return cores < 0.995 ? `${cores.toFixed(2)} of a core` : `${cores.toFixed(1)} cores`
+}
+
 /** One line about a source that gives pictures. */
 export function liveWords(source: Source): string {
   const { decoding } = source
   const parts = [`${source.codec} ${source.width_px} × ${source.height_px} px`]
   if (source.stream === 'sub') parts.push('the smaller stream')
   if (source.decoder !== 'software') parts.push(`decoded with ${source.decoder}`)
-  if (decoding.cores !== null) parts.push(`takes ${decoding.cores.toFixed(2)} of a core`)
+  if (decoding.cores !== null) parts.push(`decoding takes ${coresText(decoding.cores)}`)
   if (decoding.still > 0) parts.push(`${decoding.still} still pictures left out`)
   return parts.join(' · ')
 }

@@ -454,6 +454,29 @@ export type Family = {
   variants: ReadonlyArray<Variant>
 }
 
+export type FoundCamera = {
+  /** What it calls itself; empty: it does not say */
+  name: string
+  host: string
+  port: number
+  /** Why it does not tell its streams; empty: it does */
+  why: string
+  /** The largest first */
+  streams: ReadonlyArray<FoundStream>
+}
+
+export type FoundCameras = {
+  cameras: ReadonlyArray<FoundCamera>
+}
+
+export type FoundStream = {
+  /** Its address, without user and password */
+  url: string
+  codec: string
+  width_px: number
+  height_px: number
+}
+
 export type Group = {
   executors: ReadonlyArray<string>
   variants: ReadonlyArray<string>
@@ -482,6 +505,7 @@ export type History = {
   variants: Readonly<Record<string, ReadonlyArray<number | null>>>
   zones: Readonly<Record<string, ReadonlyArray<number | null>>>
   lines: Readonly<Record<string, HistoryCrossings>>
+  classes: Readonly<Record<string, ReadonlyArray<number | null>>>
   fps: ReadonlyArray<number | null>
   width_px: ReadonlyArray<number | null>
   latency_ms: {
@@ -1030,6 +1054,7 @@ export type ZoneState = {
 export interface Answers {
   'GET /v1/addresses': Addresses
   'POST /v1/cameras': Camera
+  'POST /v1/sources/discover': FoundCameras
   'POST /v1/sources/test': TestPicture
   'GET /v1/cameras/{id}': Camera
   'PATCH /v1/cameras/{id}': Camera

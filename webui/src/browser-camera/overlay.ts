@@ -1,9 +1,7 @@
 // Draws what was found over the live video, in the place where it was in the frame that was answered.
 
 import { contain, scaleBox, type Size } from '../live/geometry'
-import { classColour } from '../live/classColours'
-import { drawBox, drawLaterBox } from '../live/painter'
-import { foundWithin, labelled } from '../live/stages'
+import { drawFound } from '../live/painter'
 import type { Detection } from '../api/types'
 import { now_ns, type Result } from './wire'
 
@@ -62,11 +60,7 @@ export class Overlay {
     if (!this.shown) return
     const { detections, source } = this.shown
     const picture = contain(source, this.canvas)
-    const placed = (box: Corners) => scaleBox(this.mirrored ? mirror(box, source.width) : box, source, picture)
-    for (const found of detections)
-      drawBox(context, placed(found.box), labelled(found), found.score, classColour(found.label), ratio)
-    for (const found of detections.flatMap(({ stages }) => foundWithin(stages)))
-      drawLaterBox(context, placed(found.box), labelled(found), found.score, ratio)
+    drawFound(context, detections, (box) => scaleBox(this.mirrored ? mirror(box, source.width) : box, source, picture), ratio)
   }
 }
 

@@ -23,14 +23,15 @@ import { ErrorBoundary } from '../ui/ErrorBoundary'
 import { Headline } from '../figures/Headline'
 import { HealthIcon } from '../ui/icons'
 import { LatencyBars } from '../figures/LatencyBars'
-import { bitrate, isKnown, milliseconds, percent } from '../ui/format'
+import { bitrate, isKnown, milliseconds, percent, UNKNOWN } from '../ui/format'
 import type { FrameDispatcher } from '../live/frameDispatcher'
 import { HEALTH_WORD } from '../figures/health'
 import type { ShownFrame } from '../api/messages'
 import { usePolled } from '../api/polling'
 import { withResult, type Result } from './results'
 import { hashOf } from '../app/route'
-import type { BoxState, Camera as CameraState } from '../api/types'
+import { coresText } from '../add/fetched'
+import type { BoxState, Camera as CameraState, Source } from '../api/types'
 import type { CameraDocument } from './cameraOverrides'
 
 export interface CameraProps {
@@ -62,22 +63,23 @@ function OneCamera({ state, dispatcher, camera: id, range }: CameraProps) {
   const drawing = useDrawing()
   const camera = state.cameras.find((one) => one.id === id)
   if (!camera && error?.status === 404) return <Unknown id={id} />
+  const source = state.sources.find((one) => one.camera === id)
   const connected = camera?.connected ?? false
   const settings = known?.in_force ?? known?.requested
-  const present = { slo_ms: camera?.slo_ms ?? settings?.slo_ms ?? null, rate_hz: camera?.rate_hz ?? settings?.rate_hz ?? null }
+  const present = { slo_ms: camera?.slo_ms ?? settings?.slo_ms ?? null, rate_hz: camera?.rate_hz ?? settings?.rate_hz ?? null, fetched: source !== undefined }
   return (
     <main class={`live-data ${styles.page}`} aria-label={`Camera ${id}`} data-connected={connected}>
       <Title id={id} camera={camera} known={known} />
       {camera && (
         <div class={styles.top}>
           <ErrorBoundary what="The live picture"><Live camera={camera} dispatcher={dispatcher} frame={frame} drawing={drawing.kind && <DrawingOverlay camera={camera} drawing={drawing} />} /></ErrorBoundary>
-          <ErrorBoundary what="The figures"><Figures camera={camera} window_s={state.box.window_s} /></ErrorBoundary>
+          <ErrorBoundary what="The figures"><Figures camera={camera} source={source} window_s={state.box.window_s} /></ErrorBoundary>
         </div>
       )}
       <div class={styles.columns}>
         <div class={styles.column}>
           <ErrorBoundary what="The charts"><Timelines camera={id} range={range} present={present} age_ms={isKnown(known?.first_seen_ms) ? state.now_ms - known.first_seen_ms : Infinity} /></ErrorBoundary>
-          <ErrorBoundary what="What the planner considers"><Explanation camera={id} connected={connected} /></ErrorBoundary>
+          <ErrorBoundary what="What the planner considers"><Explanation camera={id} connected={connected} fetched={present.fetched} /></ErrorBoundary>
         </div>
         <div class={styles.column}>
           {camera && known && <ErrorBoundary what="The zones"><ZoneEditor camera={camera} known={known} drawing={drawing} onChanged={put} /></ErrorBoundary>}
@@ -111,8 +113,14 @@ function seen(known: CameraDocument | null): string {
   return isKnown(known?.last_seen_ms) ? `last connected ${new Date(known.last_seen_ms).toLocaleString('en-GB')}` : ''
 }
 
-function Figures({ camera, window_s }: { camera: CameraState; window_s: number }) {
-  const { link } = camera
+interface FiguresProps {
+  camera: CameraState
+  /** Where the box fetches its pictures; undefined: the camera sends them. */
+  source: Source | undefined
+  window_s: number
+}
+
+function Figures({ camera, source, window_s }: FiguresProps) {
   return (
     <section class={`card health-${camera.grade} ${styles.figures}`} aria-label="Now">
       <Headline camera={camera} window_s={window_s} />
@@ -120,15 +128,41 @@ function Figures({ camera, window_s }: { camera: CameraState; window_s: number }
       {camera.pipeline && <PipelineStages {...camera.pipeline} />}
       {camera.cascade && <Cascade {...camera.cascade} />}
       <LatencyBars camera={camera} window_s={window_s} />
-      <dl class={styles.linkFigures}>
-        <div><dt>Uplink, estimated</dt><dd data-testid="uplink">{bitrate(link?.bandwidth_bps)}</dd></div>
-        <div title="Share of the estimated bandwidth that frames get in bad seconds"><dt>Of it in bad seconds</dt><dd data-testid="throughput_stability">{percent(link?.throughput_stability, 0)}</dd></div>
-        <div><dt>Round trip</dt><dd>{milliseconds(link?.rtt_ms)}</dd></div>
-        <div><dt>Clock known within</dt><dd>{milliseconds(link?.clock_error_ms)}</dd></div>
-      </dl>
+      {source ? <SourceFigures {...source} /> : <LinkFigures {...camera} />}
       <FrameCounts camera={camera} window_s={window_s} />
     </section>
   )
+}
+
+/** What a camera's uplink is estimated to be. */
+function LinkFigures({ link }: CameraState) {
+  return (
+    <dl class={styles.linkFigures}>
+      <div><dt>Uplink, estimated</dt><dd data-testid="uplink">{bitrate(link?.bandwidth_bps)}</dd></div>
+      <div title="Share of the estimated bandwidth that frames get in bad seconds"><dt>Of it in bad seconds</dt><dd data-testid="throughput_stability">{percent(link?.throughput_stability, 0)}</dd></div>
+      <div><dt>Round trip</dt><dd>{milliseconds(link?.rtt_ms)}</dd></div>
+      <div><dt>Clock known within</dt><dd>{milliseconds(link?.clock_error_ms)}</dd></div>
+    </dl>
+  )
+}
+
+/** What fetching and decoding a camera's stream takes of this box. */
+function SourceFigures({ codec, decoder, width_px, height_px, stream, capture_times, decoding }: Source) {
+  return (
+    <dl class={styles.linkFigures} data-testid="source-figures">
+      <div><dt>{stream === 'sub' ? 'Smaller stream' : 'Stream'}</dt><dd>{codec ? `${codec}, ${width_px} × ${height_px} px` : UNKNOWN}</dd></div>
+      <div title="Of the box's processor cores, over the last 10 s: reading, decoding, scaling and encoding"><dt>Decoding takes</dt><dd data-testid="decoding-cores">{coresText(decoding.cores)}</dd></div>
+      <div title="Processor time of reading and decoding one picture"><dt>Per picture</dt><dd>{milliseconds(decoding.decode_ms)}{decoder !== 'software' && decoder !== '' && ` with ${decoder}`}</dd></div>
+      <div title="Processor time of scaling and encoding, for each picture that is used"><dt>Scaling, if used</dt><dd>{milliseconds(decoding.convert_ms)}</dd></div>
+      <div title={CAPTURE_TIMES[capture_times].why}><dt>Capture times from</dt><dd>{CAPTURE_TIMES[capture_times].of}</dd></div>
+    </dl>
+  )
+}
+
+const CAPTURE_TIMES: Readonly<Record<Source['capture_times'], { of: string; why: string }>> = {
+  rtcp: { of: 'the camera', why: 'The camera says in RTCP sender reports when it captured each picture' },
+  arrival: { of: 'the arrival', why: 'The camera does not say when it captured a picture: it counts from the arrival, so what the camera takes to encode is not known' },
+  playback: { of: 'the playback', why: 'A picture of a file counts from when it is due' },
 }
 
 function Unknown({ id }: { id: string }) {

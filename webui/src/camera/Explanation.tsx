@@ -28,17 +28,24 @@ const WORD: Readonly<Record<Verdict, string>> = {
   exceeds_stage: 'not allowed',
 }
 
-export function Explanation({ camera, connected }: { camera: string; connected: boolean }) {
+interface ExplanationProps {
+  camera: string
+  connected: boolean
+  /** Whether the box fetches its pictures: no uplink limits them. */
+  fetched: boolean
+}
+
+export function Explanation({ camera, connected, fetched }: ExplanationProps) {
   const { answer, error } = usePolled('GET /v1/cameras/{id}/explanation', connected ? { path: { id: camera } } : null, PERIOD_MS)
   return (
     <section class={`${styles.card} card`} aria-labelledby="explanation-title" data-testid="explanation">
       <h2 id="explanation-title">
         What the planner considers{' '}
-        {answer && connected && <span class="muted">uplink now {answer.bandwidth_bps === null ? 'not measured yet' : bitrate(answer.bandwidth_bps)}</span>}
+        {answer && connected && !fetched && <span class="muted">uplink now {answer.bandwidth_bps === null ? 'not measured yet' : bitrate(answer.bandwidth_bps)}</span>}
       </h2>
       {!connected && <p class="muted">Nothing while it is not connected.</p>}
       {connected && error && <p role="status" class="muted">{error.message}</p>}
-      {connected && answer && (answer.options.length > 0 ? <Options {...answer} camera={camera} /> : <p class="muted">Nothing at the moment.</p>)}
+      {connected && answer && (answer.options.length > 0 ? <Options {...answer} camera={camera} fetched={fetched} /> : <p class="muted">Nothing at the moment.</p>)}
     </section>
   )
 }
@@ -53,12 +60,14 @@ export function around(options: readonly Option[], amount: number): readonly Opt
   return options.slice(from, from + amount)
 }
 
-function Options({ camera, bandwidth_bps, options }: Answer & { camera: string }) {
+type OptionsProps = Answer & Pick<ExplanationProps, 'camera' | 'fetched'>
+
+function Options({ options, ...rest }: OptionsProps) {
   const [showsAll, setShowsAll] = useState(false)
   const shown = showsAll ? options : around(options, NEAR)
   return (
     <>
-      <OptionTable camera={camera} bandwidth_bps={bandwidth_bps} options={shown} />
+      <OptionTable {...rest} options={shown} />
       {options.length > NEAR && (
         <button type="button" class="quiet" aria-expanded={showsAll} onClick={() => setShowsAll(!showsAll)}>
           {showsAll ? 'Show those around it' : `Show all ${options.length} sizes`}
@@ -68,14 +77,14 @@ function Options({ camera, bandwidth_bps, options }: Answer & { camera: string }
   )
 }
 
-function OptionTable({ camera, bandwidth_bps, options }: Answer & { camera: string }) {
+function OptionTable({ camera, fetched, bandwidth_bps, options }: OptionsProps) {
   return (
     <table>
       <thead>
         <tr>
           <th scope="col">Size</th>
           <th scope="col" class="figure"><abbr title="mAP at 0.5 to 0.95, measured">Accuracy</abbr></th>
-          <th scope="col" class="figure">Uplink needed</th>
+          {!fetched && <th scope="col" class="figure">Uplink needed</th>}
           <th scope="col" class="figure"><abbr title="The time of one batch in front of it and of its own batch, in 99 of 100 cases; more before a camera is raised to it">Time needed</abbr></th>
           <th scope="col" class="figure"><abbr title="The part of the deadline that is left after sending the picture">Time left</abbr></th>
           <th scope="col">Verdict</th>
@@ -85,10 +94,10 @@ function OptionTable({ camera, bandwidth_bps, options }: Answer & { camera: stri
         {[...options].reverse().map((option) => (
           <tr key={option.variant} class={styles[option.verdict]} data-variant={option.variant} data-verdict={option.verdict}>
             <th scope="row">{option.variant} <span class="muted">{option.width_px} × {option.height_px}</span></th>
-            <td class="figure">{option.accuracy.toFixed(2)}</td>
-            <td class={classes('figure', lacks(option.needed_bps, bandwidth_bps) && styles.lacking)}>{option.needed_bps === null ? UNKNOWN : bitrate(option.needed_bps)}</td>
+            <td class={classes('figure', styles.accuracy)}>{option.accuracy.toFixed(2)}</td>
+            {!fetched && <td class={classes('figure', styles.uplink, lacks(option.needed_bps, bandwidth_bps) && styles.lacking)}>{option.needed_bps === null ? UNKNOWN : bitrate(option.needed_bps)}</td>}
             <td class={classes('figure', option.needed_ms > option.left_ms && styles.lacking)}>{milliseconds(option.needed_ms)}</td>
-            <td class="figure">{milliseconds(Math.max(0, option.left_ms))}</td>
+            <td class={classes('figure', styles.left)}>{milliseconds(Math.max(0, option.left_ms))}</td>
             <td class={styles.why}><div><strong>{WORD[option.verdict]}</strong> <span>{option.why}</span>{option.remedies.length > 0 && <small class={styles.lift} title={option.limit ? worth(option.limit) : undefined}><Remedies camera={camera} remedies={option.remedies} lead="To get it: " /></small>}</div></td>
           </tr>
         ))}

@@ -24,7 +24,7 @@ export function HistoryTable({ history }: { history: History }) {
 }
 
 function Rows({ history }: { history: History }) {
-  const { at_ms, covered_ms, latency_ms: { p50, p99 }, bandwidth_bps, fps, captured, late, dropped, variants, zones, lines } = history
+  const { at_ms, covered_ms, latency_ms: { p50, p99 }, bandwidth_bps, fps, captured, late, dropped, variants, zones, lines, classes } = history
   const tracked = Object.keys({ ...zones, ...lines }).length > 0
   const kept = at_ms.map((_, at) => at).filter((at) => (covered_ms[at] ?? null) !== null)
   return (
@@ -41,6 +41,7 @@ function Rows({ history }: { history: History }) {
           <th scope="col">Captured</th>
           <th scope="col">Missed</th>
           <th scope="col">Variants</th>
+          <th scope="col">Objects</th>
           {tracked && <th scope="col">In zones</th>}
           {tracked && <th scope="col">Crossings</th>}
         </tr>
@@ -58,7 +59,8 @@ function Rows({ history }: { history: History }) {
             <td>{count(captured[at])}</td>
             <td>{parts({ late, ...dropped }, at) || 'none'}</td>
             <td>{parts(variants, at)}</td>
-            {tracked && <td>{inZones(zones, at)}</td>}
+            <td>{means(classes, at)}</td>
+            {tracked && <td>{means(zones, at)}</td>}
             {tracked && <td>{parts(crossings(lines), at)}</td>}
           </tr>
         ))}
@@ -67,9 +69,9 @@ function Rows({ history }: { history: History }) {
   )
 }
 
-/** "2.4 gate, 0.1 yard". */
-function inZones(zones: History['zones'], at: number): string {
-  return Object.entries(zones).flatMap(([name, column]) => (column[at] ? [`${column[at].toFixed(1)} ${name}`] : [])).join(', ')
+/** "2.4 person, 0.1 car". */
+function means(columns: History['zones'], at: number): string {
+  return Object.entries(columns).flatMap(([name, column]) => (column[at] ? [`${column[at].toFixed(1)} ${name}`] : [])).join(', ')
 }
 
 /** A column for each line and direction. */

@@ -43,11 +43,11 @@ export function Timelines({ camera, range: key, present, age_ms }: TimelinesProp
   )
 }
 
-function Charts({ history: answer, present: { slo_ms, rate_hz } }: { history: History; present: Present }) {
+function Charts({ history: answer, present: { slo_ms, rate_hz, fetched } }: { history: History; present: Present }) {
   const [hoveredIndex, setHoveredIndex] = useState<number | null>(null)
   const [keyboardIndex, setKeyboardIndex] = useState<number | null>(null)
   const history = useMemo(() => joined(answer), [answer])
-  const charts = useMemo(() => chartsOf(history, { slo_ms, rate_hz }), [history, slo_ms, rate_hz])
+  const charts = useMemo(() => chartsOf(history, { slo_ms, rate_hz, fetched: fetched ?? false }), [history, slo_ms, rate_hz, fetched])
   const { at_ms, from_ms, to_ms, covered_ms } = history
   const last = newest(history)
   const activeIndex = keyboardIndex ?? hoveredIndex ?? last

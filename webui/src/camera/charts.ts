@@ -3,6 +3,7 @@
 import { bitrate, count, isKnown, milliseconds, percent, rate, UNKNOWN } from '../ui/format'
 import { STAGES } from '../figures/latency'
 import type { Column, History } from './history'
+import { classColour } from '../live/classColours'
 import { BY_NAME } from '../ui/names'
 
 export interface Line {
@@ -34,11 +35,14 @@ export interface Chart {
 export interface Present {
   slo_ms: number | null
   rate_hz: number | null
+  /** Whether the box fetches its pictures: over no uplink that it could know. */
+  fetched?: boolean
 }
 
 export function chartsOf(history: History, present: Present): Chart[] {
   const tracked = [zones(history), crossings(history)].filter(({ lines }) => lines.length > 0)
-  return [latency(history, present), bandwidth(history), variants(history), frames(history, present), missed(history), ...tracked]
+  const uplink = present.fetched ? [] : [bandwidth(history)]
+  return [objects(history), latency(history, present), ...uplink, variants(history), frames(history, present), missed(history), ...tracked]
 }
 
 /** Numbers of the steps with a value, none of whose neighbours has one: no line leads to them. */
@@ -198,6 +202,28 @@ function missed({ captured, late, dropped }: History): Chart {
     least: 1,
     most: 100,
   }
+}
+
+/** As the boxes are coloured; on light ground darker, or pale lines would not show. */
+function objects({ classes, at_ms }: History): Chart {
+  const labels = Object.keys(classes).filter((label) => Math.max(0, ...(classes[label] ?? []).filter(isKnown)) >= SEEN_FROM).slice(0, CLASSES_SHOWN)
+  const lines = labels.map((label): Line => ({
+    name: label,
+    colour: lineColour(classColour(label)),
+    kind: 'line',
+    drawn: classes[label] ?? [],
+    words: (at) => amount(classes[label]?.[at]),
+  }))
+  const note = labels.length > 0 ? 'Mean number of objects of each class in the picture; the classes seen most' : at_ms.length > 0 ? 'No object was found' : 'Nothing is kept yet'
+  return { key: 'objects', title: 'Objects', unit: 'in the picture', note, lines, least: 1 }
+}
+
+/** Classes whose mean never reaches this were mistaken for another one now and then. */
+const SEEN_FROM = 0.1
+const CLASSES_SHOWN = 6
+
+function lineColour(colour: string): string {
+  return `light-dark(color-mix(in oklch, ${colour} 82%, black), ${colour})`
 }
 
 function zones({ zones: objects }: History): Chart {

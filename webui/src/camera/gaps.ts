@@ -13,7 +13,7 @@ export function joined(history: History): History {
   const pick = (column: Column): Column => kept.map((at) => column[at] ?? null)
   const each = <Columns extends object>(columns: Columns): Columns =>
     Object.fromEntries(Object.entries(columns).map(([name, column]) => [name, pick(column as Column)])) as Columns
-  const { dropped, variants, zones, lines, latency_ms, bandwidth_bps } = history
+  const { dropped, variants, zones, lines, classes, latency_ms, bandwidth_bps } = history
   return {
     ...history,
     at_ms: [...begins.values()],
@@ -24,6 +24,7 @@ export function joined(history: History): History {
     dropped: each(dropped),
     variants: each(variants),
     zones: each(zones),
+    classes: each(classes),
     lines: Object.fromEntries(Object.entries(lines).map(([name, crossings]) => [name, each(crossings)])),
     fps: pick(history.fps),
     latency_ms: { p50: each(latency_ms.p50), p99: each(latency_ms.p99) },

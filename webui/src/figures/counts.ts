@@ -20,9 +20,9 @@ export function checkCounts(counts: Counts): CountsCheck {
 
 const MEANINGS: Readonly<Record<string, string>> = {
   plan: 'not asked for: the box asks for fewer frames than the camera captures; these are no misses',
-  sender: 'never sent: the camera had a newer frame first, or its link was too slow',
-  queue: 'waiting behind other work, they could no longer be answered in time',
-  infeasible: 'on arrival there was already too little time left',
+  sender: 'not sent: a newer one came first, or the link was too slow',
+  queue: 'they waited too long behind other work',
+  infeasible: 'too little time was left on arrival',
   invalid: 'not a usable JPEG',
   overload: 'more frames at the box than it can answer in time',
   failed: 'the model failed on the batch',

@@ -6,7 +6,7 @@ import { classColour, countsByClass } from './classColours'
 import { contain, scaleBox, type Rectangle } from './geometry'
 import { foundWithin, labelled, partial } from './stages'
 import type { ShownFrame } from '../api/messages'
-import type { LiveFrameHeader } from '../api/types'
+import type { Detection, LiveFrameHeader } from '../api/types'
 
 /** Of what a later stage found on an object: white and dashed, because classes of its own colour belong to the first stage. */
 const LATER_COLOUR = '#ffffff'
@@ -136,14 +136,31 @@ export function drawDetections(
   ratio: number,
 ): void {
   const source = { width: header.width_px, height: header.height_px }
-  for (const found of header.detections) {
-    const { label, score, box, track } = found
-    const name = track == null ? labelled(found) : `${labelled(found)} #${track}`
-    drawBox(context, scaleBox(box, source, picture), name, score, classColour(label), ratio)
-  }
+  drawFound(context, header.detections, (box) => scaleBox(box, source, picture), ratio)
+}
+
+/** Draw detections, the surest first, and what later stages found on them; `place` says where a box lies on the canvas. */
+export function drawFound(
+  context: CanvasRenderingContext2D,
+  detections: ReadonlyArray<Pick<Detection, 'label' | 'score' | 'box' | 'track' | 'stages'>>,
+  place: (box: Detection['box']) => Rectangle,
+  ratio: number,
+): void {
+  const boxes = detections.map((found): LabelledBox => ({
+    box: place(found.box),
+    label: found.track == null ? labelled(found) : `${labelled(found)} #${found.track}`,
+    score: found.score,
+    colour: classColour(found.label),
+  }))
   // Last, because they lie within the others.
-  for (const found of header.detections.flatMap(({ stages }) => foundWithin(stages)))
-    drawLaterBox(context, scaleBox(found.box, source, picture), labelled(found), found.score, ratio)
+  const later = detections.flatMap(({ stages }) => foundWithin(stages)).map((found): LabelledBox => ({
+    box: place(found.box),
+    label: labelled(found),
+    score: found.score,
+    colour: LATER_COLOUR,
+    dash: LATER_DASH,
+  }))
+  drawBoxes(context, [...boxes, ...later], ratio)
 }
 
 async function decode(jpeg: Uint8Array<ArrayBuffer>): Promise<ImageBitmap | null> {
@@ -155,20 +172,23 @@ async function decode(jpeg: Uint8Array<ArrayBuffer>): Promise<ImageBitmap | null
   }
 }
 
-/** Draw what a later stage of a pipeline found. */
-export function drawLaterBox(context: CanvasRenderingContext2D, box: Rectangle, label: string, score: number, ratio: number): void {
-  drawBox(context, box, label, score, LATER_COLOUR, ratio, LATER_DASH)
+interface LabelledBox {
+  /** In device pixels. */
+  box: Rectangle
+  label: string
+  score: number
+  colour: string
+  dash?: readonly number[]
 }
 
-export function drawBox(
-  context: CanvasRenderingContext2D,
-  box: Rectangle,
-  label: string,
-  score: number,
-  colour: string,
-  ratio: number,
-  dash: readonly number[] = [],
-): void {
+/** Draw boxes, and then their labels: where two would cover each other the first one stands. */
+function drawBoxes(context: CanvasRenderingContext2D, boxes: readonly LabelledBox[], ratio: number): void {
+  for (const each of boxes) strokeBox(context, each, ratio)
+  const plates: Rectangle[] = []
+  for (const each of boxes) drawLabel(context, each, ratio, plates)
+}
+
+function strokeBox(context: CanvasRenderingContext2D, { box, colour, dash = [] }: LabelledBox, ratio: number): void {
   const line = Math.max(1, Math.round(1.5 * ratio))
   // Whole device pixels keep the lines sharp.
   const x = Math.round(box.x)
@@ -183,8 +203,14 @@ export function drawBox(
   context.setLineDash(dash.map((length) => length * ratio))
   context.strokeRect(x, y, width, height)
   context.setLineDash([])
-  if (width < LABELLED_FROM * ratio) return
+}
 
+function drawLabel(context: CanvasRenderingContext2D, { box, label, score, colour }: LabelledBox, ratio: number, plates: Rectangle[]): void {
+  const line = Math.max(1, Math.round(1.5 * ratio))
+  const x = Math.round(box.x)
+  const y = Math.round(box.y)
+  const width = Math.round(box.width)
+  if (width < LABELLED_FROM * ratio) return
   context.font = `600 ${Math.round(11 * ratio)}px system-ui, sans-serif`
   const withScore = `${label} ${Math.round(score * 100)}\u202f%`
   const padding = 4 * ratio
@@ -193,9 +219,16 @@ export function drawBox(
   const plateHeight = Math.round(15 * ratio)
   const plateY = y >= plateHeight ? y - plateHeight : y
   const plateX = Math.min(x - Math.floor(line / 2), context.canvas.width - plateWidth)
+  const plate = { x: plateX, y: plateY, width: plateWidth, height: plateHeight }
+  if (plates.some((other) => overlaps(plate, other))) return
+  plates.push(plate)
   context.fillStyle = colour
   context.fillRect(plateX, plateY, plateWidth, plateHeight)
   context.fillStyle = DARK_INK
   context.textBaseline = 'middle'
   context.fillText(text, plateX + padding, plateY + plateHeight / 2 + ratio / 2)
+}
+
+function overlaps(one: Rectangle, other: Rectangle): boolean {
+  return one.x < other.x + other.width && other.x < one.x + one.width && one.y < other.y + other.height && other.y < one.y + one.height
 }

@@ -8,7 +8,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { messageOf, request } from '../api/api'
 import { useMay } from '../access/session'
 import { classColour, countsByClass } from '../live/classColours'
-import { drawBox } from '../live/painter'
+import { drawFound } from '../live/painter'
 import { scaleBox } from '../live/geometry'
 import { milliseconds, percent } from '../ui/format'
 import type { Family, ModelList } from './families'
@@ -108,8 +108,7 @@ function Result({ seen: { answer, family, bitmap, name } }: { seen: Seen }) {
       context.drawImage(bitmap, 0, 0, whole.width, whole.height)
       if (family.task !== 'detect') return
       const source = { width: answer.width_px, height: answer.height_px }
-      for (const { label, score, box } of answer.detections)
-        drawBox(context, scaleBox(box, source, whole), label, score, classColour(label), ratio)
+      drawFound(context, answer.detections, (box) => scaleBox(box, source, whole), ratio)
     }
     draw()
     const resizes = new ResizeObserver(draw)

@@ -17,7 +17,7 @@ export function BoxLine({ state }: { state: BoxState }) {
   return (
     <section class={`card live-data ${styles.box}`} aria-label="Box">
       <div class={styles.stats}>
-        <Stat name="Cameras" value={count(connected)} note={`connected, ${box.family}, up ${duration(box.uptime_s)}`} />
+        <Stat name="Cameras" value={count(connected)} note={['connected', box.family, `up ${duration(box.uptime_s)}`].filter(Boolean).join(', ')} />
         {box.executors.map((executor) => (
           <ExecutorStat
             key={executor.id}

@@ -25,17 +25,25 @@ export interface CameraTileProps {
   window_s: number
   dispatcher: FrameDispatcher
   enlarged: boolean
+  /** Whether the box fetches its pictures: over no uplink that it could know. */
+  fetched?: boolean
   /** Whether no model of the box is for real cameras. */
   synthetic?: boolean
   onToggle: () => void
 }
 
-export function CameraTile({ camera, window_s, dispatcher, enlarged, synthetic = false, onToggle }: CameraTileProps) {
+export function CameraTile({ camera, window_s, dispatcher, enlarged, fetched = false, synthetic = false, onToggle }: CameraTileProps) {
   const health = camera.grade
   const isTroubled = health === 'failing' || health === 'strained' || health === 'lost'
   const tile = useRef<HTMLElement>(null)
+  /** Whether a person enlarged it: one that is large because it is alone stays below the verdict. */
+  const byHand = useRef(false)
+  const toggle = () => {
+    byHand.current = true
+    onToggle()
+  }
   useEffect(() => {
-    if (enlarged) tile.current?.scrollIntoView({ block: 'start' })
+    if (enlarged && byHand.current) tile.current?.scrollIntoView({ block: 'start' })
   }, [enlarged])
   return (
     <article
@@ -46,7 +54,7 @@ export function CameraTile({ camera, window_s, dispatcher, enlarged, synthetic =
       data-health={health}
       aria-label={`Camera ${camera.id}, ${HEALTH_WORD[health]}`}
     >
-      <Picture class={styles.picture} camera={camera} dispatcher={dispatcher} onToggle={onToggle} />
+      <Picture class={styles.picture} camera={camera} dispatcher={dispatcher} onToggle={toggle} />
       <header>
         <span class={styles.health}><HealthIcon health={health} /></span>
         <h2><a href={hashOf({ page: 'camera', camera: camera.id })}>{camera.id}</a></h2>
@@ -55,7 +63,7 @@ export function CameraTile({ camera, window_s, dispatcher, enlarged, synthetic =
         <button
           type="button"
           class="quiet"
-          onClick={onToggle}
+          onClick={toggle}
           aria-expanded={enlarged}
           aria-label={`${enlarged ? 'Less of' : 'More of'} ${camera.id}`}
         >
@@ -63,7 +71,7 @@ export function CameraTile({ camera, window_s, dispatcher, enlarged, synthetic =
         </button>
       </header>
       {isTroubled && !enlarged && (
-        <div class={styles.why}>{health === 'lost' ? <Remedies camera={camera.id} remedies={camera.remedies} /> : missText(camera)}</div>
+        <div class={styles.why}>{health === 'lost' ? <Remedies camera={camera.id} remedies={camera.remedies} lead="To do: " /> : missText(camera)}</div>
       )}
       {enlarged && (
         <div class={styles.figures}>
@@ -71,7 +79,7 @@ export function CameraTile({ camera, window_s, dispatcher, enlarged, synthetic =
           <Headline camera={camera} window_s={window_s} />
           <Decision camera={camera} reason="whole" />
           <LatencyBars camera={camera} window_s={window_s} />
-          <LinkSection camera={camera} window_s={window_s} enlarged={enlarged} />
+          {!fetched && <LinkSection camera={camera} window_s={window_s} enlarged={enlarged} />}
           <FrameCounts camera={camera} window_s={window_s} />
         </div>
       )}

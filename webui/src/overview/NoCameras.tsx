@@ -5,16 +5,28 @@ import notices from '../ui/notices.module.css'
 import { serverOf } from '../add/onboarding'
 import { hashOf } from '../app/route'
 import { Command } from '../ui/Command'
+import { plural } from '../ui/format'
 
-export function NoCameras({ ready }: { ready: boolean }) {
+interface NoCamerasProps {
+  ready: boolean
+  /** Cameras that the box is about to fetch. */
+  expected: number
+}
+
+export function NoCameras({ ready, expected }: NoCamerasProps) {
+  if (!ready || expected > 0) return (
+    <section class={notices.empty} aria-labelledby="empty-title" data-testid="empty">
+      <h2 id="empty-title">{ready ? `Connecting to ${plural(expected, 'camera')}` : 'The box is getting ready'}</h2>
+      <p>{ready ? 'They show up here with their first pictures.' : 'Cameras that it knows connect by themselves and show up here.'}</p>
+      <p><a href={hashOf({ page: 'add' })}>Add a camera</a>: a stream, a USB camera, a video file, or a phone.</p>
+    </section>
+  )
   const command = `edgebox camera scene: --server ${serverOf(new URL('./', location.href))}`
   return (
     <section class={notices.empty} aria-labelledby="empty-title" data-testid="empty">
       <h2 id="empty-title">No camera yet</h2>
       <p>
-        {ready
-          ? 'The box is ready. Start a first camera, a synthetic street scene, on this machine or any other that reaches it:'
-          : 'The box is getting ready. Meanwhile, this starts a first camera, a synthetic street scene; it connects by itself:'}
+        The box is ready. Start a first camera, a synthetic street scene, on this machine or any other that reaches it:
       </p>
       <Command text={command} />
       <p class="muted">It shows up here within a second, with its frames, its link and what the box decides for it.</p>

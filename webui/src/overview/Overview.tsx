@@ -33,6 +33,7 @@ export function Overview({ state, dispatcher }: PageProps) {
 
   const { shown, gone } = inOrder(state.cameras)
   const unseen = unseenSources(state)
+  const fetched = new Set(state.sources.map(({ camera }) => camera))
   const tileOf = (camera: Camera, enlarged_: boolean) => (
     <ErrorBoundary key={camera.id} what={`Camera ${camera.id}`}>
       <CameraTile
@@ -41,6 +42,7 @@ export function Overview({ state, dispatcher }: PageProps) {
         synthetic={state.box.only_synthetic}
         dispatcher={dispatcher}
         enlarged={enlarged_}
+        fetched={fetched.has(camera.id)}
         onToggle={() => setEnlarged(camera.id === enlarged ? null : camera.id)}
       />
     </ErrorBoundary>
@@ -49,7 +51,7 @@ export function Overview({ state, dispatcher }: PageProps) {
     <>
       <div class={`live-data ${styles.columns}`}>
         <main aria-label="Cameras">
-          {state.cameras.length === 0 && unseen.length === 0 && <NoCameras ready={state.box.ready} />}
+          {state.cameras.length === 0 && unseen.length === 0 && <NoCameras ready={state.box.ready} expected={state.sources.length} />}
           <div class={styles.tiles} data-density={densityOf(unseen.length + shown.length)}>
             {unseen.map((source) => <SourceTile key={source.camera} source={source} />)}
             {shown.map((camera) => tileOf(camera, camera.id === enlarged || (shown.length === 1 && gone.length === 0 && unseen.length === 0)))}

@@ -23,7 +23,7 @@ export function SourceTile({ source }: { source: Source }) {
         <h2>{mayChange ? <a href={hashOf({ page: 'add' })}>{source.camera}</a> : source.camera}</h2>
         <p class={styles.troubled}>{HEALTH_WORD.lost}</p>
       </header>
-      <div class={styles.why}><Remedies camera={source.camera} remedies={source.remedies} /></div>
+      <div class={styles.why}><Remedies camera={source.camera} remedies={source.remedies} lead="To do: " /></div>
     </article>
   )
 }

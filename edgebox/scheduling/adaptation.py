@@ -230,14 +230,17 @@ class Adaptation:
         # A batch that was given few threads takes longer on purpose.
         took_ns = (now_ns - batch.started_ns) / self._latencies.core_factor(infer)
         elapsed_ns = round(took_ns) - self._calibration.fixed_ns
+        others, high_ns = self._others, dict[str, int]()
         for live in members:
             request = live.request
             counts = live.reason is None and request.frame is None
             connected = self.cameras.get(request.camera) if counts else None
             if connected is not None:
-                over_ns = elapsed_ns - self._expectations.high_ns(
-                    infer.executor, infer.variant, request.app, infer.batch_size, self._others
-                )
+                if request.app not in high_ns:
+                    high_ns[request.app] = self._expectations.high_ns(
+                        infer.executor, infer.variant, request.app, infer.batch_size, others
+                    )
+                over_ns = elapsed_ns - high_ns[request.app]
                 before_ns = _before_sending_ns(request) - connected.before_sending_ns
                 decoding_ns = live.ready_ns - request.arrival_ns
                 connected.overruns.add(max(0, before_ns + decoding_ns + over_ns))

@@ -260,14 +260,13 @@ class VariantChoice:
                 larger variants than admission chose.
             now_ns: the instant.
         """
+        waits = [
+            live for live in self._ledger.live.values() if live.waits and not live.request.optional
+        ]
+        if not any(live.variants for live in waits):
+            return []
         looked_at = nsmallest(
-            LOOKED_AT_MAX,
-            (
-                live
-                for live in self._ledger.live.values()
-                if live.waits and not live.request.optional
-            ),
-            key=lambda live: (live.due_ns, live.request.id),
+            LOOKED_AT_MAX, waits, key=lambda live: (live.due_ns, live.request.id)
         )
         if not any(live.variants for live in looked_at):
             return []

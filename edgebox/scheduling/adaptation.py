@@ -71,6 +71,8 @@ class ConnectedCamera:
     def box_share(self) -> float:
         """The share of its frames whose first stage runs on the box; never so low that a camera
         whose frames come back to the box finds no room."""
+        if not self.at_camera.quantile(1):
+            return 1.0
         eighths = math.ceil((1 - self.at_camera.mean) * 8)
         return max(BOX_SHARE_MIN, eighths / 8)
 

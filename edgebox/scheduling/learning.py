@@ -376,9 +376,7 @@ class Learning:
         return times.profiled_ns(batch_size, self._longest(variant, apps).quantile(q))
 
     def _longest(self, variant: VariantName, apps: Sequence[str]) -> Longest:
-        indices = self.indices(
-            variant, apps
-        )  # before `table`, because this may add an application
+        indices = self.indices(variant, apps)  # before `table`, because this may add an application
         return self.table(variant).longest(indices)
 
     def indices(self, variant: VariantName, apps: Sequence[str]) -> tuple[int, ...]:

@@ -265,9 +265,7 @@ class VariantChoice:
         ]
         if not any(live.variants for live in waits):
             return []
-        looked_at = nsmallest(
-            LOOKED_AT_MAX, waits, key=lambda live: (live.due_ns, live.request.id)
-        )
+        looked_at = nsmallest(LOOKED_AT_MAX, waits, key=lambda live: (live.due_ns, live.request.id))
         if not any(live.variants for live in looked_at):
             return []
         enough = len(looked_at) <= idle

@@ -125,7 +125,7 @@ class Endings:
         """Return what becomes of the members of a batch that has ended."""
         out = [self._ledger.ending(live, batch, now_ns) for live in members]
         for live, ending in zip(members, out, strict=True):
-            if isinstance(ending, Finish):
+            if live.pipeline is not None and isinstance(ending, Finish):
                 self._observe_crops(live.request, live.pipeline, {})
         return out
 

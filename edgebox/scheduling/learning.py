@@ -316,17 +316,15 @@ class Learning:
         """
         table = self.table(variant)
         least = table.least_of[app]
-        return min(
-            (
-                min(
-                    times.batch_ns(0, least),
-                    times.profiled_ns(times.sizes[0], least) * self._latencies.slowdown(executor),
-                )
-                for executor in self._latencies.executors(variant)
-                if (times := self.times_now(executor, variant)) is not None
-            ),
-            default=0.0,
-        )
+        quickest_ns: float | None = None
+        for executor in self._latencies.executors(variant):
+            times = self.times_now(executor, variant)
+            if times is not None:
+                by_profile_ns = times.profiled_ns(times.sizes[0], least)
+                by_profile_ns *= self._latencies.slowdown(executor)
+                here_ns = min(times.batch_ns(0, least), by_profile_ns)
+                quickest_ns = here_ns if quickest_ns is None else min(quickest_ns, here_ns)
+        return 0.0 if quickest_ns is None else quickest_ns
 
     def known(self, executor: ExecutorId, variant: VariantName, name: str) -> Known | None:
         """Return what is known of an application; None if the variant is not loaded."""

@@ -260,11 +260,11 @@ class VariantChoice:
                 larger variants than admission chose.
             now_ns: the instant.
         """
-        waits = [
+        if not any(live.variants for live in self._ledger.live.values()):
+            return []  # nobody has a choice
+        waits = (
             live for live in self._ledger.live.values() if live.waits and not live.request.optional
-        ]
-        if not any(live.variants for live in waits):
-            return []
+        )
         looked_at = nsmallest(LOOKED_AT_MAX, waits, key=lambda live: (live.due_ns, live.request.id))
         if not any(live.variants for live in looked_at):
             return []

@@ -412,15 +412,14 @@ def test_cameras_of_a_site_are_planned_by_what_was_told_last_of_any_of_them() ->
 def test_changes_without_end_take_no_more_than_plannings_share_of_the_time() -> None:
     parameters = SchedulerParameters()
     bench = Bench(parameters=parameters)
-    took_ms, ends_ms, arrived = 200, 10_000, 0
+    took_ms, ends_ms = 200, 10_000
     answer_ms: int | None = None
     seen: list[tuple[int, int]] = []
-    for now_ms in range(0, ends_ms, 10):
+    for arrived, now_ms in enumerate(range(0, ends_ms, 10)):
         orders = []
         if now_ms == answer_ms:
             answer_ms = None
             orders += snapshots(bench(planned(256), now_ms))
-        arrived += 1
         orders += snapshots(bench(CameraConnected(camera(f"gate-{arrived}")), now_ms))
         for order in orders:
             answer_ms = now_ms + took_ms

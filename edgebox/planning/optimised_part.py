@@ -67,6 +67,25 @@ class OptimisedPart:
         return self.reasons.reason(self.numbers[camera]).text
 
 
+class _DividedBox:
+    """The parts of a box by application: they are the same at every quantile of the batches' times,
+    unless cameras share an uplink."""
+
+    def __init__(self) -> None:
+        self._whole: PlanningSnapshot | None = None
+        self._parts: list[tuple[PlanningSnapshot, ByApplication]] = []
+
+    def parts(
+        self, whole: PlanningSnapshot, family: FamilyName | None
+    ) -> list[tuple[PlanningSnapshot, ByApplication]]:
+        """Return the parts, or the one that runs a family, the same one in all calls."""
+        if whole is not self._whole:
+            wanted = parts(whole) if family is None else [part_of(whole, family)]
+            self._parts = [(part, by_application(part)) for part in wanted]
+            self._whole = whole
+        return self._parts
+
+
 Parts = list[tuple[PlanningSnapshot, OptimisedPart | None]]
 """The parts of a box; None: no camera of it has a loaded variant."""
 
@@ -85,15 +104,16 @@ def optimised_parts(
         parameters: the tunables.
         family: only the part that runs it is wanted; None: all are.
     """
+    divided = _DividedBox()
     best = best_price(snapshot, iterations_max, parameters)
     if best is not None:
         snapshot, parameters = best.snapshot, best.parameters
     if best is not None and family is None:
         found = best.found
     else:
-        found = _at_one_quantile(snapshot, iterations_max, parameters, family)
+        found = _at_one_quantile(snapshot, iterations_max, parameters, family, divided)
     for lower in lower_quantiles(snapshot, parameters):
-        others = _at_one_quantile(snapshot, iterations_max, lower, family)
+        others = _at_one_quantile(snapshot, iterations_max, lower, family, divided)
         if _shares_uplinks(found):
             found = others if _is_better(others, found, parameters) else found
         else:
@@ -202,7 +222,7 @@ def planned_at(
         candidate: what to plan with at that price.
     """
     priced_snapshot, at_price = candidate
-    found = _at_one_quantile(priced_snapshot, iterations_max, at_price, None)
+    found = _at_one_quantile(priced_snapshot, iterations_max, at_price, None, _DividedBox())
     taken = max(utilisations(snapshot, found))
     has_all = taken <= parameters.utilisation_slow and _has_all(found)
     # Frames that find no time are refused.
@@ -230,13 +250,16 @@ def _at_one_quantile(
     iterations_max: int,
     parameters: PlanningParameters,
     family: FamilyName | None,
+    divided: _DividedBox,
 ) -> Parts:
     whole = with_uplink_shares(snapshot, parameters)
-    wanted = parts(whole) if family is None else [part_of(whole, family)]
-    return [
-        (part, _optimised(part, iterations_max, parameters.without_later_stages(part.later_share)))
-        for part in wanted
-    ]
+    found: Parts = []
+    for part, by_app in divided.parts(whole, family):
+        of_part = parameters.without_later_stages(part.later_share)
+        allocation = optimise(by_app, iterations_max, of_part)
+        known = None if allocation is None else OptimisedPart(part, by_app, allocation, of_part)
+        found.append((part, known))
+    return found
 
 
 def _shares_uplinks(of: Parts) -> bool:
@@ -252,11 +275,3 @@ def _is_better(some: Parts, others: Parts, parameters: PlanningParameters) -> bo
 def _expected(of: Parts, parameters: PlanningParameters) -> Expected:
     found = (part.expected(parameters) for _, part in of if part is not None)
     return sum(found, Expected(0.0, 0.0, 0.0))
-
-
-def _optimised(
-    part: PlanningSnapshot, iterations_max: int, parameters: PlanningParameters
-) -> OptimisedPart | None:
-    by_app = by_application(part)
-    found = optimise(by_app, iterations_max, parameters)
-    return None if found is None else OptimisedPart(part, by_app, found, parameters)

@@ -8,7 +8,6 @@ now, all must hold with a margin, so that advice does not flap.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from edgebox.domain.model_family import FamilyName, Variant, VariantName, up_to
@@ -60,8 +59,7 @@ class Option(NamedTuple):
         return self.needed_ns <= self.budget.compute_ns
 
 
-@dataclass(frozen=True, slots=True)
-class CameraOptions:
+class CameraOptions(NamedTuple):
     """What one camera could be given."""
 
     snapshot: CameraSnapshot
@@ -98,21 +96,21 @@ class CameraOptions:
 
     def best_effort(self) -> "CameraOptions":
         """Return what remains when this camera cannot be served beside the others."""
-        return replace(self, options=(self.smallest,), served=False)
+        return self._replace(options=(self.smallest,), served=False)
 
     def crowded_out(self, rate_hz: float) -> "CameraOptions":
         """Return what remains when the others need the time: best effort at this rate at most."""
         least = self.smallest._replace(rate_hz=min(rate_hz, self.smallest.rate_hz))
-        return replace(self, options=(least,), served=False, crowded=True)
+        return self._replace(options=(least,), served=False, crowded=True)
 
     def slowed(self, ceiling_hz: float, rate_min_hz: float) -> "CameraOptions":
         """Return this camera at its smallest option only, its rate lowered as far as it may be."""
         option = self.options[0]
         if option.rate_hz <= ceiling_hz:
-            return replace(self, options=(option,))
+            return self._replace(options=(option,))
         least_hz = self.least_hz if self.served else min(rate_min_hz, option.rate_hz)
         rate_hz = max(least_hz, round_rate(ceiling_hz))
-        return replace(self, options=(option._replace(rate_hz=rate_hz),))
+        return self._replace(options=(option._replace(rate_hz=rate_hz),))
 
 
 class _Rung(NamedTuple):
@@ -227,21 +225,17 @@ def _options_of(
     options = [option for option in ladder if _carried(option, option.budget, asked.rate_hz)]
     if current_px is not None:
         kept = [option for option in options if not is_upgrade(option.variant, current_px)]
-        upgrades = () if held else options[len(kept) :]
-        with_margins = CameraBudgets(
-            asked,
-            link,
-            snapshot.fixed_of(camera),
-            parameters,
-            share,
-            weaker=parameters.link_upgrade,
-        )
-        left = with_margins.of_frames(option.budget.frame_bits for option in upgrades)
-        options = kept + [
-            option
-            for option, within in zip(upgrades, left, strict=True)
-            if _carried(option, within, asked.rate_hz)
-        ]
+        upgrades = [] if held else options[len(kept) :]
+        options = kept
+        if upgrades:
+            fixed_ns, weaker = snapshot.fixed_of(camera), parameters.link_upgrade
+            with_margins = CameraBudgets(asked, link, fixed_ns, parameters, share, weaker=weaker)
+            left = with_margins.of_frames(option.budget.frame_bits for option in upgrades)
+            options = kept + [
+                option
+                for option, within in zip(upgrades, left, strict=True)
+                if _carried(option, within, asked.rate_hz)
+            ]
     if options:
         return CameraOptions(
             camera, tuple(options), True, ladder, smallest, current_px, least_hz, held

@@ -218,5 +218,5 @@ def _without(
         options = tuple(o for o in of.options if o.variant.name not in excluded)
         if not options:
             return None
-        out.append(of if len(options) == len(of.options) else replace(of, options=options))
+        out.append(of if len(options) == len(of.options) else of._replace(options=options))
     return out

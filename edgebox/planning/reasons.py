@@ -271,7 +271,7 @@ class Reasons:
             # What would get it served, not all it would like.
             size += f" at {rate_text(of.least_hz)}, the least that is of use,"
             least_camera = replace(of.snapshot.camera, rate_hz=of.least_hz)
-            of = replace(of, snapshot=replace(of.snapshot, camera=least_camera))
+            of = of._replace(snapshot=replace(of.snapshot, camera=least_camera))
         gain = least.accuracy * of.snapshot.camera.rate_hz
         if least.fits and least.budget.rate_hz >= of.least_hz:
             waits = Limit(Resource.WAITING, float(least.single_ns), gain, camera.id)

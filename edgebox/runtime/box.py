@@ -261,13 +261,13 @@ class Box:
 
     def _check_place(self, camera: Camera, instance: str | None) -> None:
         old = self.cameras.get(camera.id)
-        others = self.connected
-        if old is not None and old.session is not None:
-            if instance is None or instance != old.instance:
-                raise CameraInUseError.of(camera.id, old.session.address)
-            others -= 1
-        if others >= self._cameras_max:
-            raise BoxFullError.of(self._cameras_max)
+        before = None if old is None else old.session
+        same = old is not None and instance is not None and instance == old.instance
+        if before is not None and not same:
+            raise CameraInUseError.of(camera.id, before.address)
+        most = self._cameras_max
+        if len(self.cameras) >= most and self.connected - (before is not None) >= most:
+            raise BoxFullError.of(most)
 
     async def _check_capacity(self, camera: Camera) -> None:
         if self._admission is None:

@@ -71,6 +71,8 @@ class ConnectedCamera:
     def box_share(self) -> float:
         """The share of its frames whose first stage runs on the box; never so low that a camera
         whose frames come back to the box finds no room."""
+        if not self.at_camera.quantile(1):
+            return 1.0
         eighths = math.ceil((1 - self.at_camera.mean) * 8)
         return max(BOX_SHARE_MIN, eighths / 8)
 
@@ -108,6 +110,8 @@ class Adaptation:
         self._calibration = times.calibration
         self._expectations = times.expectations
         self.cameras: dict[CameraId, ConnectedCamera] = {}
+        self._tightest_slo_ns: int | None = None
+        """The shortest SLO, as every frame needs it; None: not known, or there is no camera."""
         self._in_snapshot: set[CameraId] | None = None
         """The cameras of the plan that is being computed, without those that changed meanwhile."""
         self._box_shares: dict[CameraId, float] = {}
@@ -119,6 +123,8 @@ class Adaptation:
         self._due_ns = 0
         self._planned_ns = 0
         self._took_ns = 0
+        self._paid_ns = 0
+        """When planning will have had no more than its share of the time so far."""
         self._planned_share = 0.0
 
     @property
@@ -130,6 +136,7 @@ class Adaptation:
     def open(self, camera: Camera, now_ns: int) -> list[Advise]:
         """Add a camera and return its first advice."""
         self.cameras[camera.id] = ConnectedCamera(camera, LinkState())
+        self._tightest_slo_ns = min(camera.slo_ns, self.tightest_slo_ns or camera.slo_ns)
         self._outdate(camera.id)
         return self._first_advice(self.cameras[camera.id], now_ns)
 
@@ -144,6 +151,7 @@ class Adaptation:
             self._fan_out.forget(camera.id)
             self.crop_sides.forget(camera.id)
         connected.camera = camera
+        self._tightest_slo_ns = None
         self._outdate(camera.id)
         given = connected.assignment
         if given is None:
@@ -156,7 +164,8 @@ class Adaptation:
 
     def close(self, camera: CameraId) -> None:
         """Remove a camera."""
-        del self.cameras[camera]
+        if self.cameras.pop(camera).camera.slo_ns == self._tightest_slo_ns:
+            self._tightest_slo_ns = None
         self.crop_sides.forget(camera)
         self._outdate(camera)
 
@@ -193,7 +202,10 @@ class Adaptation:
     @property
     def tightest_slo_ns(self) -> int | None:
         """The shortest SLO of all connected cameras."""
-        return min((c.camera.slo_ns for c in self.cameras.values()), default=None)
+        if self._tightest_slo_ns is None:
+            slos_ns = (c.camera.slo_ns for c in self.cameras.values())
+            self._tightest_slo_ns = min(slos_ns, default=None)
+        return self._tightest_slo_ns
 
     def link_measured(self, camera: CameraId, link: LinkState) -> None:
         """Note the state of a link; if it fell far below what the plan used, plan again."""
@@ -220,14 +232,17 @@ class Adaptation:
         # A batch that was given few threads takes longer on purpose.
         took_ns = (now_ns - batch.started_ns) / self._latencies.core_factor(infer)
         elapsed_ns = round(took_ns) - self._calibration.fixed_ns
+        others, high_ns = self._others, dict[str, int]()
         for live in members:
             request = live.request
             counts = live.reason is None and request.frame is None
             connected = self.cameras.get(request.camera) if counts else None
             if connected is not None:
-                over_ns = elapsed_ns - self._expectations.high_ns(
-                    infer.executor, infer.variant, request.app, infer.batch_size, self._others
-                )
+                if request.app not in high_ns:
+                    high_ns[request.app] = self._expectations.high_ns(
+                        infer.executor, infer.variant, request.app, infer.batch_size, others
+                    )
+                over_ns = elapsed_ns - high_ns[request.app]
                 before_ns = _before_sending_ns(request) - connected.before_sending_ns
                 decoding_ns = live.ready_ns - request.arrival_ns
                 connected.overruns.add(max(0, before_ns + decoding_ns + over_ns))
@@ -273,6 +288,8 @@ class Adaptation:
         self._planned_share = plan.utilisation
         if snapshot_cameras is not None:
             self._took_ns = now_ns - self._planned_ns
+            rested_ns = round(self._took_ns / self._parameters.replan_share)
+            self._paid_ns = max(self._paid_ns, self._planned_ns) + rested_ns
         out: list[Advise] = []
         for camera, given in plan.assignments.items():
             connected = self.cameras.get(camera)
@@ -307,11 +324,16 @@ class Adaptation:
         self._in_snapshot = None
 
     def next_plan_ns(self) -> int | None:
-        """Return when to request the next plan; None: not before an event."""
+        """Return when to request the next plan; None: not before an event.
+
+        A change is planned for at once. Where changes come without end, as when hundreds of cameras
+        connect, plans that follow at once may be ahead of planning's share of the time by an
+        interval; then one plan is for all changes until it is due.
+        """
         if self._in_snapshot is not None or not self.cameras or not self._latencies.all_known:
             return None
         if self._wanted:
-            return 0
+            return max(0, self._paid_ns - self._parameters.planning_interval_ns)
         rested_ns = self._planned_ns + round(self._took_ns / self._parameters.replan_share)
         if self._urgent:
             soon_ns = self._planned_ns + self._parameters.replan_min_ns

@@ -128,7 +128,7 @@ class Corrections:
             self._calibration.batch_completed(executor, expected_ns, took_ns, now_ns)
             return []
         watched = self._watched[executor][variant]
-        indices = [self._learning.app(variant, app) for app in apps]
+        indices = self._learning.indices(variant, apps)
         reference = watched.reference
         if (
             reference is None

@@ -64,6 +64,8 @@ class Dispatch:
             for executor in self._times.latencies.fastest_first()
             if executor not in self._ledger.running and executor != self._sampling.executor
         ]
+        if not idle:
+            return idle
         limited = {executor for executor in idle if self._is_limited(executor)}
         if limited:
             rank = {executor: at for at, executor in enumerate(idle)}

@@ -57,6 +57,8 @@ class Endings:
         self._frames = frames
         self._partial_early_ns = partial_early_ns
         self._partial_ns = RecentValues(PARTIAL_WINDOW, partial_early_ns)
+        self.partial_early_ns = partial_early_ns
+        """How long before its last deadline a frame ends whose crops still run."""
 
     def drop(self, request: RequestId, cause: Cause) -> Drop:
         """Drop a waiting request."""
@@ -123,7 +125,7 @@ class Endings:
         """Return what becomes of the members of a batch that has ended."""
         out = [self._ledger.ending(live, batch, now_ns) for live in members]
         for live, ending in zip(members, out, strict=True):
-            if isinstance(ending, Finish):
+            if live.pipeline is not None and isinstance(ending, Finish):
                 self._observe_crops(live.request, live.pipeline, {})
         return out
 
@@ -167,17 +169,15 @@ class Endings:
     def partial_answered(self, event: PartialAnswered) -> None:
         """Learn how long it takes to send a partial answer."""
         self._partial_ns.add(event.took_ns)
-
-    @property
-    def partial_early_ns(self) -> int:
-        """How long before its last deadline a frame ends whose crops still run."""
         usual_ns = round(self._partial_ns.quantile(PARTIAL_QUANTILE))
-        return max(self._partial_early_ns, min(usual_ns, PARTIAL_EARLY_MAX_NS))
+        self.partial_early_ns = max(self._partial_early_ns, min(usual_ns, PARTIAL_EARLY_MAX_NS))
 
     def frames(self, now_ns: int) -> list[Ending]:
         """End the frames whose crops have all ended, and those whose deadline is here."""
         out: list[Ending] = []
         joins = self._ledger.joins
+        if not joins.frames:
+            return out
         for frame in joins.due(now_ns + self.partial_early_ns):
             if not all(self._ledger.live[crop].request.optional for crop in frame.pending):
                 self._frames.incomplete(now_ns)

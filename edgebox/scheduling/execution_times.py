@@ -102,8 +102,8 @@ class ExecutionTimes:
 
     def relax_at_ns(self, idle: Iterable[ExecutorId]) -> int | None:
         """Return when `relax` next has an effect if these executors stay idle; None: never."""
-        slow = (executor for executor in idle if self.latencies.slowdown(executor) > 1)
-        return min(map(self.calibration.relax_at_ns, slow), default=None)
+        slow = [executor for executor in idle if self.latencies.slowdown(executor) > 1]
+        return min(map(self.calibration.relax_at_ns, slow)) if slow else None
 
     def sampled(
         self, executor: ExecutorId, variant: VariantName, app: str, took_ns: int, now_ns: int

@@ -161,10 +161,11 @@ class Expectations:
         if executor not in self._latencies or variant not in self._latencies.profiles(executor):
             return None
         own: float | None = None
-        if any(self._learning.is_known(variant, app) for app in apps):
+        distinct = frozenset(apps)
+        if any(self._learning.is_known(variant, app) for app in distinct):
             own = self._learning.quantile_ns(executor, variant, apps, batch_size, q)
         if own is None:
-            each = (self.profile(executor, variant, app) for app in frozenset(apps))
+            each = (self.profile(executor, variant, app) for app in distinct)
             own = max(profile.quantile_ns(batch_size, q) for profile in each)
         slower = self._latencies.slowdown(executor) * self._latencies.slowed(executor, variant)
         slower *= self._latencies.profiles(executor)[variant].core_factor(batch_size, threads)

@@ -87,7 +87,7 @@ class Reference:
             size: index of its padded size.
             took_ns: its execution time.
         """
-        owner = max(apps, key=lambda app: int(self.table.rank[app]))
+        owner = max(apps, key=self.table.rank_of.__getitem__)
         return ObservedBatch(owner, self.table.longest(apps), size, took_ns)
 
 
@@ -315,18 +315,16 @@ class Learning:
         slow and none have run since, the pace is stale.
         """
         table = self.table(variant)
-        least = float(table.least[table.rank[app]])
-        return min(
-            (
-                min(
-                    times.batch_ns(0, least),
-                    times.profiled_ns(times.sizes[0], least) * self._latencies.slowdown(executor),
-                )
-                for executor in self._latencies.executors(variant)
-                if (times := self.times_now(executor, variant)) is not None
-            ),
-            default=0.0,
-        )
+        least = table.least_of[app]
+        quickest_ns: float | None = None
+        for executor in self._latencies.executors(variant):
+            times = self.times_now(executor, variant)
+            if times is not None:
+                by_profile_ns = times.profiled_ns(times.sizes[0], least)
+                by_profile_ns *= self._latencies.slowdown(executor)
+                here_ns = min(times.batch_ns(0, least), by_profile_ns)
+                quickest_ns = here_ns if quickest_ns is None else min(quickest_ns, here_ns)
+        return 0.0 if quickest_ns is None else quickest_ns
 
     def known(self, executor: ExecutorId, variant: VariantName, name: str) -> Known | None:
         """Return what is known of an application; None if the variant is not loaded."""
@@ -376,13 +374,13 @@ class Learning:
         return times.profiled_ns(batch_size, self._longest(variant, apps).quantile(q))
 
     def _longest(self, variant: VariantName, apps: Sequence[str]) -> Longest:
-        indices = self._indices(
-            variant, apps
-        )  # before `table`, because this may add an application
+        indices = self.indices(variant, apps)  # before `table`, because this may add an application
         return self.table(variant).longest(indices)
 
-    def _indices(self, variant: VariantName, apps: Sequence[str]) -> tuple[int, ...]:
-        return tuple(self.app(variant, name) for name in apps)
+    def indices(self, variant: VariantName, apps: Sequence[str]) -> tuple[int, ...]:
+        """Return the index of each member's application, as `app` does."""
+        at = {name: self.app(variant, name) for name in dict.fromkeys(apps)}
+        return tuple([at[name] for name in apps])
 
     def sampled(
         self, executor: ExecutorId, variant: VariantName, name: str, took_ns: float, now_ns: int
@@ -422,7 +420,7 @@ class Learning:
         times.served(batch.batch_size, longest.mean, took_ns, now_ns)
         if len(apps) > 1:
             work = times.longest_work(batch.batch_size, took_ns)
-            members = self._indices(batch.variant, apps)
+            members = self.indices(batch.variant, apps)
             self._learn_multi(
                 batch.variant, MultiRequestBatch(members, work, now_ns, batch.executor)
             )

@@ -148,7 +148,7 @@ class Scheduler:
         if self._ledger.waiting:
             due.append(self._times.relax_at_ns(self._executors.without_batch()))
             due.append(self._dispatch.crops_awaited_ns(self._now_ns))
-        return min((at for at in due if at is not None), default=None)
+        return min([at for at in due if at is not None], default=None)
 
     @property
     def parameters(self) -> SchedulerParameters:

@@ -28,9 +28,9 @@ class SchedulerParameters:
     replan_min_ns: int = 100_000_000
     """Minimum time between plans in that case, so that fluctuating links cost no more."""
     replan_share: float = 0.2
-    """Maximum share of the time for planning while no camera comes or goes: with dozens of cameras
-    a plan takes tens of milliseconds of a thread that shares the interpreter with the event loop.
-    """
+    """Maximum share of the time for planning, also while cameras come and go without end: with
+    dozens of cameras a plan takes tens of milliseconds of a thread that shares the interpreter with
+    the event loop."""
     camera_pending_max: int = 8
     """Frames of one camera that may wait; beyond it the newest replaces the oldest."""
     box_pending_max: int = 256

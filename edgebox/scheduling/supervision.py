@@ -362,9 +362,11 @@ class Supervision:
                 of.enter(ExecutorState.OPENING, now_ns)
                 of.limit = _Limit(now_ns, now_ns + of.open_limit_ns)
                 out.append(Open(executor))
-        unrecoverable = bool(self.executors) and all(
-            of.unrecoverable for of in self.executors.values()
-        )
+        unrecoverable = bool(self.executors)
+        for of in self.executors.values():
+            if of.state is ExecutorState.UP or not of.unrecoverable:
+                unrecoverable = False
+                break
         if unrecoverable and not self._exit_ordered:
             out.append(ExitProcess())
         self._exit_ordered = unrecoverable
@@ -372,13 +374,15 @@ class Supervision:
 
     def due_ns(self, stopping: bool) -> int | None:
         """Return when something is due next; a stopping box waits only for running work."""
-        due: list[int | None] = []
+        due: list[int] = []
         for of in self.executors.values():
             if of.limit is not None and not (stopping and of.state is ExecutorState.OPENING):
                 due.append(of.limit.at_ns)
-            if not stopping:
-                due += [None if of.load is None else of.load.at_ns, of.retry_ns]
-        return min((at for at in due if at is not None), default=None)
+            if of.load is not None and not stopping:
+                due.append(of.load.at_ns)
+            if of.retry_ns is not None and not stopping:
+                due.append(of.retry_ns)
+        return min(due) if due else None
 
 
 def _lose(executor: ExecutorId, of: Supervised, cause: LossCause, now_ns: int) -> Abandon:

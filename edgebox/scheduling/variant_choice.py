@@ -260,15 +260,12 @@ class VariantChoice:
                 larger variants than admission chose.
             now_ns: the instant.
         """
-        looked_at = nsmallest(
-            LOOKED_AT_MAX,
-            (
-                live
-                for live in self._ledger.live.values()
-                if live.waits and not live.request.optional
-            ),
-            key=lambda live: (live.due_ns, live.request.id),
+        if not any(live.variants for live in self._ledger.live.values()):
+            return []  # nobody has a choice
+        waits = (
+            live for live in self._ledger.live.values() if live.waits and not live.request.optional
         )
+        looked_at = nsmallest(LOOKED_AT_MAX, waits, key=lambda live: (live.due_ns, live.request.id))
         if not any(live.variants for live in looked_at):
             return []
         enough = len(looked_at) <= idle

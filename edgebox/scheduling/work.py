@@ -94,8 +94,11 @@ class WorkTable:
     per_width: Floats32
     """(G,): one over the distance to the next node; 0 if there is none."""
     ranked: Sequence[EmpiricalDistribution]
-    least: Floats
-    """(J,): below 0 if an application takes less than the fixed part of a batch."""
+    rank_of: tuple[int, ...]
+    """`rank` for look-ups of single applications."""
+    least_of: tuple[float, ...]
+    """The least work of an application, by its index; below 0 if it takes less than the fixed part
+    of a batch."""
     _longest: dict[tuple[int, ...], "Longest"] = field(default_factory=dict)
     _thresholds: dict[tuple[int, ...], Floats] = field(default_factory=dict)
 
@@ -107,7 +110,7 @@ class WorkTable:
 
         Cached, because the same applications often occur together; otherwise O(members * G).
         """
-        ranks = tuple(sorted(int(self.rank[app]) for app in apps))
+        ranks = tuple(sorted([self.rank_of[app] for app in apps]))
         known = self._longest.get(ranks)
         if known is None:
             if len(self._longest) >= _LONGEST_MAX:
@@ -179,7 +182,8 @@ def tabulate(distributions: Sequence[EmpiricalDistribution]) -> WorkTable:
         node_of=np.clip(node_of, 0, len(nodes) - 2),
         per_width=np.append(per_width, 0.0).astype(np.float32),
         ranked=ranked,
-        least=np.array([d.signed_least for d in ranked]),
+        rank_of=tuple(rank.tolist()),
+        least_of=tuple(float(d.signed_least) for d in distributions),
     )
 
 

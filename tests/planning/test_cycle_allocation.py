@@ -1,7 +1,5 @@
 """Options in full batches: what a change would violate, and who is named for it."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -157,7 +155,7 @@ def test_a_raise_may_use_less_of_the_time() -> None:
     [keeps], pool = options_of(snapshot([seen(camera("a", 2000, 49), has_px=320)]))
     at = [o.variant.name for o in keeps.options].index(name(320))
     assert CycleAllocation([keeps], [at], pool.together).infeasible(P) is None
-    rises = replace(keeps, current_px=256 * 256)
+    rises = keeps._replace(current_px=256 * 256)
     refused = CycleAllocation([rises], [at], pool.together).infeasible(P)
     assert refused is not None and refused.who is None
     assert refused.missing_share == pytest.approx(0.882 - 0.84)

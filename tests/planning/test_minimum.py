@@ -60,7 +60,7 @@ def discipline(pool: ExecutorPool, in_cycles: bool) -> tuple[Feasible, Feasible,
     def holds(cameras: Sequence[CameraOptions]) -> bool:
         chosen = [c.options[0] for c in cameras]
         if in_cycles:
-            return runs_in_cycles([replace(c, current_px=None) for c in cameras], chosen, timing)
+            return runs_in_cycles([c._replace(current_px=None) for c in cameras], chosen, timing)
         return runs_side_by_side(cameras, chosen, timing, SLOW)
 
     if in_cycles:
@@ -90,7 +90,7 @@ def limited(
             least_hz = c.least_hz if c.served else min(P.rate_min_hz, c.options[0].rate_hz)
             [option] = kept.options[:1]
             rate_hz = min(option.rate_hz, max(least_hz, ceiling_hz))
-            out.append(replace(kept, options=(option._replace(rate_hz=rate_hz),)))
+            out.append(kept._replace(options=(option._replace(rate_hz=rate_hz),)))
     return out
 
 

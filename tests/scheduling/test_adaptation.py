@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -406,3 +407,47 @@ def test_cameras_of_a_site_are_planned_by_what_was_told_last_of_any_of_them() ->
     measure("c", 5, 3 * MS)
     seen = {c.camera.id: c.link.bandwidth_bps for c in bench.scheduler.snapshot(4 * MS).cameras}
     assert seen == {"a": 20e6, "b": 20e6, "c": 5e6}
+
+
+def test_changes_without_end_take_no_more_than_plannings_share_of_the_time() -> None:
+    parameters = SchedulerParameters()
+    bench = Bench(parameters=parameters)
+    took_ms, ends_ms = 200, 10_000
+    answer_ms: int | None = None
+    seen: list[tuple[int, int]] = []
+    for arrived, now_ms in enumerate(range(0, ends_ms, 10)):
+        orders = []
+        if now_ms == answer_ms:
+            answer_ms = None
+            orders += snapshots(bench(planned(256), now_ms))
+        orders += snapshots(bench(CameraConnected(camera(f"gate-{arrived}")), now_ms))
+        for order in orders:
+            answer_ms = now_ms + took_ms
+            seen.append((now_ms, len(order.snapshot.cameras)))
+    interval_ms, rests_ms = parameters.planning_interval_ns / MS, took_ms / parameters.replan_share
+    # The first at once; then one for all changes since the one before.
+    assert [at for at, _ in seen[:2]] == [0, rests_ms - interval_ms]
+    assert len(seen) * took_ms <= parameters.replan_share * (ends_ms + interval_ms) + took_ms
+    assert all(later[0] - at[0] <= rests_ms for at, later in pairwise(seen))
+    assert all(cameras >= at / 10 for at, cameras in seen)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from([None, 100, 200, 300])), max_size=30)
+)
+def test_the_shortest_deadline_is_that_of_the_cameras_that_are_there(
+    changes: list[tuple[str, int | None]],
+) -> None:
+    bench = Bench()
+    there: dict[str, int] = {}
+    for at, (of, slo_ms) in enumerate(changes):
+        if slo_ms is None:
+            there.pop(of, None)
+            bench(CameraDisconnected(CameraId(of)), at)
+        else:
+            event = CameraChanged if of in there and at % 2 else CameraConnected
+            there[of] = slo_ms
+            bench(event(camera(of, slo_ms=slo_ms)), at)
+        shortest_ms = min(there.values(), default=None)
+        expected_ns = None if shortest_ms is None else shortest_ms * MS
+        assert bench.scheduler.tightest_slo_ns == expected_ns

@@ -106,7 +106,7 @@ def test_a_change_is_in_the_table_at_once() -> None:
         learnt.sampled(CPU, HALL, "a", 16 * MS, 400)
         samples += 1
     assert samples < REFRESH_SAMPLES
-    assert learnt.table(HALL).least[0] == pytest.approx(2.0)
+    assert learnt.table(HALL).least_of[0] == pytest.approx(2.0)
 
 
 def replaced(latencies: Latencies, by: LatencyProfile) -> None:

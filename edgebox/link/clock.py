@@ -39,6 +39,8 @@ class ClockEstimate:
     ) -> None:
         self.jumps = 0
         """How often the camera's clock has jumped."""
+        self.rtt_ns: int | None = None
+        """The least round trip of the window; None before the first exchange."""
         self._window_ns = window_ns
         self._drift_ppm = drift_ppm
         self._jump_tolerance_ns = jump_tolerance_ns
@@ -73,17 +75,13 @@ class ClockEstimate:
         while self._window[0].received_ns < received_ns - self._window_ns:
             self._window.popleft()
         self._best = min(self._window, key=lambda e: self._error_ns(e, received_ns))
+        self.rtt_ns = min(exchange.rtt_ns for exchange in self._window)
         return jumped
 
     @property
     def offset_ns(self) -> int | None:
         """The box's clock minus the camera's; None before the first exchange."""
         return None if self._best is None else self._best.offset_ns
-
-    @property
-    def rtt_ns(self) -> int | None:
-        """The least round trip of the window."""
-        return min((exchange.rtt_ns for exchange in self._window), default=None)
 
     def error_ns(self, now_ns: int) -> int | None:
         """Return the maximum error of `offset_ns`: half its round trip plus drift over its age."""

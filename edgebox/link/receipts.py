@@ -107,7 +107,7 @@ class MessageReceipts:
         passed: list[bytes] = []
         while at < len(data) and self._ration >= 0:
             if self._left_bytes == 0:
-                began, held = at, self._held()
+                began, held = at, self._held() if self._header else b""
                 at = self._take_header(data, at, now_ns)
                 if self._held() if self._header else self._leaves_out:
                     passed.append(data[start:began])
@@ -169,9 +169,9 @@ class MessageReceipts:
     def _take_header(self, data: bytes, at: int, now_ns: int) -> int:
         """Process bytes of a frame's header; return the index after them."""
         header = self._header
-        while at < len(data) and len(header) < _header_bytes(header):
-            header.append(data[at])
-            at += 1
+        while at < len(data) and (missing := _header_bytes(header) - len(header)):
+            header += data[at : at + missing]
+            at = min(len(data), at + missing)
         opcode = header[0] & _OPCODE_BITS
         if opcode < _CONTROL and self._first_ns is None:
             self._first_ns, self._first_bytes, self._size_bytes = now_ns, 0, 0
@@ -216,7 +216,9 @@ class MessageReceipts:
 
 def _unmasked(masked: bytes, mask: bytes, place: int) -> bytes:
     """Return bytes that lie at this place of a frame's payload."""
-    return bytes(byte ^ mask[at % 4] for at, byte in enumerate(masked, place))
+    size = len(masked)
+    key = (mask * (size // 4 + 2))[place % 4 :][:size]
+    return (int.from_bytes(masked, "big") ^ int.from_bytes(key, "big")).to_bytes(size, "big")
 
 
 def _header_bytes(header: bytearray) -> int:

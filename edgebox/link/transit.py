@@ -184,7 +184,9 @@ class TransitEstimator:
 
     def take_updates(self, now_ns: int) -> LinkState | None:
         """Return the link's state if it is due for the core, and mark it as sent."""
-        return self._throttle.due(now_ns, lambda: self.state(now_ns))
+        return self._throttle.due(
+            now_ns, lambda: self.bandwidth.bps(now_ns), lambda: self.state(now_ns)
+        )
 
     def _contradicted(self, captured_ns: int, arrival_ns: int) -> bool:
         """Say whether the clock's offset makes a stamp impossible."""

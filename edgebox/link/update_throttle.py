@@ -1,7 +1,8 @@
 """Decides when a link's state is sent to the core: five times a second, and at once after a step.
 
 An estimate costs time in proportion to its window, so it is not evaluated for every frame of a fast
-camera. Pure: the instants are arguments. O(1) apart from the evaluation.
+camera, and of a state that is not due only its bandwidth. Pure: the instants are arguments. O(1)
+apart from the evaluations.
 """
 
 from collections.abc import Callable
@@ -23,20 +24,26 @@ class LinkUpdateThrottle:
         self._last_sent_ns = 0
         self._checked_ns = 0
 
-    def due(self, now_ns: int, measure: Callable[[], LinkState]) -> LinkState | None:
+    def due(
+        self,
+        now_ns: int,
+        bandwidth_bps: Callable[[], float | None],
+        state: Callable[[], LinkState],
+    ) -> LinkState | None:
         """Return the link's state if it is due for the core.
 
         Args:
             now_ns: the present, not before that of the last call.
-            measure: returns the present state; called only when it may be due.
+            bandwidth_bps: returns the state's present bandwidth; called when that may be a step.
+            state: returns the present state; called when it is due.
         """
         if now_ns - self._checked_ns < REFRESH_NS:
             return None
         self._checked_ns = now_ns
-        link = measure()
-        if now_ns - self._last_sent_ns < PERIOD_NS and not self._is_step(link.bandwidth_bps):
+        if now_ns - self._last_sent_ns < PERIOD_NS and not self._is_step(bandwidth_bps()):
             return None
         self._last_sent_ns = now_ns
+        link = state()
         if link == self._last_sent:
             return None
         self._last_sent = link

@@ -1,5 +1,7 @@
 """Reads the binary messages of cameras: pictures, and boxes with crops."""
 
+from collections.abc import Callable
+
 from edgebox.domain.errors import InvalidInputError
 from edgebox.inference.family import Family
 from edgebox.link.detected_frames import DetectedFrame, detected_header
@@ -19,7 +21,9 @@ def read_frame(
     record: CameraRecord,
     family: Family | None,
     bytes_max: int,
+    *,
     receipt: MessageReceipt | None,
+    takes_frame: Callable[[], bool],
 ) -> ArrivedFrame:
     """Read a frame, whichever kind it is; what is wrong after its header is noted in it.
 
@@ -28,14 +32,16 @@ def read_frame(
         record: its camera.
         family: that its camera runs on.
         bytes_max: limit of what follows the header (limits.frame_bytes_max).
-        receipt: when its bytes arrived.
+        receipt: when its bytes arrived; None: unknown.
+        takes_frame: says whether to read a frame whose receipt is unknown, which arrived unasked.
 
     Raises:
         InvalidInputError: its header is wrong, or its camera was not offered this kind.
     """
-    if receipt is not None and receipt.cut:
+    if receipt.cut if receipt is not None else not takes_frame():
         header = FrameHeader.decode_alone(data)
-        return ArrivedFrame(header, b"", receipt.size_bytes, None, receipt=receipt, cut=True)
+        size_bytes = len(data) if receipt is None else receipt.size_bytes
+        return ArrivedFrame(header, b"", size_bytes, None, receipt=receipt, cut=True)
     if data[:1] == _DETECTED:
         return _detected(data, record, family, bytes_max, receipt)
     header, jpeg = FrameHeader.decode(data)

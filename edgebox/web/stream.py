@@ -378,7 +378,12 @@ class CameraSession:
         assert record is not None
         try:
             arrived = read_frame(
-                data, record, self._family, self._limits.frame_bytes_max, self._socket.receipt
+                data,
+                record,
+                self._family,
+                self._limits.frame_bytes_max,
+                receipt=self._socket.receipt,
+                takes_frame=self._takes_frame,
             )
         except InvalidInputError as error:
             self._bad_message(str(error))

@@ -1,7 +1,6 @@
 """Cameras that break the protocol or vanish: told why, noted, and no other camera notices."""
 
 import asyncio
-import base64
 import contextlib
 import os
 import socket
@@ -33,7 +32,7 @@ from tests.end_to_end.running import (
     unharmed_bystander,
     until,
 )
-from tests.end_to_end.wire import JPEG, WireCamera
+from tests.end_to_end.wire import JPEG, WireCamera, upgrade_request, websocket_frame
 
 HELLO = {"type": "hello", "versions": [1], "camera": "gate", "width_px": 320, "height_px": 180}
 HOUR_NS = 3_600_000_000_000
@@ -294,20 +293,14 @@ class RawCamera:
         connection.setblocking(False)
         await asyncio.get_running_loop().sock_connect(connection, ("127.0.0.1", app.port))
         reader, writer = await asyncio.open_connection(sock=connection, limit=4096)
-        key = base64.b64encode(os.urandom(16)).decode()
-        writer.write(
-            f"GET /v1/stream HTTP/1.1\r\nHost: 127.0.0.1:{app.port}\r\nUpgrade: websocket\r\n"
-            f"Connection: Upgrade\r\nSec-WebSocket-Key: {key}\r\n"
-            "Sec-WebSocket-Version: 13\r\n\r\n".encode()
-        )
+        writer.write(upgrade_request(app))
         answer = await reader.readuntil(b"\r\n\r\n")
         assert b" 101 " in answer
         return cls(reader, writer)
 
     def message(self, opcode: int, payload: bytes, promised: int | None = None) -> None:
         """Write one WebSocket frame that promises this many bytes, masked with zeros."""
-        length = len(payload) if promised is None else promised
-        self.writer.write(struct.pack(">BBQI", 0x80 | opcode, 0x80 | 127, length, 0) + payload)
+        self.writer.write(websocket_frame(opcode, payload, promised))
 
     def frame(self, data: bytes) -> None:
         """Write a binary message."""

@@ -1,9 +1,11 @@
 """A camera that sends far more often than it was advised to."""
 
+import asyncio
 from pathlib import Path
 
 from edgebox.link.messages import Ack, DropNotice, Result
 from edgebox.runtime.frames import BEYOND_ADVICE
+from tests.conftest import PATIENCE_S
 from tests.end_to_end.running import (
     assert_adds_up,
     counts_of,
@@ -11,7 +13,7 @@ from tests.end_to_end.running import (
     unharmed_bystander,
     until,
 )
-from tests.end_to_end.wire import WireCamera
+from tests.end_to_end.wire import JPEG, WireCamera, upgrade_request, websocket_frame
 
 BURST = 100
 BURSTS_MAX = 100
@@ -52,3 +54,25 @@ async def test_each_frame_beyond_the_advice_is_answered_and_counted_and_others_a
         assert sorted(ended(camera)) == list(range(1, sent + 1))
         refused = {each.frame for each in acked if not each.accepted}
         assert {each.frame for each in beyond(camera)} <= refused
+
+
+async def test_a_hello_that_came_with_the_request_frees_nobody_from_the_advice(
+    database: Path,
+) -> None:
+    async with running(database) as app:
+        camera = WireCamera(app, "greedy", slo_ms=500.0, rate_hz=5.0)
+        reader, writer = await asyncio.open_connection("127.0.0.1", app.port, limit=1 << 26)
+        heard = asyncio.create_task(reader.readuntil(BEYOND_ADVICE.encode()))
+        writer.write(upgrade_request(app) + websocket_frame(1, camera.hello.encode()))
+        async with asyncio.timeout(PATIENCE_S):
+            while not heard.done():
+                for _ in range(BURST):
+                    writer.write(websocket_frame(2, camera.header() + JPEG))
+                await writer.drain()
+                await asyncio.sleep(0)
+        await heard
+        writer.close()
+        await camera.close()
+        await until(lambda: not counts_of(app, "greedy").pending, "all frames to end")
+        counts = counts_of(app, "greedy")
+        assert_adds_up(counts.captured, counts.on_time, counts.late, counts.dropped)

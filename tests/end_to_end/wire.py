@@ -1,6 +1,9 @@
 """A camera that says exactly what a test wants said, on a real WebSocket."""
 
 import asyncio
+import base64
+import os
+import struct
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -38,6 +41,22 @@ def jpeg_claiming(width_px: int, height_px: int) -> bytes:
     sof = b"\xff\xc0\x00\x11\x08" + frame + b"\x03\x01\x22\x00\x02\x11\x01\x03\x11\x01"
     sos = b"\xff\xda\x00\x0c\x03\x01\x00\x02\x11\x03\x11\x00\x3f\x00"
     return b"\xff\xd8" + sof + sos + b"\xff\xd9"
+
+
+def upgrade_request(app: App) -> bytes:
+    """Return the request that asks for a camera's WebSocket."""
+    key = base64.b64encode(os.urandom(16)).decode()
+    return (
+        f"GET /v1/stream HTTP/1.1\r\nHost: 127.0.0.1:{app.port}\r\nUpgrade: websocket\r\n"
+        f"Connection: Upgrade\r\nSec-WebSocket-Key: {key}\r\n"
+        "Sec-WebSocket-Version: 13\r\n\r\n".encode()
+    )
+
+
+def websocket_frame(opcode: int, payload: bytes, promised: int | None = None) -> bytes:
+    """Return one WebSocket frame that promises this many bytes, masked with zeros."""
+    length = len(payload) if promised is None else promised
+    return struct.pack(">BBQI", 0x80 | opcode, 0x80 | 127, length, 0) + payload
 
 
 class WireCamera:

@@ -69,12 +69,10 @@ page-lint: $(VENV)/.edgebox-dev
 check: $(VENV)/.edgebox-dev
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint pure
 
-# The pure packages, but for what policies and plans achieve over thousands of requests, and faults at random.
+# The pure packages, but for what only shows over thousands of requests (marked as long), and a browser.
 PURE := $(addprefix tests/,domain link planning scheduling simulation vision scene config commands/test_plan.py)
-PURE_BUT := $(addprefix --ignore=tests/simulation/,test_applications.py test_batching_simulator.py test_closed_loop.py test_closed_loop_executors.py)
-PURE_BUT += --ignore=tests/link/test_sender_in_browser.py --ignore=tests/simulation/test_faults.py
 pure: $(VENV)/.edgebox-dev
-	$(BIN)/pytest --numprocesses auto --dist worksteal $(PURE) $(PURE_BUT)
+	$(BIN)/pytest --numprocesses auto --dist worksteal -m 'not long' $(PURE) --ignore=tests/link/test_sender_in_browser.py
 
 # One process more than there are cores: every fifth second a test only waits.
 WORKERS := $(shell $(PYTHON) -c 'import os; print(1 + (os.cpu_count() or 1))')

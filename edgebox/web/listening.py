@@ -135,11 +135,13 @@ class Protocol(web.RequestHandler):
 
     @contextlib.contextmanager
     def sending(self, size_bytes: Callable[[], int]) -> Iterator[None]:
-        """Abort the connection if its client receives too slowly what is sent meanwhile.
+        """Abort the connection, and what sends, if its client receives too slowly meanwhile.
 
         `size_bytes`: returns the size; that of a file is known once it is opened.
         """
         loop = asyncio.get_running_loop()
+        sender = asyncio.current_task()
+        assert sender is not None
         began_s = loop.time()
         timer: asyncio.TimerHandle | None = None
 
@@ -150,6 +152,7 @@ class Protocol(web.RequestHandler):
             if left_s > 0:
                 timer = loop.call_later(left_s, check)
             elif self.transport is not None:
+                sender.cancel()  # asyncio's sendfile() would wait for the closed socket for ever
                 self.transport.abort()
 
         check()

@@ -298,7 +298,7 @@ async def test_a_box_runs_on_asyncios_own_loop_where_uvloop_is_missing(
     (tmp_path / "without" / "uvloop.py").write_text("raise ImportError('not here')\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "without"))
     async with serving(tmp_path, "--config", str(config)) as (process, url):
-        with await asyncio.to_thread(urlopen, f"{url}/readyz", timeout=30) as answer:
+        with await asyncio.to_thread(urlopen, f"{url}/readyz", timeout=PATIENCE_S) as answer:
             assert answer.status == 200
         process.send_signal(signal.SIGTERM)
         ended = await finish(process)

@@ -18,6 +18,7 @@ from tests.programs import program
 PATIENCE_MS = 1000 * PATIENCE_S
 expect.set_options(timeout=PATIENCE_MS)
 PHONE = {"width": 360, "height": 740}
+STREET_PX = (320, 180)
 STICKING_OUT = """
 [...document.querySelectorAll('body *:not(br)')]
   .filter((e) => e.checkVisibility() && e.getBoundingClientRect().right > innerWidth + 1)
@@ -68,8 +69,9 @@ async def open_page(
     return page, complaints
 
 
-def street(rate_hz: float = 8.0) -> dict[str, Any]:
-    source = open_source("scene:3", rate_hz, size_px=(640, 360))
+def street(rate_hz: float = 8.0, size_px: tuple[int, int] = STREET_PX) -> dict[str, Any]:
+    """Return the options of a camera in a street, which a box answers in some milliseconds."""
+    source = open_source("scene:3", rate_hz, size_px=size_px)
     return {"source": source, "rate_hz": rate_hz}
 
 

@@ -47,17 +47,21 @@ def on_time_shares(
     monkeypatch.setattr(Reports, "add", record_property)
 
 
-@pytest.fixture(autouse=True)
-def hurried_profiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have boxes measure what is new to them for a tenth of the second that tests ask for.
+PROFILING_LIMITS = "edgebox.app.startup.ProfilingLimits"
+
+
+def hurried(budget_s: float) -> ProfilingLimits:
+    """Return the limits of a box that measures for a tenth of the second that tests ask for.
 
     A second is the least that a box can be told: small models ran some hundred times in it.
     """
+    return ProfilingLimits(budget_s if budget_s > PROFILE_S else 0.1 * budget_s)
 
-    def hurried(budget_s: float) -> ProfilingLimits:
-        return ProfilingLimits(budget_s if budget_s > PROFILE_S else 0.1 * budget_s)
 
-    monkeypatch.setattr("edgebox.app.startup.ProfilingLimits", hurried)
+@pytest.fixture(autouse=True)
+def hurried_profiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have boxes measure in a hurry what is new to them."""
+    monkeypatch.setattr(PROFILING_LIMITS, hurried)
 
 
 @pytest.fixture

@@ -116,7 +116,7 @@ async def test_the_wire_says_the_deadline_in_force(app: App) -> None:
         assert advice.slo_ms == 150.5
         camera.received.clear()
         await change(app, slo_ms=None)
-        assert (await camera.wait_for(AdviceMessage)).slo_ms is None
+        await camera.wait_for(AdviceMessage, lambda message: message.slo_ms is None)
         await camera.result(await camera.frame())
 
 

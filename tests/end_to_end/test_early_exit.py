@@ -1,5 +1,8 @@
 """A camera's frames through a network with an exit on a real box: some end there, some go on."""
 
+import asyncio
+import contextlib
+import shutil
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +18,7 @@ from edgebox.inference.cascade_file import CascadeModel, write_cascade
 from edgebox.inference.zoo import bundled_folders, load_zoo
 from edgebox.runtime.frames import Answer
 from edgebox.vision.cascade_decider import FEATURES
+from tests.end_to_end.conftest import PROFILING_LIMITS, hurried
 from tests.end_to_end.running import running, streaming, until
 from tests.end_to_end.streets import street_jpeg
 from tests.end_to_end.test_cascades import FILE, cascade, state_of
@@ -26,17 +30,44 @@ TEXT = FILE.replace('"small"\nfamily = "street"', '"small"\nfamily = "street-exi
 )
 
 
+@pytest.fixture(scope="module")
+def parts_measured(measured: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a database that has the profiles of the parts, too; copy it."""
+    folder = shutil.copytree(measured.parent, tmp_path_factory.mktemp("parts") / "box")
+
+    async def measure() -> None:
+        async with box_with_exit(folder, 0.0):
+            pass
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PROFILING_LIMITS, hurried)
+        asyncio.run(measure())
+    return folder
+
+
 @pytest.fixture(params=[5.0, -5.0], ids=["unsure", "sure"])
-async def app(request: pytest.FixtureRequest, tmp_path: Path, database: Path) -> AsyncIterator[App]:
+async def app(
+    request: pytest.FixtureRequest, tmp_path: Path, parts_measured: Path
+) -> AsyncIterator[App]:
+    folder = shutil.copytree(parts_measured, tmp_path / "box")
+    async with box_with_exit(folder, request.param) as app:
+        assert not app.profiled
+        yield app
+
+
+@contextlib.asynccontextmanager
+async def box_with_exit(folder: Path, bias: float) -> AsyncIterator[App]:
+    """Run a box on the database in a folder, whose cascade's decider says the same of all."""
     zoo, sides = load_zoo(bundled_folders()), {}
     for side, variant in (("small", EXIT), ("large", REST)):
         family = zoo.family(variant.rpartition("-")[0])
         sides[side] = CascadeModel.of(family, variant)
-    decider = Decider((0.0,) * len(FEATURES), request.param)
+    decider = Decider((0.0,) * len(FEATURES), bias)
     stored = replace(cascade(0.0), decider=decider, small=sides["small"], large=sides["large"])
-    write_cascade(tmp_path / "models", stored)
-    file = tmp_path / "edgebox.toml"
-    file.write_text(TEXT.format(models=tmp_path / "models"))
+    write_cascade(folder / "models", stored)
+    file = folder / "edgebox.toml"
+    file.write_text(TEXT.format(models=folder / "models"))
+    database = folder / "edgebox.sqlite3"
     async with running(
         database, file=file, scheduler__sample_share=0, access__open_scope="admin"
     ) as app:

@@ -6,11 +6,13 @@ import re
 import struct
 from pathlib import Path
 
+import numpy as np
 import orjson
 import pytest
 from playwright.async_api import Browser, Page, expect
 
 from edgebox.app.composition import App
+from edgebox.media.sources import PictureSource
 from tests.end_to_end.browsing import (
     PATIENCE_MS,
     PHONE,
@@ -22,7 +24,7 @@ from tests.end_to_end.browsing import (
     street,
     tile_of,
 )
-from tests.end_to_end.running import free_port, get_json, gone, running, streaming, until
+from tests.end_to_end.running import PICTURE, free_port, get_json, gone, running, streaming, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
@@ -147,6 +149,10 @@ def camera_of(message: bytes | str) -> str | None:
     return camera
 
 
+SMALL = np.ascontiguousarray(PICTURE[:72, :128])
+"""(72, 128, 3) RGB: sixteen cameras send it."""
+
+
 async def test_cameras_out_of_view_are_neither_sent_nor_decoded(
     database: Path, browser: Browser
 ) -> None:
@@ -163,7 +169,10 @@ async def test_cameras_out_of_view_are_neither_sent_nor_decoded(
             ),
         )
         for name in names:
-            await cameras.enter_async_context(streaming(app, name, answered=False, rate_hz=2.0))
+            small = PictureSource((128, 72), 2.0, lambda number: SMALL)
+            await cameras.enter_async_context(
+                streaming(app, name, answered=False, source=small, rate_hz=2.0)
+            )
         await page.goto(app.url)
         await expect(page.get_by_test_id("camera-tile")).to_have_count(16, timeout=PATIENCE_MS)
         canvas = tile_of(page, names[-1]).locator("canvas[data-frames]")

@@ -17,6 +17,7 @@ from tests.end_to_end.browsing import (
     PATIENCE_MS,
     PHONE,
     STICKING_OUT,
+    STREET_PX,
     eventually,
     milliseconds,
     number,
@@ -61,7 +62,7 @@ async def test_live_data_appear_and_the_figures_are_the_apis(
             await live_frames(page)
             await expect(page.get_by_test_id("results-count")).to_contain_text(re.compile(r"\d"))
             result = json.loads(await page.get_by_test_id("result").inner_text())
-            assert (result["camera"], result["width_px"]) == ("gate", 640)
+            assert (result["camera"], result["width_px"]) == ("gate", STREET_PX[0])
         await gone(app, "gate")
         await expect(page.get_by_test_id("picture-note")).to_contain_text("Disconnected")
         state = (await get_json(app, "/v1/cameras/gate"))[1]["state"]
@@ -275,7 +276,8 @@ async def test_what_is_refused_is_told_in_the_boxs_words_at_its_field(
 async def test_stills_and_results_are_taken_home(
     database: Path, browser: Browser, tmp_path: Path
 ) -> None:
-    async with running(database) as app, streaming(app, "gate", **street()):
+    # Sent smaller than the camera's own pictures are.
+    async with running(database) as app, streaming(app, "gate", **street(size_px=(640, 360))):
         page, complaints = await open_camera(browser, app)
         await live_frames(page)
         plain = await downloaded(page, "Snapshot", tmp_path)

@@ -56,4 +56,4 @@ async def test_zones_and_lines_are_drawn_and_removed(database: Path, browser: Br
         await page.get_by_role("button", name="Remove zone yard").click()
         await expect(page.get_by_test_id("zones").locator("polygon")).to_have_count(0)
         await expect(page.get_by_test_id("line-counts")).to_contain_text("in,")
-    assert [text for text in complaints if "400" not in text] == []
+        assert [text for text in complaints if "400" not in text] == []

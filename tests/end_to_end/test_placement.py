@@ -18,6 +18,7 @@ from edgebox.link.placement_offer import PlacementOffer
 from edgebox.link.shaping import BandwidthTrace
 from edgebox.media.jpeg import encode, probe
 from edgebox.runtime.frames import Answer
+from tests.conftest import PATIENCE_S
 from tests.end_to_end.running import (
     assert_counts_agree,
     gone,
@@ -161,7 +162,7 @@ async def welcomed(app: App, socket: aiohttp.ClientWebSocketResponse, **more: ob
 
 
 async def answer_to(socket: aiohttp.ClientWebSocketResponse, *types: str) -> dict[str, object]:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             document = orjson.loads((await socket.receive()).data)
             if document["type"] in types:

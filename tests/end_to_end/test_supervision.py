@@ -180,7 +180,7 @@ async def test_the_cpu_stands_in_for_a_gpu_whose_opening_hangs(
     monkeypatch.setattr(app.box.driver.supervisor, "_opener", hanging)
     supervised(app).open_limit_ns = 1
     assert (await post(app, LOOPING, QUERY))[1]["code"] == "failed"
-    await until(lambda: spare in app.box.driver.scheduler.supervised, "the stand-in", patience_s=60)
+    await until(lambda: spare in app.box.driver.scheduler.supervised, "the stand-in")
     assert supervised(app).state is ExecutorState.WEDGED
     assert (await post(app, ORDINARY, QUERY))[0] == 200
     assert any("opening it again did not end" in text for text in texts(app, "error"))

@@ -19,6 +19,7 @@ from edgebox.inference.family import Family
 from edgebox.inference.sessions import CPU
 from edgebox.inference.zoo import bundled_folders, load_family, load_zoo
 from edgebox.vision.detections import Detections
+from tests.conftest import PATIENCE_S
 from tests.inference.tiny_onnx import FAILING_32, MERGING_32, YOLOX_32, write_family
 
 CPU_0 = ExecutorId("cpu/0")
@@ -52,7 +53,7 @@ def same(a: Detections, b: Detections) -> bool:
 
 
 def failure(future: Future[BatchResult]) -> ModelError:
-    error = future.exception(timeout=30)
+    error = future.exception(timeout=PATIENCE_S)
     assert isinstance(error, ModelError)
     return error
 

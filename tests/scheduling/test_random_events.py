@@ -85,6 +85,7 @@ def test_early_and_repeated_wakeups_change_nothing(drawn: Drawn, policy: str, se
         last_ns = now_ns
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_the_random_events_reach_every_ending(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The properties above would be worth little if their worlds never got anywhere."""

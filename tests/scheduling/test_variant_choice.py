@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgebox.domain.model_family import VariantName
+from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
 from edgebox.domain.requests import DropReason, RequestId
 from edgebox.scheduling.events import (
     Action,
@@ -33,11 +33,14 @@ from tests.scheduling.scene import (
     LARGE,
     MEDIAN_MS,
     MS,
+    SPREAD,
     Bench,
     camera,
     infers,
     name,
+    profile,
     request,
+    row,
 )
 
 ACCURACIES = {name(px): accuracy for px, accuracy in ACCURACY.items()}
@@ -276,3 +279,32 @@ def test_a_frame_that_was_to_run_larger_runs_on_what_is_still_in_time(
         ended = box.bench(BatchCompleted(CPU, running.batch, 12 * MS), at_ms)
         ran += [infer.variant for infer in infers(ended) if RequestId(1) in infer.requests]
     assert ran == [name(ran_on)]
+
+
+def test_a_frame_that_is_tried_though_it_expired_is_never_moved() -> None:
+    """No policy has it any more. A smaller variant could still answer it once its executor is free.
+
+    The frame waits for 416 px on one executor while the device is busy with the other, which alone
+    has 128 px and ends 90 ms before it is expected to.
+    """
+    first, second = ExecutorId("cuda:0/0"), ExecutorId("cuda:0/1")
+    long = LatencyProfile(name(608), first, {1: row(100)})
+    parameters = SchedulerParameters(
+        first_pixels_max=LARGE, prepare_initial_ns=0, concurrent_batches=1
+    )
+    box = Bench([long, profile(128, first), profile(416, second)], parameters)
+    box(CameraConnected(camera("gate")), 0)
+    box(RequestArrived(request(1, 500, of="http", variant=name(608))), 0)
+    (running,) = infers(box(RequestPrepared(RequestId(1), 0), 0))
+    assert running.executor == first
+    (prepare,) = box(RequestArrived(request(2, 25, of="gate")), 0)
+    assert prepare == Prepare(RequestId(2), name(416))
+    assert box(RequestPrepared(RequestId(2), 0), 0) == []
+    expired_ms = 25 - 20 * SPREAD[0] + 1
+    trials = box.scheduler._trials
+    assert trials.request is None
+    assert box(None, expired_ms) == []
+    assert trials.request is not None and trials.request.id == RequestId(2)
+    ended = box(BatchCompleted(first, running.batch, 10 * MS), expired_ms + 1)
+    (tried,) = infers(ended)
+    assert (tried.executor, tried.variant, tried.requests) == (second, name(416), (RequestId(2),))

@@ -9,6 +9,8 @@ from edgebox.simulation.run import run_scenario
 from edgebox.simulation.scenario import parse_scenario
 from tests.simulation.scenes import gate, scenario_text
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("variant_per_batch", [False, True])
 def test_plans_by_what_is_learned_serve_the_long_and_the_short(variant_per_batch: bool) -> None:

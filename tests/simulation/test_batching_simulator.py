@@ -26,6 +26,8 @@ from edgebox.simulation.clairvoyant import Clairvoyant
 from edgebox.simulation.generation import KINDS, make_workload
 from edgebox.simulation.workload import Job, Model, Workload
 
+pytestmark = pytest.mark.long
+
 ALL = sorted(POLICIES)
 EXACT = Environment()
 

@@ -27,6 +27,8 @@ from edgebox.simulation.scenario import ESTIMATES
 from edgebox.simulation.senders import SenderKind
 from tests.simulation.scenes import S, between, gate, mean_width, on_time_share, scenario_of
 
+pytestmark = pytest.mark.long
+
 SCENARIOS = Path(__file__).parents[2] / "benchmarks/scenarios"
 
 

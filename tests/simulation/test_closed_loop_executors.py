@@ -32,6 +32,8 @@ from tests.simulation.scenes import (
     scenario_text,
 )
 
+pytestmark = pytest.mark.long
+
 SCENARIOS = Path(__file__).parents[2] / "benchmarks/scenarios"
 
 

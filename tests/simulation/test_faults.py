@@ -28,6 +28,8 @@ from edgebox.simulation.faults.fault_search import NO_LIMIT, run_seed, search_se
 from edgebox.simulation.faults.fault_simulation import FaultSimulation
 from edgebox.simulation.faults.small_box import fresh
 
+pytestmark = pytest.mark.long
+
 EVENTS = 800
 
 

@@ -21,6 +21,8 @@ from tests.link.test_shaping import traces
 from tests.scheduling.scene import camera
 from tests.simulation.scenes import scenario_text
 
+pytestmark = pytest.mark.long
+
 MS = 1_000_000
 S = 1000 * MS
 

@@ -12,6 +12,8 @@ from edgebox.simulation.report import Report
 from edgebox.simulation.run import run_scenario
 from edgebox.simulation.scenario import Scenario, parse_scenario
 
+pytestmark = pytest.mark.long
+
 SMALL, LARGE = 0.4, 0.7
 TEXT = """
 duration_s = {duration_s}

@@ -18,6 +18,8 @@ from edgebox.simulation.run import run_scenario
 from edgebox.simulation.scenario import Scenario, parse_scenario
 from tests.simulation.pipelines import COUNTS, PIPELINE, pipelines_scenario, pipelines_text, yard
 
+pytestmark = pytest.mark.long
+
 S = 1_000_000_000
 READ = StageName("read")
 RECORDED = 'objects = "counts.csv"\nobjects_video = "a"'

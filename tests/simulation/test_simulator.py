@@ -30,6 +30,8 @@ from edgebox.simulation.simulated_cameras import SimulatedCamera
 from edgebox.simulation.simulator import SimulationParameters, Simulator
 from tests.scheduling.scene import CPU, FAMILY, MEDIAN_MS, MS, camera, name, profile
 
+pytestmark = pytest.mark.long
+
 S = 1000 * MS
 GPU = ExecutorId("cuda:0/0")
 

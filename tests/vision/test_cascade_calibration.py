@@ -38,6 +38,7 @@ def test_until_something_was_compared_what_was_fitted_is_believed() -> None:
         assert calibration.curve() == curve
 
 
+@pytest.mark.long
 @given(st.integers(0, 1000), st.floats(-1.5, 1.5), st.floats(0.6, 1.5))
 def test_a_scene_that_is_harder_or_easier_is_learned(seed: int, shift: float, slope: float) -> None:
     rng = np.random.default_rng(seed)
@@ -77,6 +78,7 @@ def test_a_fitted_curve_without_inner_points_is_no_evidence() -> None:
     assert calibration.expected(row(0.0)) == pytest.approx(0.5, abs=0.01)
 
 
+@pytest.mark.long
 @given(st.integers(0, 1000), st.integers(0, 300), st.integers(0, 300))
 def test_a_calibration_goes_on_from_the_evidence_of_another(
     seed: int, seen: int, compared: int

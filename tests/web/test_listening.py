@@ -214,6 +214,7 @@ async def test_who_does_not_read_its_answer_is_hung_up_on(
         writer.write(GET.replace(b"/ ", f"/{what} ".encode()))
         await reader.readuntil(b"\r\n\r\n")
         await until(lambda: not server.connections.count, "the box to hang up")
+        await until(lambda: asyncio.all_tasks() == {asyncio.current_task()}, "what sends to end")
         assert len(await rest_of(reader)) < LARGE_BYTES
         writer.close()
 

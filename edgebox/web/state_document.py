@@ -176,6 +176,7 @@ def _executors(box: Box, now_ns: int) -> list[Executor]:
                 "threads_mean": round(meter.threads_mean(now_ns), 3)
                 if executor.provider == CPU
                 else None,
+                "core_seconds": round(meter.core_ns / 1e9, 1) if executor.provider == CPU else None,
                 "batch_size_mean": None if batch_size_mean is None else round(batch_size_mean, 2),
                 "running": running[executor.id].variant if executor.id in running else None,
                 **_supervised(box, executor.id, now_ns),

@@ -178,6 +178,7 @@ class Executor(Supervision):
     interference: float | None
     utilisation: float
     threads_mean: float | None
+    core_seconds: float | None
     batch_size_mean: float | None
     running: VariantName | None
 

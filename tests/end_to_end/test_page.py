@@ -75,6 +75,11 @@ async def check_numbers(page: Page, app: App) -> None:
         ):
             await expect(shown).to_contain_text(text, timeout=PATIENCE_MS)
         await expect(shown).to_have_attribute("data-unaccounted", "0")
+    (executor,) = state["box"]["executors"]
+    assert executor["core_seconds"] > 0
+    await expect(page.get_by_test_id("core-seconds")).to_have_text(
+        f"{int(executor['core_seconds'] + 0.5):,} core-seconds"
+    )
     advice = state["cameras"][0]["advice"]
     await expect(tile.get_by_test_id("variant")).to_have_text(advice["variant"])
     await expect(tile.get_by_test_id("reason")).to_have_text(advice["reason"])

@@ -417,6 +417,7 @@ export type Executor = {
   interference: number | null
   utilisation: number
   threads_mean: number | null
+  core_seconds: number | null
   batch_size_mean: number | null
   running: string | null
 }

@@ -113,6 +113,14 @@ function ExecutorStat({ executor, memory, window_s }: { executor: Executor; memo
             </span>
           </>
         )}
+        {isKnown(executor.core_seconds) && (
+          <>
+            <br />
+            <span data-testid="core-seconds" title={`CPU threads that computed for ${executor.id}, over time, since the box started`}>
+              {count(Math.round(executor.core_seconds))} core-seconds
+            </span>
+          </>
+        )}
         {memory && <><br />{bytes(memory.used_bytes)} of {bytes(memory.limit_bytes)} in memory</>}
       </p>
       {executor.note && <p class={styles.remark}>{executor.note}</p>}

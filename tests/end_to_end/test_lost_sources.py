@@ -4,9 +4,25 @@ import asyncio
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
+from edgebox.app.composition import App
+from edgebox.domain.requests import CameraId
+from edgebox.runtime.camera_record import CameraRecord
+from tests.end_to_end.browsing import eventually
 from tests.end_to_end.running import SLO_MS, counts_of, get_json, running, texts, until
 from tests.end_to_end.sources import rtsp, write_video
+
+
+def record_of(app: App) -> CameraRecord:
+    return app.box.cameras[CameraId("gate")]
+
+
+async def seen_camera(app: App) -> dict[str, Any]:
+    _, state = await get_json(app, "/v1/state")
+    camera: dict[str, Any]
+    [camera] = state["cameras"]
+    return camera
 
 
 async def test_the_daemon_waits_for_its_source_and_the_box_learns_of_it(
@@ -26,7 +42,7 @@ async def test_the_daemon_waits_for_its_source_and_the_box_learns_of_it(
             first = (await daemon.stderr.readline()).decode()
             assert first.startswith("source lost since ")
             assert first.endswith(": connection refused; trying again\n")
-            for loss in (1, 2):
+            for _ in range(2):
                 await server.start(video, "h264", "ann", "secret")
                 before = counts_of(app, "gate").on_time
 
@@ -35,15 +51,12 @@ async def test_the_daemon_waits_for_its_source_and_the_box_learns_of_it(
 
                 await until(answers, "answers")
                 await server.stop()
-
-                def told(count: int = loss) -> bool:
-                    return sum("gate says: source lost" in text for text in texts(app)) >= count
-
-                await until(told, "what the box is told")
+                await until(lambda: bool(record_of(app).source_trouble), "what the box is told")
+            assert any("gate says: source lost" in text for text in texts(app))
             assert app.box.connected == 1
-            _, state = await get_json(app, "/v1/state")
-            [camera] = state["cameras"]
-            assert camera["grade"] == "lost"
+            camera = await eventually(
+                lambda: seen_camera(app), lambda seen: seen["grade"] == "lost", "the grade"
+            )
             assert camera["trouble"].startswith("source lost since ")
             assert [each["action"] for each in camera["remedies"]] == ["check_source"]
         finally:

@@ -85,7 +85,9 @@ async def test_the_best_picture_of_a_sighting_is_kept_there(database: Path, tmp_
     ):
         async with listening(mosquitto) as received, streaming(app, "gate", source=street()):
             await received.tells("gate", "detection")
-            await until(lambda: topic in received.last, "a picture")
+            await until(
+                lambda: {topic, DEVICE} <= received.last.keys(), "a picture, and its entity"
+            )
             entity = json.loads(received.last[DEVICE])["components"]["picture"]
             assert (entity["platform"], entity["image_topic"]) == ("image", topic)
         async with listening(mosquitto) as late:  # the broker has kept it

@@ -67,7 +67,8 @@ class Samples:
     def retain(self, frame: PendingFrame) -> None:
         """Take over a frame's canvas; features are large, and any stand for them."""
         canvas = _ANY_FEATURES if frame.features else frame.canvas
-        self._kept[frame.request.id] = _Input(frame.request.app, canvas, frame.canvas_of)
+        of_pool = None if canvas is frame.rgb else frame.canvas_of
+        self._kept[frame.request.id] = _Input(frame.request.app, canvas, of_pool)
         frame.canvas = frame.canvas_of = None
 
     def carry_out(self, action: Release | Sample) -> None:

@@ -9,7 +9,7 @@ frames run on what is in memory.
 Limits: it tracks only executors whose memory is limited; all others hold everything.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
@@ -83,13 +83,22 @@ class Memory:
             self.switches += 1
             self.switch_ns += now_ns - missed_ns
 
-    def target(self, now_ns: int) -> list[Weights]:
-        """Return the weights that the last plan asks for, the most needed first."""
+    def target(self, now_ns: int, runs: Container[VariantName]) -> list[Weights]:
+        """Return the weights that the last plan asks for, the most needed first.
+
+        Args:
+            now_ns: the instant.
+            runs: the variants that the executor can run. Others, which hang there, are not held:
+                they would keep out what it can run.
+        """
         possible = [
             each
             for each in self.weights.values()
-            if each.id in self.resident
-            or now_ns - self.failed_ns.get(each.id, now_ns - RETRY_NS) >= RETRY_NS
+            if any(variant in runs for variant in each.variants)
+            and (
+                each.id in self.resident
+                or now_ns - self.failed_ns.get(each.id, now_ns - RETRY_NS) >= RETRY_NS
+            )
         ]
         cameras = {
             each.id: sum(self.planned.get(variant, 0) for variant in each.variants)
@@ -160,19 +169,19 @@ class Residency:
     def _move(
         self, executor: ExecutorId, in_use: AbstractSet[VariantName], now_ns: int
     ) -> list[Action]:
-        orders = _orders(executor, self.memories[executor], in_use, now_ns)
+        memory, runs = self.memories[executor], self._latencies.known(executor)
+        orders = _orders(executor, memory, memory.target(now_ns, runs), in_use)
         if any(isinstance(order, Unload) for order in orders):
             return [*self._update_resident(executor), *orders]
         return orders
 
 
 def _orders(
-    executor: ExecutorId, memory: Memory, in_use: AbstractSet[VariantName], now_ns: int
+    executor: ExecutorId, memory: Memory, held: Sequence[Weights], in_use: AbstractSet[VariantName]
 ) -> list[Action]:
-    """Return the next orders towards the plan, and apply them to the memory."""
+    """Return the next orders towards what is to be held, and apply them to the memory."""
     if memory.loading is not None:
         return []
-    held = memory.target(now_ns)
     are = [memory.weights[each] for each in memory.resident]
     replaces = matched(are, held)
     may_leave = [each for each in are if each not in held and in_use.isdisjoint(each.variants)]

@@ -197,3 +197,19 @@ def test_an_executor_that_comes_back_runs_only_what_is_in_its_memory(known_at_on
     else:  # without a limit it runs what was planned
         actions = bench(ExecutorStarted(CPU, profiles), 5)
         assert [infer.variant for infer in infers(actions)] == [name(416)]
+
+
+def test_what_an_executor_cannot_run_makes_room_even_if_it_is_the_smallest() -> None:
+    """A variant that hangs on an executor is run there no more, but its weights may be loaded."""
+    bench = Bench()
+    runnable = [profile(px) for px in MEDIAN_MS if px != 128]
+    memory = MemoryLimited(CPU, 10, STOCK, (weights(128),))
+    bench(ExecutorStarted(CPU, tuple(runnable), memory=memory), 0)
+    bench(CameraConnected(camera()), 0)
+    orders = moves(bench(plan_of(320), 100))
+    assert orders[0] == Unload(CPU, weights(128))
+    assert isinstance(orders[1], Load)
+    assert orders[1].weights != weights(128)
+    bench(WeightsLoaded(CPU, orders[1].weights), 120)
+    assert bench.scheduler.memories[CPU].variants
+    assert name(128) not in bench.scheduler.memories[CPU].variants

@@ -244,8 +244,11 @@ class World(Observed):
             case Abandon() | Open() | ExitProcess():
                 self._judge_supervision(action)
             case Load() | Unload():
-                in_use = {self.variant[request] for request in self.alive}
-                self.held.judge(action, in_use)
+                self._judge_memory(action)
+
+    def _judge_memory(self, order: Load | Unload) -> None:
+        in_use = {self.variant[request] for request in self.alive}
+        self.held.judge(order, in_use, self.scheduler.supervised[order.executor].variants)
 
     def _judge_outcome(self, finish: Finish, request: Request) -> None:
         on_time = self.now_ns <= request.deadline_ns

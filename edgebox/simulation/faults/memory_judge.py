@@ -77,8 +77,16 @@ class Held:
                     if isinstance(event, WeightsLoaded):
                         memory.resident.add(event.weights)
 
-    def judge(self, order: Load | Unload, in_use: Collection[VariantName]) -> None:
-        """Insist that an order is possible, and carry it out."""
+    def judge(
+        self, order: Load | Unload, in_use: Collection[VariantName], runs: Collection[VariantName]
+    ) -> None:
+        """Insist that an order is possible, and carry it out.
+
+        Args:
+            order: to its executor.
+            in_use: variants of live requests.
+            runs: variants that the executor can run.
+        """
         memory = self.memories[order.executor]
         if isinstance(order, Load):
             assert memory.loading is None
@@ -87,5 +95,7 @@ class Held:
             assert len(memory.resident) + 1 <= memory.files_max
         else:
             memory.resident.remove(order.weights)
-            assert memory.resident, "nothing is left to run"
+            runnable = {f"{variant}.onnx" for variant in runs}
+            left = memory.resident & runnable
+            assert left or order.weights not in runnable, "nothing is left to run"
             assert order.weights not in {f"{variant}.onnx" for variant in in_use}

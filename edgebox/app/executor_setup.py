@@ -295,7 +295,8 @@ def _open_table(
     wanted = [f.name for f in families if not table.families or f.name in table.families]
     left = [name for name in wanted if name not in held]
     if falls_back and left:
-        for spec in plan.on_cpu(table, left):
+        # Without any GPU they stand in for the whole table, families of later imports included.
+        for spec in plan.on_cpu(table, left if held else table.families):
             _open(spec, families, opened, note=why or f"no GPU can run {', '.join(left)}")
 
 

@@ -256,6 +256,7 @@ async def _streams(device: Any) -> list[OnvifStream]:
             raise DiscoveryError("it names another address than its own for its services")
     media = await device.create_media_service()
     found = []
+    elsewhere = False
     for profile in await media.GetProfiles():
         encoder = profile.VideoEncoderConfiguration
         if encoder is None:
@@ -264,10 +265,17 @@ async def _streams(device: Any) -> list[OnvifStream]:
         answer = await media.GetStreamUri({"StreamSetup": setup, "ProfileToken": profile.token})
         with suppress(InvalidInputError):
             address, _ = read_address(answer.Uri)
+            # The password goes where the stream is: not to a third party, a file or a webcam.
+            place = address.host_and_port
+            if place is None or place[0] != device.host:
+                elsewhere = True
+                continue
             size = encoder.Resolution
             found.append(
                 OnvifStream(address.text, str(encoder.Encoding).lower(), size.Width, size.Height)
             )
+    if elsewhere and not found:
+        raise DiscoveryError("it names another address than its own for its streams")
     return sorted(found, key=lambda each: -each.width_px * each.height_px)
 
 

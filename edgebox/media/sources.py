@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.source_address import Credentials, SourceAddress, SourceKind, read_address
@@ -199,8 +199,11 @@ def decode_picture(data: bytes) -> Frame:
     """
     if data.startswith(b"\xff\xd8"):
         return decode(data, FILE_LIMITS)
-    with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
-        return np.asarray(image.convert("RGB"), dtype=np.uint8)
+    try:
+        with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
+            return np.asarray(image.convert("RGB"), dtype=np.uint8)
+    except UnidentifiedImageError:  # whose own text names a buffer in memory
+        raise InvalidInputError(f"it is none of {', '.join(_FORMATS)}") from None
 
 
 def _read_address(text: str) -> tuple[SourceAddress, Credentials | None]:

@@ -47,9 +47,9 @@ _NAME: JsonSchema = {"type": "string", "pattern": f"^{NAME_PATTERN.pattern}$"}
 
 async def _add(context: WebContext, request: web.Request) -> web.Response:
     fields = await read_object(request)
-    camera = CameraId(
-        FieldReader("source", fields).text("id", pattern=NAME_PATTERN, expected=NAME_WANTED)
-    )
+    read = FieldReader("source", fields)
+    camera = CameraId(read.text("id", pattern=NAME_PATTERN, expected=NAME_WANTED))
+    read.finish()
     settings = read_settings(camera, {name: of for name, of in fields.items() if name != "id"})
     await context.sources.add(settings)
     return json_response(await camera_document(context, camera), status=201)

@@ -363,6 +363,18 @@ def test_executors_are_counted_in_the_order_of_the_file(
         assert [bool(each.note) for each in found.executors] == [True, False, False]
 
 
+def test_without_a_gpu_the_cpu_may_hold_what_is_imported_later(
+    street: Family, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "edgebox.app.executor_setup.cuda_obstacle", lambda: "CUDA cannot be used: no GPU"
+    )
+    with opened(configured({"device": "auto"}), [street]) as found:
+        assert found.specs[found.executors[0].id].holds("imported later")
+    with opened(configured({"device": "auto", "families": ["street"]}), [street]) as found:
+        assert not found.specs[found.executors[0].id].holds("imported later")
+
+
 def test_a_stand_in_takes_no_number_of_what_is_there(
     street: Family, two_gpus: list[tuple[str, int]]
 ) -> None:

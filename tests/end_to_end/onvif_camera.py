@@ -45,6 +45,8 @@ class Camera:
     def __init__(self, user: str, password: str) -> None:
         self.heard: list[str] = []
         self.url = ""
+        self.streams = "rtsp://own:secret@127.0.0.1:8554/"
+        """What the addresses of its streams begin with."""
         self._user = user
         self._password = password
 
@@ -68,7 +70,7 @@ class Camera:
             assert token is not None
             body = (
                 "<m:GetStreamUriResponse><m:MediaUri>"
-                f"<t:Uri>rtsp://own:secret@127.0.0.1:8554/{token[1]}</t:Uri>"
+                f"<t:Uri>{self.streams}{token[1]}</t:Uri>"
                 "<t:InvalidAfterConnect>false</t:InvalidAfterConnect>"
                 "<t:InvalidAfterReboot>false</t:InvalidAfterReboot><t:Timeout>PT0S</t:Timeout>"
                 "</m:MediaUri></m:GetStreamUriResponse>"

@@ -50,6 +50,17 @@ async def test_a_camera_that_names_a_service_elsewhere_is_sent_nothing_more() ->
         assert not any("GetProfiles" in text for text in device.heard)
 
 
+@pytest.mark.parametrize("begins", ["rtsp://127.0.0.2/", "file:/srv/", "/srv/"])
+async def test_a_camera_that_names_a_stream_elsewhere_does_not_get_it_into_the_form(
+    begins: str,
+) -> None:
+    async with onvif_camera(USER, PASSWORD) as (device, group):
+        [camera] = await find_cameras(1.0, group)
+        device.streams = begins
+        with pytest.raises(DiscoveryError, match="another address than its own for its streams"):
+            await streams_of(camera, Credentials(USER, PASSWORD))
+
+
 async def test_what_is_no_camera_says_so() -> None:
     with pytest.raises(DiscoveryError, match="does not speak ONVIF"):
         await streams_of(OnvifCamera("", "127.0.0.1", 1), None)

@@ -249,6 +249,16 @@ async def test_added_cameras_are_fetched_after_a_restart_and_configured_ones_too
             assert list(app.box.sources) == ["yard"]
 
 
+@pytest.mark.parametrize("name", ["../x", "", "a b", "n" * 65, 7, None])
+async def test_a_camera_with_an_unusable_name_is_refused(database: Path, name: object) -> None:
+    async with running(database, **ADMIN) as app:
+        fields = {"id": name, "url": "rtsp://127.0.0.1:1/stream"}
+        status, problem = await send(app, "POST", "/v1/cameras", fields)
+        assert (status, problem["code"]) == (400, "invalid")
+        assert problem["detail"].startswith("source.id ")
+        assert not app.box.sources
+
+
 async def test_a_source_is_tried_before_it_is_added(database: Path, h264: Path) -> None:
     async with running(database, **ADMIN) as app:
         status, found = await send(app, "POST", "/v1/sources/test", {"url": f"file:{h264}"})

@@ -70,8 +70,9 @@ class ManualExecutor:
         batch_size: int,
         threads: int = 0,
     ) -> "Future[BatchResult]":
-        pictures = [each for each in inputs if not isinstance(each, tuple)]
-        batch = Batch(variant, pictures, batch_size, Future(), list(inputs))
+        given = list(inputs)  # once, as a real executor: some are made when they are read
+        pictures = [each for each in given if not isinstance(each, tuple)]
+        batch = Batch(variant, pictures, batch_size, Future(), given)
         self.batches.append(batch)
         return batch.future
 

@@ -29,7 +29,7 @@ from typing import Any
 
 import click
 
-from benchmarks.ingest import machine
+from benchmarks.ingest import machine, quantiles_ms
 from benchmarks.peers.known import (
     DEADLINE_MS,
     PEERS,
@@ -74,12 +74,6 @@ def answered(ended: Ended, deadline_ns: int) -> int:
     return sum(status == OK and took <= deadline_ns for _, took, status in ended)
 
 
-def quantile_ms(latencies_ns: list[int], quantile: float) -> float:
-    """Return a quantile in ms."""
-    ordered = sorted(latencies_ns)
-    return ordered[min(len(ordered) - 1, int(quantile * len(ordered)))] / 1e6
-
-
 def recovery_s(ended: Ended, calm_s: float, deadline_ns: int) -> float | None:
     """Return how long after `calm_s` arrivals are answered in time again; None: never."""
     calm = sorted(each for each in ended if each[0] >= calm_s)
@@ -110,14 +104,12 @@ async def measured(generator: Generator, beside: Bare, seconds: float) -> dict[s
         refused += [took for _, took, status in ended if status in (UNAVAILABLE, TOO_MANY)]
     over = [[3 * beside.rate_hz, 2.0], [CALM * beside.rate_hz, 3.0]]
     ended = await generator.order(rates_hz=over)
+    alone_ms = quantiles_ms(alone)
     return {
-        "latency_ms": {
-            "median": round(quantile_ms(alone, 0.5), 2),
-            "p99": round(quantile_ms(alone, 0.99), 2),
-        },
+        "latency_ms": {"median": alone_ms["p50"], "p99": alone_ms["p99"]},
         "overhead_ms": {
-            "median": round(quantile_ms(alone, 0.5) - beside.median_ms, 2),
-            "p99": round(quantile_ms(alone, 0.99) - beside.p99_ms, 2),
+            "median": round(alone_ms["p50"] - beside.median_ms, 2),
+            "p99": round(alone_ms["p99"] - beside.p99_ms, 2),
         },
         "throughput": round(
             sum(s == OK and at + t / 1e9 <= seconds for at, t, s in full)
@@ -127,7 +119,7 @@ async def measured(generator: Generator, beside: Bare, seconds: float) -> dict[s
         ),
         "goodput": goodput,
         "recovery_s": recovery_s(ended, 2.0, deadline_ns),
-        "refusal_ms": round(quantile_ms(refused, 0.5), 1) if refused else None,
+        "refusal_ms": quantiles_ms(refused)["p50"] if refused else None,
     }
 
 

@@ -29,6 +29,15 @@ PATIENCE_S = 3.0
 NO_ANSWER = -1
 
 
+def request_of(order: dict[str, Any]) -> bytes:
+    """Return the HTTP request of an order."""
+    body = base64.b64decode(order["body"])
+    head = [f"POST {order['path']} HTTP/1.1", f"Host: {order['host']}:{order['port']}"]
+    head += [f"{name}: {value}" for name, value in order["headers"].items()]
+    head.append(f"Content-Length: {len(body)}")
+    return "\r\n".join(head).encode() + b"\r\n\r\n" + body
+
+
 class Connection(asyncio.Protocol):
     """One HTTP/1.1 connection with one request at a time."""
 
@@ -85,11 +94,7 @@ class Load:
     def __init__(self, order: dict[str, Any]) -> None:
         """Send nothing yet."""
         self._order = order
-        body = base64.b64decode(order["body"])
-        head = [f"POST {order['path']} HTTP/1.1", f"Host: {order['host']}:{order['port']}"]
-        head += [f"{name}: {value}" for name, value in order["headers"].items()]
-        head.append(f"Content-Length: {len(body)}")
-        self._request = "\r\n".join(head).encode() + b"\r\n\r\n" + body
+        self._request = request_of(order)
         self._free: list[Connection] = []
         self._open: set[Connection] = set()
         self._waiting: deque[int] = deque()

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.peers.client import request_of
 from edgebox.inference.zoo import bundled_folders
 from edgebox.media.jpeg import encode
 from edgebox.scene.street_camera import Scene
@@ -293,10 +294,7 @@ async def _answers(process: asyncio.subprocess.Process, target: Target, log: Pat
 async def _status(target: Target) -> int:
     reader, writer = await asyncio.open_connection("127.0.0.1", target.port)
     try:
-        head = [f"POST {target.path} HTTP/1.1", f"Host: 127.0.0.1:{target.port}"]
-        head += [f"{name}: {value}" for name, value in target.headers.items()]
-        head.append(f"Content-Length: {len(target.body)}")
-        writer.write("\r\n".join(head).encode() + b"\r\n\r\n" + target.body)
+        writer.write(request_of(target.order()))
         async with asyncio.timeout(10):
             return int((await reader.readline()).split()[1])
     except TimeoutError:

@@ -24,7 +24,6 @@ from edgebox.domain.cascades import CascadeName, picture_ns
 from edgebox.domain.errors import InvalidInputError, ModelError
 from edgebox.domain.model_family import LatencyProfile, Variant
 from edgebox.domain.picture_size import send_size
-from edgebox.inference.accuracy.evaluation import SCORE_SHOWN
 from edgebox.inference.accuracy.inference_run import Fetch, Frame
 from edgebox.inference.cascade_file import CascadeModel, StoredCascade, write_cascade
 from edgebox.inference.executor import OnnxExecutor, come_back
@@ -32,7 +31,7 @@ from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.family import Family
 from edgebox.media.jpeg import QUALITY_DEFAULT, decode, encode, lay_into, resize_rgb
 from edgebox.vision.cascade_decider import features, fit_cascade, frame_loss, insist_on_enough
-from edgebox.vision.detections import Detections
+from edgebox.vision.detections import SHOWN_SCORE_MIN, Detections
 from edgebox.vision.letterbox import Placement
 
 if TYPE_CHECKING:
@@ -211,8 +210,8 @@ def fit(
                 continue
             ours, theirs = _both_found([executors[s.family.name] for s in sides], sides, sent)
             height_px, width_px = sent.shape[:2]
-            rows.append(features(ours, width_px, height_px, SCORE_SHOWN))
-            losses.append(frame_loss(ours, theirs, len(small.family.labels), SCORE_SHOWN))
+            rows.append(features(ours, width_px, height_px, SHOWN_SCORE_MIN))
+            losses.append(frame_loss(ours, theirs, len(small.family.labels), SHOWN_SCORE_MIN))
     progress(what, 1.0)
     if not rows:
         first = f": {problems[0]}" if problems else ""
@@ -224,7 +223,7 @@ def fit(
         CascadeModel.of(large.family, large.variant.name),
         fitted.decider,
         fitted.curve,
-        SCORE_SHOWN,
+        SHOWN_SCORE_MIN,
         pictures.source,
         len(rows),
         fitted.calibration_error,

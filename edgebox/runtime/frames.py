@@ -266,6 +266,15 @@ class PendingFrame:
             return ()
         return self.pipeline.next_stages(self.request.stage or self.pipeline.first.name)
 
+    def let_go_of_canvas(self) -> tuple[NDArray[np.uint8] | None, VariantName | None]:
+        """Return its canvas, which it has no more, and the variant whose pool that belongs to.
+
+        Pixels that run as they were sent belong to no pool.
+        """
+        canvas, pool = self.canvas, self.canvas_of
+        self.canvas = self.canvas_of = None
+        return canvas, None if canvas is self.rgb else pool
+
     def forget_crops(self) -> None:
         """Free the pixels of its crops. Crops refer to it too, and circles are collected rarely."""
         for crop in self.crops:

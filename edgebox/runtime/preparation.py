@@ -45,9 +45,8 @@ class CanvasPool:
 
     def give_back(self, frame: PendingFrame) -> None:
         """Return a frame's canvas to the pool, if it has one."""
-        canvas, name = frame.canvas, frame.canvas_of
-        frame.canvas = frame.canvas_of = None
-        if canvas is not None and name is not None and canvas is not frame.rgb:
+        canvas, name = frame.let_go_of_canvas()
+        if canvas is not None and name is not None:
             self.put(canvas, name)
 
     def put(self, canvas: NDArray[np.uint8], name: VariantName) -> None:

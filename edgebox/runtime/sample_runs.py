@@ -66,10 +66,9 @@ class Samples:
 
     def retain(self, frame: PendingFrame) -> None:
         """Take over a frame's canvas; features are large, and any stand for them."""
-        canvas = _ANY_FEATURES if frame.features else frame.canvas
-        of_pool = None if canvas is frame.rgb else frame.canvas_of
-        self._kept[frame.request.id] = _Input(frame.request.app, canvas, of_pool)
-        frame.canvas = frame.canvas_of = None
+        own, pool = frame.let_go_of_canvas()
+        canvas = _ANY_FEATURES if frame.features else own
+        self._kept[frame.request.id] = _Input(frame.request.app, canvas, pool)
 
     def carry_out(self, action: Release | Sample) -> None:
         """Carry out an order about an input that was retained."""

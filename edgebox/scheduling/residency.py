@@ -169,8 +169,11 @@ class Residency:
     def _move(
         self, executor: ExecutorId, in_use: AbstractSet[VariantName], now_ns: int
     ) -> list[Action]:
-        memory, runs = self.memories[executor], self._latencies.known(executor)
-        orders = _orders(executor, memory, memory.target(now_ns, runs), in_use)
+        memory = self.memories[executor]
+        if memory.loading is not None:
+            return []
+        held = memory.target(now_ns, self._latencies.known(executor))
+        orders = _orders(executor, memory, held, in_use)
         if any(isinstance(order, Unload) for order in orders):
             return [*self._update_resident(executor), *orders]
         return orders
@@ -179,9 +182,10 @@ class Residency:
 def _orders(
     executor: ExecutorId, memory: Memory, held: Sequence[Weights], in_use: AbstractSet[VariantName]
 ) -> list[Action]:
-    """Return the next orders towards what is to be held, and apply them to the memory."""
-    if memory.loading is not None:
-        return []
+    """Return the next orders towards what is to be held, and apply them to the memory.
+
+    Nothing is being loaded.
+    """
     are = [memory.weights[each] for each in memory.resident]
     replaces = matched(are, held)
     may_leave = [each for each in are if each not in held and in_use.isdisjoint(each.variants)]

@@ -8,7 +8,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from benchmarks.peers.__main__ import Ended, answered, quantile_ms, recovery_s
+from benchmarks.ingest import quantiles_ms
+from benchmarks.peers.__main__ import Ended, answered, recovery_s
 from benchmarks.peers.client import Load
 from benchmarks.peers.known import PEERS
 
@@ -81,7 +82,7 @@ async def test_a_server_that_hangs_up_has_not_answered() -> None:
 def test_only_answers_in_time_count() -> None:
     ended: Ended = [(0.0, 5 * MS, 200), (0.1, 15 * MS, 200), (0.2, 5 * MS, 503), (0.3, 5 * MS, -1)]
     assert answered(ended, 10 * MS) == 1
-    assert quantile_ms([3 * MS, MS, 2 * MS], 0.5) == 2.0
+    assert quantiles_ms([3 * MS, MS, 2 * MS])["p50"] == 2.0
 
 
 @pytest.mark.parametrize(("bad_s", "expected"), [(2.0, 0.0), (2.35, 0.4), (9.0, None)])

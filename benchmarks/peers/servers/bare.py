@@ -1,4 +1,4 @@
-"""Bare ONNX Runtime in a loop: `python bare.py MODEL HEIGHT WIDTH SECONDS DECODED < PICTURE`.
+"""Bare ONNX Runtime in a loop: run with MODEL HEIGHT WIDTH SECONDS DECODED < PICTURE.
 
 Prints pictures per second, and the median and P99 of their time in ms.
 """
@@ -8,25 +8,20 @@ import sys
 import time
 
 import numpy as np
-import onnxruntime as ort
 
+from benchmarks.peers.servers.session import load, shape
 from edgebox.media.jpeg import decode
-
-MODEL, HEIGHT, WIDTH, SECONDS = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
-DECODED = sys.argv[5] == "1"
 
 
 def main() -> None:
     """Run it."""
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = 1
-    session = ort.InferenceSession(MODEL, options, providers=["CPUExecutionProvider"])
+    session, seconds, decoded = load(), float(sys.argv[4]), sys.argv[5] == "1"
     body, took_ns = sys.stdin.buffer.read(), []
-    stop_s = time.monotonic() + SECONDS
+    stop_s = time.monotonic() + seconds
     while time.monotonic() < stop_s:
         began_ns = time.perf_counter_ns()
-        pixels = decode(body) if DECODED else np.frombuffer(body, np.uint8)
-        session.run(None, {"images": pixels.reshape(1, HEIGHT, WIDTH, 3)})
+        pixels = decode(body) if decoded else np.frombuffer(body, np.uint8)
+        session.run(None, {"images": pixels.reshape(1, *shape(), 3)})
         took_ns.append(time.perf_counter_ns() - began_ns)
     ordered = sorted(took_ns[len(took_ns) // 10 :])
     p99 = ordered[int(0.99 * len(ordered))]

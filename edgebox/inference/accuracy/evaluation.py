@@ -1,7 +1,7 @@
 """Computes the accuracy of each variant of a family from their detections on the same pictures.
 
 Against labels: mAP. Without: F1 at IoU 0.5 against what the largest variant finds, as in Jellyfish
-(section 7.1); both sides count detections with scores from `SCORE_SHOWN` on.
+(section 7.1); both sides count detections with scores from `SHOWN_SCORE_MIN` on.
 Limits: it neither runs models (inference_run.py) nor stores results.
 """
 
@@ -31,12 +31,10 @@ from edgebox.vision.average_precision import (
     match_picture,
     resamples,
 )
-from edgebox.vision.detections import Detections
+from edgebox.vision.detections import SHOWN_SCORE_MIN, Detections
 
 SCORE_LISTED = 0.001
 """mAP ranks detections by score, so it needs nearly all of them."""
-SCORE_SHOWN = 0.3
-"""Default lower limit of scores on the page, for cameras and for `edgebox detect`."""
 F1_IOU = 0.5
 RESAMPLES = 100
 _CHECKED_MAX = 500
@@ -188,7 +186,7 @@ class ReferenceModelEvaluator:
     """Evaluates against the detections of the largest variant: F1."""
 
     kind: Literal["mAP", "F1"] = "F1"
-    score_min = SCORE_SHOWN
+    score_min = SHOWN_SCORE_MIN
 
     def __init__(self, family: Family, source: str, fetches: Iterable[Fetch], planned: int) -> None:
         """Evaluate a family's variants on some pictures.
@@ -222,11 +220,11 @@ class ReferenceModelEvaluator:
             return
         self.pictures += 1
         found = prediction.found
-        largest = found[self._family.variants[-1].name].above(SCORE_SHOWN)
+        largest = found[self._family.variants[-1].name].above(SHOWN_SCORE_MIN)
         truth = ImageTruth(as_boxes(largest.boxes), largest.labels, np.zeros(len(largest), bool))
         self.objects += len(largest)
         for name, detections in found.items():
-            shown = detections.above(SCORE_SHOWN)
+            shown = detections.above(SHOWN_SCORE_MIN)
             matched = match_picture(truth, shown, len(self._family.labels), (F1_IOU,))
             hits = int(matched.hits[0].sum())
             self._counts[name].append((hits, len(shown), len(largest)))

@@ -11,7 +11,6 @@ import pytest
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
 from edgebox.inference.accuracy.evaluation import (
-    SCORE_SHOWN,
     LabelEvaluator,
     ReferenceModelEvaluator,
     accuracy_reports,
@@ -30,7 +29,7 @@ from edgebox.inference.family import Family
 from edgebox.inference.zoo import bundled_folders, load_family
 from edgebox.scene.street_camera import Scene
 from edgebox.vision.average_precision import as_boxes
-from edgebox.vision.detections import Detections
+from edgebox.vision.detections import SHOWN_SCORE_MIN, Detections
 
 Box = tuple[float, float, float, float]
 NEAR: Box = (0.0, 0.0, 20.0, 20.0)
@@ -69,7 +68,9 @@ def test_f1_worked_by_hand(street: Family) -> None:
     both = found((NEAR, 0.9, 1), (FAR, 0.5, 1))
     evaluator.take(prediction(street, 0, found((NEAR, 0.4, 1), ((30, 30, 40, 40), 0.8, 1)), both))
     # Another label is another object, and what scores too little is shown to nobody.
-    evaluator.take(prediction(street, 1, found((NEAR, 0.9, 0), (FAR, SCORE_SHOWN - 0.01, 1)), both))
+    evaluator.take(
+        prediction(street, 1, found((NEAR, 0.9, 0), (FAR, SHOWN_SCORE_MIN - 0.01, 1)), both)
+    )
     # Nothing on it, nothing found: neither right nor wrong.
     evaluator.take(prediction(street, 2, Detections.empty(), found((NEAR, 0.29, 1))))
     measured = evaluator.measured(nothing)
@@ -193,7 +194,7 @@ def test_every_variant_sees_every_picture_as_if_it_were_sent_alone(street: Famil
     frames = list(streets(5))
     fetches: list[Fetch] = [partial(np.copy, frame) for frame in frames]
     fetches.insert(2, no_picture)
-    executor = OnnxExecutor(0, [street], providers="cpu", score_floor=SCORE_SHOWN)
+    executor = OnnxExecutor(0, [street], providers="cpu", score_floor=SHOWN_SCORE_MIN)
     try:
         sizes = {street.variants[0].name: 2, street.variants[1].name: 4}
         seen = list(predict(executor, street, sizes, fetches))

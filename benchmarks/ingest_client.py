@@ -39,7 +39,8 @@ class Order:
     frames_hz: float
     """Rate of all cameras together; 0: the next as soon as one was answered."""
     window: int
-    """Frames a camera may have at the box, unanswered."""
+    """Frames a camera may have at the box, unanswered; if it obeys, unacknowledged, as a camera of
+    edgebox counts them."""
     slo_ms: float = _SLO_MS
     prefix: str = "camera-"
     """Of the cameras' names."""
@@ -92,6 +93,7 @@ class Camera:
         self._seen = seen
         self._jpeg = base64.b64decode(order.jpeg)
         self._sent_ns: dict[int, int] = {}
+        self._in_window = 0
         self._room = asyncio.Event()
         self._period_s = order.cameras / order.frames_hz if order.frames_hz else 0.0
 
@@ -127,20 +129,27 @@ class Camera:
         match message["type"]:
             case "ack":
                 self._seen.ack_ns.append(now_ns - self._sent_ns[message["frame"]])
+                self._left_window(obeys=True)
             case "result":
                 self._seen.answer_ns.append(now_ns - self._sent_ns.pop(message["frame"]))
                 self._seen.on_time += message["outcome"] == "on_time"
-                self._room.set()
+                self._left_window(obeys=False)
             case "drop":
                 self._seen.dropped += 1
                 del self._sent_ns[message["frame"]]
-                self._room.set()
+                self._left_window(obeys=False)
             case "ping":
                 await socket.send_str(Pong(message["id"], now_ns).encode().decode())
             case "welcome":
                 self._seen.welcome_ns.append(now_ns - self._seen.began_ns)
             case "error":
                 raise RuntimeError(message["message"])
+
+    def _left_window(self, *, obeys: bool) -> None:
+        """Make room for a frame: after an ack if this camera obeys, else after an answer."""
+        if self._order.obey == obeys:
+            self._in_window -= 1
+            self._room.set()
 
     async def _send(self, socket: Socket) -> None:
         order = self._order
@@ -151,15 +160,16 @@ class Camera:
             if self._period_s:
                 await asyncio.sleep(due_s - loop.time())
                 due_s += self._period_s
-                if len(self._sent_ns) >= order.window:
+                if self._in_window >= order.window:
                     self._seen.skipped += 1
                     continue
-            while len(self._sent_ns) >= order.window:
+            while self._in_window >= order.window:
                 self._room.clear()
                 await self._room.wait()
             number += 1
             now_ns = time.monotonic_ns()
             self._sent_ns[number] = now_ns
+            self._in_window += 1
             self._seen.sent += 1
             header = FrameHeader(number, now_ns, now_ns, order.width_px, order.height_px, number)
             await socket.send_bytes(header.encode() + self._jpeg)

@@ -15,7 +15,6 @@ Source: the greedy rule of the fractional knapsack (value per size), with the ba
 of executor time. PARD (Park et al. 2026) drops by the remaining path too, but by time alone.
 """
 
-from collections import Counter
 from collections.abc import Mapping
 
 from edgebox.domain.model_family import VariantName
@@ -95,18 +94,16 @@ class FrameAdmission:
     def refuses_single(
         self, request: Request, variant: VariantName, cameras_share: float, now_ns: int
     ) -> bool:
-        """Say whether a program's picture, and those that wait before it, take longer than what
-        cameras leave until its deadline.
+        """Say whether a program's picture, and all that waits, takes longer than what the frames
+        that cameras will send leave until its deadline.
 
-        Never if no other one waits: cameras can spare one picture's time.
+        Never if no other program's picture waits: cameras can spare one picture's time.
         """
-        waiting = self._ledger.frames_by_camera.get(request.camera, {})
-        if not waiting or not cameras_share:
+        if not cameras_share or not self._ledger.frames_by_camera.get(request.camera):
             return False
-        work = Counter(self._ledger.live[each].variant for each in waiting)
-        work[variant] += 1
+        needs_ns = self._takes_ns(_sum(self._at_box(), {variant: 1.0})) + self._running_ns(now_ns)
         left_ns = request.last_deadline_ns - now_ns - self._times.calibration.prepare_ns
-        return self._takes_ns(work) > (1 - cameras_share) * left_ns
+        return needs_ns > (1 - cameras_share) * left_ns
 
     def _share(self, camera: CameraId, now_ns: int) -> float:
         """Return the part of its time that a camera's frame may use."""

@@ -57,6 +57,17 @@ def test_beside_cameras_as_many_are_taken_as_the_time_they_leave_is_enough_for()
     assert 200 > taken[0.5] > 3 * taken[0.9] > 0
 
 
+def test_frames_of_cameras_that_wait_leave_less() -> None:
+    taken = {}
+    for waiting in (0, 8):
+        bench = Bench()
+        planned(bench, 0.5)
+        for at in range(1_001, 1_001 + waiting):
+            bench(RequestArrived(request(at, 400.0, of="gate-1")), 0)
+        taken[waiting] = 200 - refused(bench, 1, 200, 400.0)
+    assert taken[0] - 8 >= taken[8] > 0
+
+
 def test_without_cameras_as_many_are_taken_as_may_wait() -> None:
     bench = Bench()
     planned(bench, 0.9)

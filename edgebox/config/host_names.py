@@ -7,17 +7,21 @@ box is then a part of that site. What gives it away is the `Host` header, which 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 _AUTHORITY = re.compile(r"(?:\[([^\[\]]+)\]|([^\[\]:]+))(?::([0-9]{0,5}))?")
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 _NAME_LENGTH_MAX = 253
+_KEPT_MAX = 512
+"""Answers that are remembered: every request asks the same of a few addresses and names."""
 _LOOPBACK = "localhost"
 _PRIVATE = (".local", ".home.arpa", ".internal", ".lan", ".home")
 """Domains that the public DNS does not have: for mDNS (RFC 6762), homes (RFC 8375), networks of
 one's own (reserved by ICANN), and two in wide use that ICANN will not delegate or never has."""
 
 
+@lru_cache(maxsize=_KEPT_MAX)
 def host_of(authority: str) -> str | None:
     """Return the host in what a `Host` header says; None: it says none.
 
@@ -33,6 +37,7 @@ def host_of(authority: str) -> str | None:
     return host if address_of(host) is not None or _is_name(host) else None
 
 
+@lru_cache(maxsize=_KEPT_MAX)
 def address_of(host: str) -> IPv4Address | IPv6Address | None:
     """Return the IP address that a text is; None: it is none."""
     try:
@@ -41,6 +46,7 @@ def address_of(host: str) -> IPv4Address | IPv6Address | None:
         return None
 
 
+@lru_cache(maxsize=_KEPT_MAX)
 def peer_address(peer: str | None) -> IPv4Address | IPv6Address | None:
     """Return the address of who is connected, IPv4 in IPv6 as IPv4; None: it has none."""
     address = None if peer is None else address_of(peer)

@@ -7,6 +7,7 @@ import math
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal
@@ -134,7 +135,7 @@ class Origin:
     """Remarks of the importer."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Family:
     """Networks that find the same things, and the input sizes they are offered at."""
 
@@ -192,12 +193,12 @@ class Family:
         digests = [file.sha256 for file in self.model_files]
         return digests[0] if len(digests) == 1 else sha256("".join(digests).encode()).hexdigest()
 
-    @property
+    @cached_property
     def offered(self) -> tuple[Variant, ...]:
         """The variants that the planner may give to cameras, in rising order of pixels."""
         return tuple(v for v in self.variants if self.keep_all or not self.dominated(v.name))
 
-    @property
+    @cached_property
     def attribute_names(self) -> tuple[str, ...]:
         """The attribute of each label; empty: the family has none."""
         return tuple(each.name for each in self.attributes for _ in each.labels)

@@ -1,5 +1,6 @@
 """Checks that the core's redundant state is consistent: a tool for tests and replays."""
 
+from bisect import insort
 from collections.abc import Mapping
 
 from edgebox.domain.errors import InvariantViolation
@@ -75,18 +76,19 @@ def _check_counts(ledger: Ledger, waiting: Mapping[RequestId, LiveRequest]) -> N
     one for each variant would take longer than all the other checks. The ledger keeps no zeros.
     """
     ready: dict[VariantName, dict[str, int]] = {}
-    by_variant: dict[VariantName, int] = {}
+    deadlines: dict[VariantName, dict[str, list[int]]] = {}
     preparing = 0
     for live in waiting.values():
         request, variant = live.request, live.variant
         if not request.optional:
-            by_variant[variant] = by_variant.get(variant, 0) + 1
+            by_app = deadlines.setdefault(variant, {})
+            insort(by_app.setdefault(request.app, []), request.last_deadline_ns)
         if live.stage is Stage.READY:
             of_variant = ready.setdefault(variant, {})
             of_variant[request.app] = of_variant.get(request.app, 0) + 1
         elif request.frame is not None:
             preparing += 1
-    _require(dict(ledger.waiting_by_variant) == by_variant, "a variant's waiting count is wrong")
+    _require(ledger.deadlines == deadlines, "the deadlines of what waits are wrong")
     _require(ledger.ready.keys() == ready.keys(), "other variants have ready requests")
     for variant, counted in ready.items():
         _require(dict(ledger.ready[variant]) == counted, "the number of ready requests is wrong")

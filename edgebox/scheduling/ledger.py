@@ -1,5 +1,6 @@
 """Owns the ledger: every live request with its stage and camera, and every running batch. Pure."""
 
+from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -100,8 +101,9 @@ class Ledger:
         self.waiting = 0
         """The number of waiting requests: frames and crops."""
         self.frames_waiting = 0
-        self.waiting_by_variant: Counter[VariantName] = Counter()
-        """The number of waiting requests, frames and crops, by variant; not optional ones."""
+        self.deadlines: dict[VariantName, dict[str, list[int]]] = {}
+        """The last deadlines of waiting requests, frames and crops, by variant and application,
+        rising; not of optional ones."""
         self.crops_preparing = 0
         """The number of crops that are being cut."""
         self.to_spawn: Counter[CameraId] = Counter()
@@ -126,8 +128,7 @@ class Ledger:
         self._lists(request).setdefault(request.camera, {})[request.id] = None
         self.waiting += 1
         self.frames_waiting += request.frame is None
-        if not request.optional:
-            self.waiting_by_variant[variant] += 1
+        self._count_deadline(request, variant)
         self.crops_preparing += request.frame is not None
         if pipeline is not None:
             self.to_spawn[request.camera] += 1
@@ -142,9 +143,8 @@ class Ledger:
     def change_variant(self, live: LiveRequest, variant: VariantName) -> None:
         """Note that a prepared request is to run on another variant."""
         self._not_ready(live)
-        if not live.request.optional:
-            _decrement(self.waiting_by_variant, live.variant)
-            self.waiting_by_variant[variant] += 1
+        self._forget_deadline(live)
+        self._count_deadline(live.request, variant)
         live.variant = variant
         self._count_ready(live)
 
@@ -254,12 +254,27 @@ class Ledger:
             del lists[request.camera]
         self.waiting -= 1
         self.frames_waiting -= request.frame is None
-        if not request.optional:
-            _decrement(self.waiting_by_variant, live.variant)
+        self._forget_deadline(live)
         if live.stage is Stage.PREPARING:
             self.crops_preparing -= request.frame is not None
         if live.stage is Stage.READY:
             self._not_ready(live)
+
+    def _count_deadline(self, request: Request, variant: VariantName) -> None:
+        if not request.optional:
+            by_app = self.deadlines.setdefault(variant, {})
+            insort(by_app.setdefault(request.app, []), request.last_deadline_ns)
+
+    def _forget_deadline(self, live: LiveRequest) -> None:
+        request = live.request
+        if not request.optional:
+            by_app = self.deadlines[live.variant]
+            deadlines = by_app[request.app]
+            del deadlines[bisect_left(deadlines, request.last_deadline_ns)]
+            if not deadlines:
+                del by_app[request.app]
+            if not by_app:
+                del self.deadlines[live.variant]
 
     def _count_ready(self, live: LiveRequest) -> None:
         if live.variant not in self.ready:

@@ -84,7 +84,7 @@ def _identities(access: AccessControl, request: web.Request, scope: Scope | None
             raise UnauthorizedError("there is no such token, or it was revoked")
         return [identity]
     found = []
-    for camera in (False, True):
+    for camera in (False, True) if hdrs.COOKIE in request.headers else ():
         cookie = request.cookies.get(session_cookie(request, camera=camera))
         if cookie is not None and (not camera or scope in (Scope.CAMERA, None)):
             found.append(access.by_session(cookie))

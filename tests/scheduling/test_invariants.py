@@ -83,7 +83,7 @@ def no_variant_is_ready(s: Scheduler) -> None:
 
 
 def waits_for_another_variant(s: Scheduler) -> None:
-    s._ledger.waiting_by_variant[name(999)] += 1
+    s._ledger.deadlines[name(999)] = {"default": [1]}
 
 
 def crop_being_cut(s: Scheduler) -> None:

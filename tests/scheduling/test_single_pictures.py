@@ -75,6 +75,15 @@ def test_without_cameras_as_many_are_taken_as_may_wait() -> None:
     assert refused(bench, 1, 200, 400.0) == 0
 
 
+def test_what_is_hopeless_is_refused_on_arrival() -> None:
+    """A batch of 16 takes 32 ms."""
+    bench = Bench()
+    taken = 200 - refused(bench, 1, 200, 100.0)
+    assert 50 < taken < 150
+    assert 200 - refused(bench, 201, 200, 50.0) > 25, "what is due later does not count"
+    assert refused(bench, 401, 10, 10_000.0) == 0
+
+
 def test_one_picture_is_always_taken() -> None:
     bench = Bench()
     planned(bench, 1.0)

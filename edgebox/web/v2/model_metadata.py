@@ -131,18 +131,24 @@ def model_named(box: Box, name: str, version: str | None) -> Model:
     Raises:
         UnknownNameError: unknown name or version.
     """
-    family = box.families.get(FamilyName(name))
-    if family is not None and family.after is not None:
-        family = None
-    found = Model(name, family, None) if family is not None else None
-    if found is None:
-        found = next((model for model in models_of(box) if model.name == name), None)
+    found = _found(box, name)
     if found is None:
         there_are = ", ".join(model.name for model in models_of(box))
         raise UnknownNameError(f"there is no model {name!r}; there are {there_are}")
     if version not in (None, VERSION):
         raise UnknownNameError(f"model {name} has no version {version!r}; it has {VERSION}")
     return found
+
+
+def _found(box: Box, name: str) -> Model | None:
+    family = box.families.get(FamilyName(name))
+    if family is not None and family.after is None:
+        return Model(name, family, None)
+    for each in box.families.values():
+        for variant in each.offered if each.after is None else ():
+            if variant.name == name:
+                return Model(name, each, variant)
+    return next((model for model in models_of(box) if model.name == name), None)
 
 
 def _run_by_onnxruntime() -> dict[str, Any]:

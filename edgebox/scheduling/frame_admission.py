@@ -24,24 +24,13 @@ from edgebox.domain.requests import Camera, CameraId, Request
 from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.fan_out import FanOut
 from edgebox.scheduling.ledger import Ledger
-from edgebox.scheduling.scheduler_parameters import FrameAdmissionRule
+from edgebox.scheduling.scheduler_parameters import FrameAdmissionRule, SchedulerParameters
 
 PRICE_HALF_LIFE_NS = 10_000_000_000
 """Overload comes back within seconds as a rule, because cameras go on sending."""
 UNSEEN_NS = 3_000_000_000
 """A camera none of whose frames was taken for this long may use all of its time: what an empty
 scene shows would never be known otherwise."""
-
-HOPELESS = 2.0
-"""Times the work that can be done by a deadline, from which on a program's picture is refused on
-arrival, not at its deadline. A policy that can choose from more than it can answer answers more:
-the newest have the time for large batches.
-
-Ablation, share on time of `adaptive`, twenty kinds of workloads of 800 requests at 2 and 4 times
-the capacity, deadlines of 1.5 and 3 times the P99: at 1 it loses up to .024 (2 times; mean .003),
-at 1.5 .018 (4 times; .002), at 2 .010 (4 times; .001) and nothing at 2 times the capacity, where
-little is refused on arrival.
-"""
 
 Work = dict[VariantName, float]
 """A number of pictures and crops by variant."""
@@ -51,9 +40,14 @@ class FrameAdmission:
     """The work at the box, and what each frame adds."""
 
     def __init__(
-        self, rule: FrameAdmissionRule, ledger: Ledger, times: ExecutionTimes, fan_out: FanOut
+        self,
+        parameters: SchedulerParameters,
+        ledger: Ledger,
+        times: ExecutionTimes,
+        fan_out: FanOut,
     ) -> None:
-        self._rule = rule
+        self._rule = parameters.frame_admission
+        self._refuses_from = parameters.refuses_from
         self._ledger = ledger
         self._times = times
         self._fan_out = fan_out
@@ -127,15 +121,15 @@ class FrameAdmission:
         return self._takes_ns(work) + self._running_ns(now_ns) > left_ns
 
     def _is_hopeless(self, request: Request, variant: VariantName, left_ns: float) -> bool:
-        """Say whether what waits, takes no longer and is due no later has `HOPELESS` times the work
-        that can be done by a picture's deadline, were every batch quick and of the best size."""
+        """Say whether what waits, takes no longer and is due no later takes all the time until a
+        picture's deadline, `refuses_from` times, were every batch quick and of the best size."""
         own_ns = self._least_ns(variant, request.app)
         needs_ns = own_ns
         for of, by_app in self._ledger.deadlines.items():
             for app, due_ns in by_app.items():
                 if (each_ns := self._least_ns(of, app)) <= own_ns:
                     needs_ns += each_ns * bisect_right(due_ns, request.last_deadline_ns)
-        return needs_ns > HOPELESS * left_ns
+        return needs_ns > self._refuses_from * left_ns
 
     def _least_ns(self, variant: VariantName, app: str) -> float:
         """Return the least time of all executors together for a picture of an application, in the

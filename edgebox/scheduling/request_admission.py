@@ -61,8 +61,7 @@ class Admission:
                 single_request is not None
                 and single_request.low_ns <= request.last_deadline_ns - ready_ns
             )
-            share = self._adaptation.cameras_share
-            if fits and self._frames.refuses_single(request, request.variant, share, now_ns):
+            if fits and self.refuses_single(request, now_ns):
                 return DropReason.OVERLOAD
             if fits:
                 return request.variant
@@ -73,6 +72,13 @@ class Admission:
         self._adaptation.arrived(request)
         self._adaptation.placed(request.camera, at_camera=False)
         return self._choose_for_frame(request, connected, now_ns)
+
+    def refuses_single(self, request: Request, now_ns: int) -> bool:
+        """Say whether there is no time for a program's picture, which names its variant."""
+        share = self._adaptation.cameras_share
+        return request.variant is not None and self._frames.refuses_single(
+            request, request.variant, share, now_ns
+        )
 
     def _choose_for_frame(
         self, request: Request, connected: ConnectedCamera, now_ns: int

@@ -59,7 +59,7 @@ class Scheduler:
         self._affinity = ExecutorAffinity(times.latencies, times.expectations)
         fan_out = FanOut(self._ladders, times)
         self._ledger = Ledger()
-        frames = FrameAdmission(parameters.frame_admission, self._ledger, times, fan_out)
+        frames = FrameAdmission(parameters, self._ledger, times, fan_out)
         self._adaptation = Adaptation(parameters, self._ladders, self._affinity, times, fan_out)
         self._sampling = Sampling(
             parameters, times.latencies, times.learning, wanted=policy.wants_samples
@@ -67,7 +67,7 @@ class Scheduler:
         self._supervision = supervision = Supervision(
             times.latencies, times.expectations, self._ledger, self._sampling
         )
-        self._admission = Admission(
+        self.admission = Admission(
             times,
             self._ladders,
             self._adaptation,
@@ -246,16 +246,16 @@ class Scheduler:
             return
         variant = self._admit(request)
         if variant is DropReason.INFEASIBLE and not self._ledger.waiting and self._dispatch.idle():
-            variant = self._admission.choose_for_trial(request, self._now_ns) or variant
+            variant = self.admission.choose_for_trial(request, self._now_ns) or variant
         if isinstance(variant, DropReason):
             self._out.append(Drop(request.id, variant, Cause.REFUSED))
         else:
             self._take(request, variant)
 
     def _frame_detected(self, event: events.FrameDetected) -> None:
-        refused = self._admission.refuse_detected(event, self._parameters, self._now_ns)
+        refused = self.admission.refuse_detected(event, self._parameters, self._now_ns)
         refused = DropReason.SHUTDOWN if self._stopping else refused
-        pipeline = self._admission.pipeline_of(event.request)
+        pipeline = self.admission.pipeline_of(event.request)
         self._out += self._endings.detected(event, pipeline, refused, self._now_ns)
         for crop in event.spawned if refused is None else ():
             self._crop_arrived(crop)
@@ -271,17 +271,17 @@ class Scheduler:
         trial = self._trials.is_of(request.id)
         above = [] if trial else self._larger_variants(request, planned)
         variant = above[0] if above else planned
-        self._ledger.admit(request, variant, self._admission.pipeline_of(request))
+        self._ledger.admit(request, variant, self.admission.pipeline_of(request))
         if not trial:
-            of_stage = self._admission.for_policy(request, variant, self._now_ns)
-            variants = (*above, *self._admission.variants(request, planned))
+            of_stage = self.admission.for_policy(request, variant, self._now_ns)
+            variants = (*above, *self.admission.variants(request, planned))
             self._dispatch.admitted(of_stage, variants, len(above), self._now_ns)
         self._out.append(Prepare(request.id, variant))
 
     def _larger_variants(self, request: Request, planned: VariantName) -> Sequence[VariantName]:
         """Return the larger variant that a request runs on now, and those from there to its own."""
         tightest_slo_ns = self._adaptation.tightest_slo_ns
-        fitting = self._admission.larger_variants(request, planned)
+        fitting = self.admission.larger_variants(request, planned)
         if not fitting or tightest_slo_ns is None:
             return ()
         return self._dispatch.larger_variants(request, fitting, tightest_slo_ns, self._now_ns)
@@ -291,7 +291,7 @@ class Scheduler:
             return DropReason.SHUTDOWN
         if not self._executors.in_service and self._supervision.executors:
             return DropReason.FAILED
-        if not isinstance(variant := self._admission.choose(request, self._now_ns), DropReason):
+        if not isinstance(variant := self.admission.choose(request, self._now_ns), DropReason):
             displaced = self._endings.make_room(request, self._parameters)
             self._out += displaced or ()
             return DropReason.OVERLOAD if displaced is None else variant

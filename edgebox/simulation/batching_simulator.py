@@ -9,6 +9,7 @@ and planning are not modelled (`simulator` has them).
 Pure: the generator of randomness and the clock that measures decisions are arguments.
 """
 
+import math
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -58,6 +59,8 @@ PARAMETERS = SchedulerParameters(
     slowdown_quantile=1.0,
     # Policies learn from the history only, so that they are compared on equal terms.
     sample_share=0.0,
+    # The policy alone decides what is not answered.
+    refuses_from=math.inf,
     # No executor hangs here, however much longer than its history a request is.
     batch_limit_min_ns=1 << 60,
 )

@@ -53,8 +53,8 @@ def test_beside_cameras_as_many_are_taken_as_the_time_they_leave_is_enough_for()
         bench = Bench()
         planned(bench, share)
         taken[share] = 200 - refused(bench, 1, 200, 400.0)
-    assert taken[0.0] == 200
-    assert 200 > taken[0.5] > 3 * taken[0.9] > 0
+    assert 200 >= taken[0.0] > 1.5 * taken[0.5]
+    assert taken[0.5] > 3 * taken[0.9] > 0
 
 
 def test_frames_of_cameras_that_wait_leave_less() -> None:
@@ -68,19 +68,19 @@ def test_frames_of_cameras_that_wait_leave_less() -> None:
     assert taken[0] - 8 >= taken[8] > 0
 
 
-def test_without_cameras_as_many_are_taken_as_may_wait() -> None:
+def test_without_cameras_as_many_are_taken_as_there_is_time_for() -> None:
     bench = Bench()
     planned(bench, 0.9)
     bench(CameraDisconnected(CameraId("gate-1")), 0)
-    assert refused(bench, 1, 200, 400.0) == 0
+    assert refused(bench, 1, 200, 500.0) == 0
 
 
 def test_what_is_hopeless_is_refused_on_arrival() -> None:
     """A batch of 16 takes 32 ms."""
     bench = Bench()
     taken = 200 - refused(bench, 1, 200, 100.0)
-    assert 50 < taken < 150
-    assert 200 - refused(bench, 201, 200, 50.0) > 25, "what is due later does not count"
+    assert 40 < taken < 60
+    assert 200 - refused(bench, 201, 200, 50.0) > 20, "what is due later does not count"
     assert refused(bench, 401, 10, 10_000.0) == 0
 
 

@@ -78,19 +78,19 @@ def test_without_time_for_it_the_small_answer_stands_at_once(left_ms: int) -> No
     assert [a for a in out if isinstance(a, Drop)] == wanted
     (finish,) = (a for a in out if isinstance(a, Finish))
     assert (finish.request, finish.outcome) == (frame.id, Outcome.ON_TIME)
-    assert bench.scheduler._admission._frames._overloaded_ns is None
+    assert bench.scheduler.admission._frames._overloaded_ns is None
     check_invariants(bench.scheduler)
 
 
 def test_nothing_is_reserved_for_it() -> None:
     bench = box()
-    fan_out = bench.scheduler._admission._fan_out
+    fan_out = bench.scheduler.admission._fan_out
     for _ in range(FAN_OUT_WINDOW):
         fan_out.observe(CASCADE, {REFINE: 1})
     assert fan_out.mean_crops(CASCADE.id, REFINE) == 1
     assert fan_out.after_first_ns(CASCADE) == 0
     assert sum(fan_out.loads([(CASCADE, 10.0)]).values()) > 0, "but planning counts what it takes"
-    frames = bench.scheduler._admission._frames
+    frames = bench.scheduler.admission._frames
     assert CASCADE.pipeline is not None
     assert frames._crops_of_frame(CASCADE, CASCADE.pipeline) == {}
 
@@ -101,5 +101,5 @@ def test_an_expired_one_makes_no_overload() -> None:
     out = [*bench(None, 59)]
     (finish,) = (a for a in out if isinstance(a, Finish))
     assert (finish.request, finish.outcome) == (frame.id, Outcome.ON_TIME)
-    assert bench.scheduler._admission._frames._overloaded_ns is None
+    assert bench.scheduler.admission._frames._overloaded_ns is None
     check_invariants(bench.scheduler)

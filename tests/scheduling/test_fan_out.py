@@ -40,7 +40,7 @@ NAMES = ("find", "b", "c", "d")
 
 
 def fan_out_of(bench: Bench) -> FanOut:
-    return bench.scheduler._admission._fan_out
+    return bench.scheduler.admission._fan_out
 
 
 def learned(bench: Bench, camera: Camera, crops: dict[StageName, int]) -> FanOut:
@@ -132,7 +132,7 @@ def test_the_policy_sees_the_deadline_less_what_is_left_of_the_reserve(
     bench(CameraConnected(camera), 0)
     fan_out = learned(bench, camera, {READ: crops})
     frame = request(1, deadline_ms)
-    admission, times = bench.scheduler._admission, bench.scheduler.times
+    admission, times = bench.scheduler.admission, bench.scheduler.times
     variant = name(128)
     seen = admission.for_policy(frame, variant, 0)
     alone = times.expectations.single_request(variant, frame.app)
@@ -168,7 +168,7 @@ def chosen(bench: Bench, own: int | None, deadline_ms: float) -> object:
     bench.scheduler._ledger.joins.open(frame, BatchId(1), of)
     crop = replace(request(2, deadline_ms), frame=FrameId(frame.id), stage=READ)
     bench.scheduler._ledger.joins.spawned([crop])
-    return bench.scheduler._admission.choose(crop, 0)
+    return bench.scheduler.admission.choose(crop, 0)
 
 
 def test_a_crop_runs_on_the_largest_variant_of_its_stage_that_is_in_time() -> None:
@@ -225,7 +225,7 @@ def test_another_pipeline_of_a_camera_begins_without_what_the_old_one_taught() -
     bench(CameraChanged(changed), 2)
     assert fan_out.crops(camera.id, READ) == 0
     bench(BatchCompleted(CPU, infer.batch, 40 * MS), 50)  # of the old pipeline, and no crops
-    admission = bench.scheduler._admission
+    admission = bench.scheduler.admission
     learned(bench, changed, {READ: 5})
     of_old = replace(frame, frame=FrameId(9), stage=READ)
     assert admission.for_policy(of_old, name(128), 0) == of_old

@@ -46,12 +46,12 @@ def connect(bench: Bench, camera: CameraId) -> Camera:
     bench(CameraConnected(connected), bench.scheduler._now_ns / MS)
     crops = {READ: 8 if camera == DENSE else 0}
     for _ in range(FAN_OUT_WINDOW):
-        bench.scheduler._admission._fan_out.observe(connected, crops)
+        bench.scheduler.admission._fan_out.observe(connected, crops)
     return connected
 
 
 def admission_of(bench: Bench) -> FrameAdmission:
-    return bench.scheduler._admission._frames
+    return bench.scheduler.admission._frames
 
 
 def frame(number: int, camera: CameraId, at_ms: float, left_ms: float) -> Request:

@@ -35,8 +35,9 @@ from edgebox.web.camera_pictures import (
 from edgebox.web.detection_documents import SCORE_MIN, BoxForm, answer_detections, timing_ms
 from edgebox.web.form_file import FORM, file_of_form
 from edgebox.web.listening import cancelled_with_client
-from edgebox.web.problems import ProblemKind
+from edgebox.web.problems import CONTENT_TYPE, ProblemKind, problem_document_bytes
 from edgebox.web.query_parameters import Choice, Integer, Number, Text
+from edgebox.web.refused_pictures import refusals_noted, refuse_repetitions
 from edgebox.web.result_format_schemas import COCO_ANSWER, NATIVE_ANSWER, SUPERVISION_ANSWER
 from edgebox.web.result_formats import RESULT_FORMATS, ResultFormat, coco_categories, in_format
 from edgebox.web.routes import Answer, Body, Route, json_response
@@ -96,7 +97,9 @@ async def _infer(context: WebContext, request: web.Request) -> web.Response:
     variant = _variant(
         box, family, pipeline, request, picture_px=picture_px, deadline_ms=deadline_ms, app=app
     )
-    with cancelled_with_client(request):
+    if pipeline is None:
+        refuse_repetitions(context, request, variant, deadline_ms, app=app, said=_said)
+    with refusals_noted(context, request), cancelled_with_client(request):
         found = await answered(
             box, picture, picture_px, variant, deadline_ms, app=app, pipeline=pipeline
         )
@@ -129,6 +132,10 @@ async def _infer(context: WebContext, request: web.Request) -> web.Response:
     staged = staged_objects(found, pipeline, box.families, score_min)
     add_stages(document, result_format, rows.tolist(), staged)
     return json_response(document)
+
+
+def _said(refusal: NotServedError) -> tuple[str, bytes]:
+    return CONTENT_TYPE, problem_document_bytes(refusal)
 
 
 async def _picture(

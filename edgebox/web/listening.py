@@ -10,6 +10,7 @@ import contextlib
 import logging
 import ssl
 from collections.abc import Callable, Iterator
+from http import HTTPStatus
 from typing import Any
 
 from aiohttp import web
@@ -18,7 +19,14 @@ from aiohttp.http_exceptions import HttpProcessingError
 from edgebox.config.config_file import LimitParameters
 from edgebox.domain.errors import EdgeboxError
 from edgebox.web.connections import Connections
-from edgebox.web.problems import bad_request, problem_document_bytes
+from edgebox.web.problems import CONTENT_TYPE, bad_request, problem_document_bytes
+from edgebox.web.refusal_pacing import HEAD_COST, WHOLE_COST, RefusalBudget, Rests
+from edgebox.web.repeated_requests import (
+    HEADERS_END,
+    Refusal,
+    RepeatedRequest,
+    repeated_request,
+)
 from edgebox.web.request_limits import BYTES_PER_S_MIN
 
 _log = logging.getLogger(__name__)
@@ -47,7 +55,12 @@ class Protocol(web.RequestHandler):
     """
 
     def __init__(
-        self, server: web.Server, connections: Connections, limits: LimitParameters, **how: Any
+        self,
+        server: web.Server,
+        connections: Connections,
+        limits: LimitParameters,
+        budget: RefusalBudget,
+        **how: Any,
     ) -> None:
         """Take the arguments of aiohttp's handler."""
         super().__init__(
@@ -69,6 +82,18 @@ class Protocol(web.RequestHandler):
         """What is cancelled when the connection is lost."""
         self.peer: str | None = None
         """The address of the other side."""
+        self._between = True
+        """Whether everything received belongs to requests that were answered."""
+        self._first = b""
+        """What was received first of the present request."""
+        self._received_bytes = 0
+        """What was received since then."""
+        self._skipped_bytes = 0
+        """What is still to come of a request that was refused."""
+        self._repeated: RepeatedRequest | None = None
+        self._rests = Rests(budget)
+        self._refusal_cost = 0
+        """Of the refusal that is being sent."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin, unless there are too many connections."""
@@ -97,11 +122,68 @@ class Protocol(web.RequestHandler):
         """Parse; headers must be complete in time from their first byte on."""
         if self._refused:
             return
+        if self._skipped_bytes or (self._between and self._repeated is not None):
+            data = self._refuse_repetitions(data)
+            if not data:
+                return
+        if self._between:
+            self._between, self._first, self._received_bytes = False, data, 0
+        self._received_bytes += len(data)
         if not self._answering:
             self._received = True
             if self._headers_timer is None:
                 self._start_headers_timer()
         super().data_received(data)
+
+    def _refuse_repetitions(self, data: bytes) -> bytes:
+        """Refuse what repeats an earlier request and would be refused; return what is left."""
+        while data:
+            if not self._skipped_bytes:
+                length = self._refuse_repetition(data)
+                if length is None:
+                    return data
+                self._skipped_bytes = length
+            skipped = min(self._skipped_bytes, len(data))
+            self._skipped_bytes -= skipped
+            data = data[skipped:]
+        return data
+
+    def _refuse_repetition(self, data: bytes) -> int | None:
+        """Return the length of the request that was refused; None: it was not."""
+        repeated, transport = self._repeated, self.transport
+        if repeated is None or transport is None or transport.is_closing():
+            return None
+        if asyncio.get_running_loop().time() > repeated.until_s:
+            self._repeated = None
+            return None
+        length = repeated.length(data)
+        # A client that reads no answers must wait: then the HTTP library holds it up.
+        if length is None or transport.get_write_buffer_size() or not (said := repeated.refusal()):
+            return None
+        transport.write(said)
+        self._rest(HEAD_COST)
+        return length
+
+    def may_repeat(self, start_bytes: int, body_bytes_max: int, refusal: Refusal) -> None:
+        """Refuse repetitions of the present request by their head (`repeated_request`)."""
+        now_s = asyncio.get_running_loop().time()
+        self._repeated = repeated_request(self._first, start_bytes, body_bytes_max, now_s, refusal)
+
+    def refused_picture(self) -> None:
+        """Let the connection rest after the answer if refusals are many."""
+        self._refusal_cost = WHOLE_COST
+
+    def _rest(self, cost: int) -> None:
+        loop, transport = asyncio.get_running_loop(), self.transport
+        rest_s = self._rests.refused(cost, loop.time())
+        if rest_s and isinstance(transport, asyncio.Transport) and not transport.is_closing():
+            transport.pause_reading()
+            loop.call_later(rest_s, self._read_on, transport)
+
+    @staticmethod
+    def _read_on(transport: asyncio.Transport) -> None:
+        if not transport.is_closing():
+            transport.resume_reading()
 
     def headers_complete(self) -> None:
         """Note that a request has begun to be answered."""
@@ -118,6 +200,15 @@ class Protocol(web.RequestHandler):
                 return await super().finish_response(request, resp, start_time)
         finally:
             self._answering = self._received = False
+            headers_end = self._first.find(HEADERS_END)
+            length = headers_end + len(HEADERS_END) + (request.content_length or 0)
+            self._between = headers_end >= 0 and self._received_bytes == length
+            self._first = b""
+            if self._refusal_cost:
+                self._rest(self._refusal_cost)
+                self._refusal_cost = 0
+            else:
+                self._rests.answered()
             self._connections.idle(self)
 
     @contextlib.contextmanager
@@ -201,12 +292,41 @@ class Protocol(web.RequestHandler):
 
 def _raw(error: EdgeboxError) -> bytes:
     """Return an answer to a connection that has no complete request."""
-    reason, body = problem_document_bytes(error)
+    return raw_answer(error, CONTENT_TYPE, problem_document_bytes(error), close=True)
+
+
+def raw_answer(
+    error: EdgeboxError, content_type: str, body: bytes, *, close: bool = False
+) -> bytes:
+    """Return an answer that is sent without the HTTP library."""
     head = (
-        f"HTTP/1.1 {error.http_status} {reason}\r\nContent-Type: application/problem+json\r\n"
-        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        f"HTTP/1.1 {error.http_status} {HTTPStatus(error.http_status).phrase}\r\n"
+        f"Content-Type: {content_type}\r\nContent-Length: {len(body)}\r\n"
+        f"{'Connection: close' if close else 'X-Content-Type-Options: nosniff'}\r\n\r\n"
     )
     return head.encode("ascii") + body
+
+
+def may_repeat(
+    request: web.Request, start_bytes: int, body_bytes_max: int, refusal: Refusal
+) -> None:
+    """Refuse repetitions of a request that has been checked by their head, as long as there is no
+    time for them.
+
+    Args:
+        request: it was received whole.
+        start_bytes: as many bytes of its body decide what it asks for.
+        body_bytes_max: longer ones are checked as a whole.
+        refusal: returns the answer to one that would be refused now; None: it would not.
+    """
+    if isinstance(request.protocol, Protocol):
+        request.protocol.may_repeat(start_bytes, body_bytes_max, refusal)
+
+
+def refused_picture(request: web.Request) -> None:
+    """Tell the connection that its program's picture is refused for want of time."""
+    if isinstance(request.protocol, Protocol):
+        request.protocol.refused_picture()
 
 
 def cancelled_with_client(request: web.Request) -> contextlib.AbstractContextManager[None]:
@@ -245,6 +365,7 @@ async def listen(
     backlog: int,
     connections: Connections,
     limits: LimitParameters,
+    budget: RefusalBudget,
     tls: ssl.SSLContext | None = None,
 ) -> asyncio.Server:
     """Listen for an application.
@@ -256,7 +377,7 @@ async def listen(
     assert server is not None
     loop = asyncio.get_running_loop()
     return await loop.create_server(
-        lambda: Protocol(server, connections, limits, loop=loop),
+        lambda: Protocol(server, connections, limits, budget, loop=loop),
         host,
         port,
         backlog=backlog,

@@ -115,7 +115,7 @@ def free_frames(error: BaseException) -> None:
 
 def problem_document(error: EdgeboxError) -> dict[str, object]:
     """Return the problem document of an error whose kind this box describes."""
-    kind = ProblemKind.of(type(error))
+    kind = ProblemKind(error.code, error.http_status, error.title)
     return {
         "type": kind.reference,
         "title": kind.title,
@@ -125,9 +125,9 @@ def problem_document(error: EdgeboxError) -> dict[str, object]:
     }
 
 
-def problem_document_bytes(error: EdgeboxError) -> tuple[str, bytes]:
-    """Return the reason phrase of an error's status, and its problem document."""
-    return HTTPStatus(error.http_status).phrase, orjson.dumps(problem_document(error))
+def problem_document_bytes(error: EdgeboxError) -> bytes:
+    """Return the problem document of an error as JSON."""
+    return orjson.dumps(problem_document(error))
 
 
 def bad_request(detail: str) -> web.Response:

@@ -1,80 +1,58 @@
-"""Makes programs that ask again at once wait, so that their refusals take no time from cameras.
+"""Bounds what refusing programs' pictures costs the event loop. Pure.
 
-A picture for which there is no time is refused as soon as that is certain. Then its connection
-rests: the next picture on it is read a little later, and twice as late with each refusal in a row.
+A picture for which there is no time is refused as soon as that is certain. Programs that ask again
+at once could fill the event loop with that. So refusals have a budget of the loop's time. Beyond
+it, a connection whose picture was refused rests: the next one on it is read a little later, and
+twice as late with each refusal in a row.
 """
 
-import asyncio
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass, field
 
-from aiohttp import web
-
-from edgebox.web.camera_pictures import NotServedError
-from edgebox.web.problems import Answerer
-
+WHOLE_COST = 10
+"""Of a refusal of a request that was received, parsed and checked: about 1 ms of the loop."""
+HEAD_COST = 1
+"""Of one that was refused by its head (`repeated_requests`): about .1 ms."""
+COST_PER_S = 2_000
+"""About a fifth of the loop's time."""
 REST_MIN_S = 0.02
 REST_MAX_S = 1.0
-REFUSED = "edgebox.refused"
-"""Set in a request whose picture was refused, by who turns errors into answers before this."""
 
 
+@dataclass(slots=True)
+class RefusalBudget:
+    """What refusals may cost the box, in units of `HEAD_COST`; saved up for a second."""
+
+    left: float = COST_PER_S
+    at_s: float = 0.0
+
+    def spend(self, cost: int, now_s: float) -> bool:
+        """Spend on one refusal; return whether that was within the budget."""
+        self.left = min(COST_PER_S, self.left + (now_s - self.at_s) * COST_PER_S)
+        self.at_s = now_s
+        if self.left < cost:
+            return False
+        self.left -= cost
+        return True
+
+
+@dataclass(slots=True)
 class Rests:
-    """How long connections rest. Pure."""
+    """How long one connection rests."""
 
-    def __init__(self) -> None:
-        self._until_s: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
-        """By connection: until when it rests, and how long that is; the last refused at the end."""
+    budget: RefusalBudget
+    _until_s: float = field(default=0.0)
+    _last_s: float = field(default=0.0)
 
-    def refused(self, connection: Hashable, now_s: float) -> None:
-        """Let a connection rest: twice as long as before, if it was refused not long ago."""
-        until_s, before_s = self._until_s.pop(connection, (0.0, 0.0))
-        if until_s <= now_s - REST_MAX_S:
-            before_s = 0.0
-        rest_s = min(REST_MAX_S, max(REST_MIN_S, 2 * before_s))
-        self._until_s[connection] = now_s + rest_s, rest_s
-        while self._until_s:
-            oldest, (until_s, _) = next(iter(self._until_s.items()))
-            if until_s > now_s - REST_MAX_S:
-                break
-            del self._until_s[oldest]
+    def refused(self, cost: int, now_s: float) -> float:
+        """Return how long the connection rests after a refusal; 0: not at all."""
+        if self.budget.spend(cost, now_s):
+            return 0.0
+        if self._until_s <= now_s - REST_MAX_S:
+            self._last_s = 0.0
+        self._last_s = min(REST_MAX_S, max(REST_MIN_S, 2 * self._last_s))
+        self._until_s = now_s + self._last_s
+        return self._last_s
 
-    def answered(self, connection: Hashable) -> None:
-        """Forget the refusals of a connection."""
-        self._until_s.pop(connection, None)
-
-    def left_s(self, connection: Hashable, now_s: float) -> float:
-        """Return how long a connection still rests."""
-        until_s, _ = self._until_s.get(connection, (now_s, 0.0))
-        return max(0.0, until_s - now_s)
-
-    def __len__(self) -> int:
-        """Return how many connections are known."""
-        return len(self._until_s)
-
-
-def refusals_paced() -> Callable[..., Awaitable[web.StreamResponse]]:
-    """Return the middleware that lets connections rest after refusals for want of time."""
-    rests = Rests()
-
-    @web.middleware
-    async def paced(request: web.Request, handler: Answerer) -> web.StreamResponse:
-        if request.method != "POST":  # only these ask for pictures
-            return await handler(request)
-        clock_s = asyncio.get_running_loop().time
-        transport = request.transport
-        connection = None if transport is None else transport.get_extra_info("peername")
-        if (left_s := rests.left_s(connection, clock_s())) > 0:
-            await asyncio.sleep(left_s)
-        try:
-            response = await handler(request)
-        except NotServedError:
-            rests.refused(connection, clock_s())
-            raise
-        if request.get(REFUSED):
-            rests.refused(connection, clock_s())
-        else:
-            rests.answered(connection)
-        return response
-
-    return paced
+    def answered(self) -> None:
+        """Note that a picture was answered: that ends the row."""
+        self._last_s = 0.0

@@ -37,7 +37,7 @@ from edgebox.web.connections import Connections, descriptors_for_connections
 from edgebox.web.hosts import known_hosts_only
 from edgebox.web.listening import headers_complete, listen
 from edgebox.web.problems import problem_documents
-from edgebox.web.refusal_pacing import refusals_paced
+from edgebox.web.refusal_pacing import RefusalBudget
 from edgebox.web.routes import Route, guarded
 from edgebox.web.v2.kserve_routes import open_inference
 from edgebox.web.web_context import WebContext
@@ -118,6 +118,7 @@ class Server:
                 backlog=1024,
                 connections=self._connections(),
                 limits=self._context.config.limits,
+                budget=RefusalBudget(),
                 tls=tls,
             )
         except OSError as error:
@@ -167,7 +168,6 @@ def application(context: WebContext) -> web.Application:
     guards = [
         headers_complete,
         problem_documents(kinds_of(ROUTES)),
-        refusals_paced(),
         context.requests.middleware(uncounted),
         known_hosts_only(context.config.server),
     ]

@@ -17,6 +17,7 @@ from edgebox.domain.errors import EdgeboxError
 from edgebox.web import listening as listening_module
 from edgebox.web.connections import Connections
 from edgebox.web.listening import headers_complete, listen, sending
+from edgebox.web.refusal_pacing import RefusalBudget
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.running import until
 
@@ -81,7 +82,13 @@ async def listening(**limits: float) -> AsyncIterator[Listening]:
     runner = web.AppRunner(app)
     await runner.setup()
     socket = await listen(
-        runner, "127.0.0.1", 0, backlog=64, connections=server.connections, limits=server.limits
+        runner,
+        "127.0.0.1",
+        0,
+        backlog=64,
+        connections=server.connections,
+        limits=server.limits,
+        budget=RefusalBudget(),
     )
     server.port = socket.sockets[0].getsockname()[1]
     yield server

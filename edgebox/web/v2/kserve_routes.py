@@ -14,11 +14,11 @@ from aiohttp import hdrs, web
 
 from edgebox.domain.access import Scope
 from edgebox.domain.errors import EdgeboxError
+from edgebox.domain.model_family import VariantName
 from edgebox.runtime.frames import Answer
 from edgebox.web.bodies import read_body
 from edgebox.web.camera_pictures import (
     FRAME_BYTES_SETTING,
-    NotServedError,
     answered,
     largest_in_time,
     offered_to,
@@ -26,7 +26,7 @@ from edgebox.web.camera_pictures import (
 from edgebox.web.identification import identify, refuse_foreign_pages
 from edgebox.web.listening import cancelled_with_client
 from edgebox.web.problems import CHALLENGE, free_frames
-from edgebox.web.refusal_pacing import REFUSED
+from edgebox.web.refused_pictures import refusals_noted, refuse_repetitions
 from edgebox.web.request_limits import BODY_PICTURES
 from edgebox.web.routes import json_response, refuse_unready
 from edgebox.web.v2.inference_request import InferenceRequest, Picture, read_request
@@ -124,7 +124,9 @@ class _Routes:
         body = await read_body(request, BODY_PICTURES * frame_bytes_max, setting=_BODY_SETTING)
         length = request.headers.get(HEADER_LENGTH)
         inference_request = read_request(body, length, frame_bytes_max, model.outputs)
-        with cancelled_with_client(request):
+        if len(inference_request.pictures) == 1 and model.pipeline is None and length is not None:
+            self._refuse_repetitions(request, model, inference_request, int(length))
+        with refusals_noted(self._context, request), cancelled_with_client(request):
             answers = await self._answers(model, inference_request)
         boxes, score_min = inference_request.boxes, inference_request.score_min
         if len(answers) == 1 and model.pipeline is None:
@@ -157,6 +159,40 @@ class _Routes:
             )
         )
 
+    def _variant(
+        self, model: Model, inference_request: InferenceRequest, size_px: tuple[int, int]
+    ) -> VariantName:
+        """Return the variant that a picture runs on."""
+        if model.variant is not None:
+            return model.variant.name
+        return largest_in_time(
+            self._box,
+            offered_to(model.family, model.pipeline),
+            size_px,
+            inference_request.deadline_ms,
+            len(inference_request.pictures),
+            app=inference_request.app,
+        )
+
+    def _refuse_repetitions(
+        self,
+        request: web.Request,
+        model: Model,
+        inference_request: InferenceRequest,
+        json_bytes: int,
+    ) -> None:
+        """Refuse what has the same JSON part on this connection by that alone, if there is no
+        time."""
+        refuse_repetitions(
+            self._context,
+            request,
+            self._variant(model, inference_request, inference_request.sizes_px[0]),
+            inference_request.deadline_ms,
+            app=inference_request.app,
+            said=_said,
+            start_bytes=json_bytes,
+        )
+
     async def _answer(
         self,
         model: Model,
@@ -165,22 +201,13 @@ class _Routes:
         size_px: tuple[int, int],
         at: int | None,
     ) -> Answer:
-        deadline_ms = inference_request.deadline_ms
-        if model.variant is not None:
-            variant = model.variant.name
-        else:
-            together = len(inference_request.pictures)
-            variants = offered_to(model.family, model.pipeline)
-            variant = largest_in_time(
-                self._box, variants, size_px, deadline_ms, together, app=inference_request.app
-            )
         try:
             return await answered(
                 self._box,
                 picture,
                 size_px,
-                variant,
-                deadline_ms,
+                self._variant(model, inference_request, size_px),
+                inference_request.deadline_ms,
                 app=inference_request.app,
                 pipeline=model.pipeline,
             )
@@ -188,6 +215,10 @@ class _Routes:
             if at is not None:
                 error.args = (f"picture {at}: {error}",)
             raise
+
+
+def _said(error: EdgeboxError) -> tuple[str, bytes]:
+    return "application/json", orjson.dumps({"error": str(error)})
 
 
 def _response(
@@ -233,7 +264,6 @@ async def _errors(request: web.Request, handler: Answerer) -> web.StreamResponse
         return await handler(request)
     except EdgeboxError as error:
         free_frames(error)
-        request[REFUSED] = isinstance(error, NotServedError)
         response = json_response({"error": str(error)}, error.http_status)
         if error.http_status == 401:
             response.headers[hdrs.WWW_AUTHENTICATE] = CHALLENGE

@@ -106,7 +106,7 @@ class FrameAdmission:
         """
         if not self._ledger.frames_by_camera.get(request.camera):
             return False
-        left_ns = request.last_deadline_ns - now_ns - self._times.calibration.prepare_ns
+        left_ns = request.last_deadline_ns - now_ns - self._times.calibration.fixed_ns
         return self._is_hopeless(request, variant, left_ns) or bool(
             cameras_share
             and self._is_cameras_time(request, variant, (1 - cameras_share) * left_ns, now_ns)

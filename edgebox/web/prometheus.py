@@ -267,7 +267,9 @@ def _box_families(box: _BoxNumbers) -> Iterator[Metric]:
     ):
         yield GaugeMetricFamily(f"edgebox_{name}", what, value=value)
     yield CounterMetricFamily("edgebox_plans", "Plans made.", value=box.plans)
-    refused = CounterMetricFamily("edgebox_refusals", "Refused hellos.", labels=["code"])
+    refused = CounterMetricFamily(
+        "edgebox_refusals", "Refused hellos, connections, requests and pictures.", labels=["code"]
+    )
     for code, count in box.refused.items():
         refused.add_metric([code], count)
     yield refused

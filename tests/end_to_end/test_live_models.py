@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 
 from edgebox.app.composition import App
 from edgebox.config.config_file import load
@@ -124,7 +125,8 @@ async def test_a_new_default_reaches_cameras_that_name_none_and_survives(databas
         assert (key["value"], key["origin"]) == ("tiny", "stored")
 
 
-async def test_a_box_follows_the_commands(database: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("device", ["cpu", "auto"])  # as configured, and as a box is by default
+async def test_a_box_follows_the_commands(database: Path, tmp_path: Path, device: str) -> None:
     models, file = database.parent / "models", tmp_path / "tiny.onnx"
     file.write_bytes(model())
     config = tmp_path / "box.toml"
@@ -134,7 +136,10 @@ async def test_a_box_follows_the_commands(database: Path, tmp_path: Path) -> Non
         ended = await edgebox(tmp_path, "models", *arguments, "--config", str(config))
         assert ended.code == 0, ended.err
 
-    async with running(database) as app, streaming(app, "yard") as camera:
+    async with (
+        running(database, executors=[{"device": device}]) as app,
+        streaming(app, "yard") as camera,
+    ):
         await command("import", str(file), "--profile-s", "0")
         await command("default", "tiny")
         await until(lambda: "tiny" in app.box.families, "the new family")

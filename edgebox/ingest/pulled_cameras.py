@@ -14,6 +14,7 @@ from edgebox.domain.requests import CameraId
 from edgebox.domain.source_settings import SourceSettings
 from edgebox.ingest.pulled_camera import PulledCamera
 from edgebox.ingest.source_fields import configured, read_settings, written
+from edgebox.media import losses
 from edgebox.media.containers import SourceError
 from edgebox.media.picture_stream import open_stream
 from edgebox.runtime.box import Box
@@ -206,9 +207,7 @@ class PulledCameras:
             done, _ = await asyncio.wait({found}, timeout=_FIRST_PICTURE_S)
             if not done:
                 found.add_done_callback(lambda late: late.cancelled() or late.exception())
-                raise SourceError(
-                    settings.address.shown, f"no picture came within {_FIRST_PICTURE_S:g} s"
-                )
+                raise SourceError(settings.address.shown, losses.silent(_FIRST_PICTURE_S))
             return found.result()
 
     # -- inside ---------------------------------------------------------------------------------
@@ -261,4 +260,4 @@ def _first_picture(settings: SourceSettings) -> TestPicture:
             )
     finally:
         stream.close()
-    raise SourceError(settings.address.shown, "there is no picture in it")
+    raise SourceError(settings.address.shown, losses.NO_VIDEO)

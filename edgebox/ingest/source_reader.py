@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 from edgebox.domain.errors import EdgeboxError
 from edgebox.link.rate_gate import RateGate
+from edgebox.media import losses
 from edgebox.media.containers import SourceError
+from edgebox.media.losses import LossCause
 from edgebox.media.picture_stream import DecodedPicture, PictureStream
 from edgebox.runtime.source_status import Decoding
 from edgebox.vision.motion_gate import GRID_PX, MotionGate
@@ -35,7 +37,7 @@ class SourceReader:
         gate: MotionGate | None = None,
         on_opened: Callable[[PictureStream], None],
         on_picture: Callable[[], None],
-        on_lost: Callable[[str], None],
+        on_lost: Callable[[LossCause], None],
     ) -> None:
         """Prepare to read; `start` begins.
 
@@ -84,14 +86,15 @@ class SourceReader:
     def _run(self) -> None:
         try:
             self._read()
-            why = "the other side ended the stream"
+            cause = losses.ENDED
         except SourceError as error:
-            why = error.reason
+            cause = error.cause
         except EdgeboxError as error:
-            why = str(error)
+            cause = LossCause(str(error), losses.CHECK_ANY)
         except Exception as error:  # a decoder's defect must not end the retries
-            why = f"it could not be decoded ({type(error).__name__})"
-        self._tell(lambda: self._on_lost(why))
+            reason = f"it could not be decoded ({type(error).__name__})"
+            cause = LossCause(reason, losses.UNKNOWN_CODEC.remedy)
+        self._tell(lambda: self._on_lost(cause))
 
     def _read(self) -> None:
         stream = self._open_stream()

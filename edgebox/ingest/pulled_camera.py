@@ -120,6 +120,7 @@ class PulledCamera:
         status: SourceStatus,
         pool: Executor,
         *,
+        phase: float = 0.0,
         rng: random.Random | None = None,
     ) -> None:
         """Prepare to fetch; `run` does.
@@ -129,12 +130,14 @@ class PulledCamera:
             settings: of the camera.
             status: is kept up to date.
             pool: threads that scale and encode.
+            phase: of its pictures, in periods, so that cameras take turns (`RateGate`).
             rng: for the waits between attempts.
         """
         self._box = box
         self._settings = settings
         self._status = status
         self._pool = pool
+        self._phase = phase
         self._backoff = Backoff(rng or random.Random())
         self._instance = f"pulled-{os.urandom(6).hex()}"
 
@@ -157,7 +160,7 @@ class PulledCamera:
         Raises:
             _EndedError: always, with how it ended.
         """
-        readers = _Readers(self._settings, self._status.decoding)
+        readers = _Readers(self._settings, self._status.decoding, self._phase)
         session: PulledSession | None = None
         why = "the box does not fetch it any more"
         try:
@@ -168,6 +171,7 @@ class PulledCamera:
                 self._box,
                 self._settings.address.shown,
                 (stream.width_px, stream.height_px),
+                phase=self._phase,
                 pool=self._pool,
                 decoding=self._status.decoding,
                 on_end=lambda why: readers.events.put_nowait(_Reconnect(why)),
@@ -345,12 +349,13 @@ def _refused(error: EdgeboxError) -> _EndedError:
 class _Readers:
     """The readers of a camera's streams: of one, and of two while it changes over."""
 
-    def __init__(self, settings: SourceSettings, decoding: Decoding) -> None:
+    def __init__(self, settings: SourceSettings, decoding: Decoding, phase: float) -> None:
         self.events: asyncio.Queue[_Event] = asyncio.Queue()
         self.of: dict[Stream, SourceReader] = {}
         self.streams: dict[Stream, PictureStream] = {}
         self._settings = settings
         self._decoding = decoding
+        self._phase = phase
         self._gate = MotionGate() if settings.motion_gate else None
 
     def open(self, which: Stream) -> None:
@@ -361,6 +366,7 @@ class _Readers:
         reader = SourceReader(
             partial(open_stream, address, settings.credentials, settings.decoder, CaptureClock),
             self._decoding,
+            phase=self._phase,
             gate=self._gate,
             on_opened=lambda stream: put(_Opened(which, stream)),
             on_picture=lambda: put(_Picture(which)),

@@ -14,6 +14,7 @@ from edgebox.domain.requests import CameraId
 from edgebox.domain.source_settings import SourceSettings
 from edgebox.ingest.pulled_camera import PulledCamera
 from edgebox.ingest.source_fields import configured, read_settings, written
+from edgebox.link.rate_gate import spread_phase
 from edgebox.media import losses
 from edgebox.media.containers import SourceError
 from edgebox.media.picture_stream import open_stream
@@ -94,6 +95,8 @@ class PulledCameras:
         self._credentials = credentials
         self._cameras_max = cameras_max
         self._settings: dict[CameraId, SourceSettings] = {}
+        self._numbers: dict[CameraId, int] = {}
+        """Each camera's own small number, which says when in a period its pictures are due."""
         self._tasks: dict[CameraId, asyncio.Task[None]] = {}
         threads = max(1, (os.cpu_count() or 2) // 2)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="source-encode")
@@ -191,7 +194,7 @@ class PulledCameras:
         await asyncio.to_thread(self._credentials.put, camera, None)
         self._rows.forget(camera)
         await self._end(camera)
-        del self._settings[camera], self._box.sources[camera]
+        del self._settings[camera], self._numbers[camera], self._box.sources[camera]
 
     async def test(self, settings: SourceSettings) -> TestPicture:
         """Return the first picture of a source, which need not be known.
@@ -214,6 +217,9 @@ class PulledCameras:
 
     def _know(self, settings: SourceSettings, origin: Literal["configuration", "api"]) -> None:
         self._settings[settings.camera] = settings
+        if settings.camera not in self._numbers:
+            taken = set(self._numbers.values())
+            self._numbers[settings.camera] = min(set(range(len(taken) + 1)) - taken)
         self._box.sources[settings.camera] = SourceStatus(
             settings.camera,
             settings.address,
@@ -235,7 +241,11 @@ class PulledCameras:
         if not self._running:
             return
         fetching = PulledCamera(
-            self._box, self._settings[camera], self._box.sources[camera], self._pool
+            self._box,
+            self._settings[camera],
+            self._box.sources[camera],
+            self._pool,
+            phase=spread_phase(self._numbers[camera]),
         )
         self._tasks[camera] = asyncio.create_task(fetching.run(), name=f"source {camera}")
 

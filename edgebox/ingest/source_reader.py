@@ -34,6 +34,7 @@ class SourceReader:
         open_stream: Callable[[], PictureStream],
         decoding: Decoding,
         *,
+        phase: float,
         gate: MotionGate | None = None,
         on_opened: Callable[[PictureStream], None],
         on_picture: Callable[[], None],
@@ -44,6 +45,7 @@ class SourceReader:
         Args:
             open_stream: opens the source; called in the thread.
             decoding: takes the cost.
+            phase: of the pictures that are kept, in periods (`RateGate`).
             gate: leaves out pictures of a scene that stands still; None: none are.
             on_opened: called on the loop when it is open.
             on_picture: called on the loop when there is a picture to `take`.
@@ -62,7 +64,7 @@ class SourceReader:
         self._newest: NewestPicture | None = None
         self._stream: PictureStream | None = None
         self._closed = False
-        self._rate = RateGate()
+        self._rate = RateGate(phase)
         self._thread = threading.Thread(target=self._run, name="source", daemon=True)
 
     def start(self) -> None:

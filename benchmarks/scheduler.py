@@ -1,7 +1,8 @@
 """Measures what one decision of the core costs: `python -m benchmarks.scheduler [--json]`.
 
 A box with eight cameras of two applications, one executor and as many waiting requests as asked
-for, in a steady state: a frame arrives, is prepared, a batch completes, the next starts. Times
+for (fewer where a policy refuses more), in a steady state: a frame arrives, is prepared, a batch
+completes, the next starts. Times
 are of `Scheduler.handle` alone, plus `next_wakeup_ns`, which the driver calls after each. By
 default every policy is measured with one variant; `--policy NAME` shows one of them with a family
 of eight, by kind of event. With `--later 1` every request has one more deadline.
@@ -69,8 +70,11 @@ class Bench:
         """Let frames come and batches go."""
         for _ in range(count):
             self._now_ns += MS
-            while self.scheduler.queue_length < self._pending:
-                self._arrive()
+            wakeup_ns = self.scheduler.next_wakeup_ns()
+            if self._running is None and wakeup_ns is not None:
+                # A policy that waits for a fuller batch decides next when it asked to be woken.
+                self._now_ns = max(self._now_ns, wakeup_ns)
+            self._fill()
             infer = self._running
             if infer is not None:
                 took_ns = MS
@@ -79,6 +83,13 @@ class Bench:
             of = CameraId(f"gate-{self._rng.randrange(CAMERAS)}")
             bandwidth_bps = self._rng.uniform(2e7, 4e7)
             self.tell(LinkMeasured(of, LinkState(bandwidth_bps, MS, 0, 0.2)))
+
+    def _fill(self) -> None:
+        """Let frames come until as many wait as asked for, or the policy takes no more."""
+        waiting = -1
+        while waiting < self.scheduler.queue_length < self._pending:
+            waiting = self.scheduler.queue_length
+            self._arrive()
 
     def tell(self, event: Event | None) -> None:
         """Time one call and carry out what matters of its orders."""

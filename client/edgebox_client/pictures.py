@@ -43,7 +43,7 @@ def _as_jpeg(data: bytes, name: str) -> bytes:
         return data
     try:
         return encode(decode_picture(data), _QUALITY)
-    except (OSError, ValueError, Image.DecompressionBombError, InvalidInputError) as error:
+    except (OSError, ValueError, InvalidInputError) as error:
         raise InvalidInputError(f"{name}not a picture that can be read: {error}") from None
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from edgebox.app.family_folders import known_folders
 from edgebox.config.config_file import Config
+from edgebox.config.inference_section import InferenceParameters
 from edgebox.domain.errors import EdgeboxError, ModelError
 from edgebox.inference.family import MANIFEST
 from edgebox.inference.importing.folder import UNFINISHED, family_name
@@ -47,9 +48,7 @@ def check_unused(config: Config, name: str, *, default: str | None = None) -> No
         FamilyInUseError: it does.
     """
     if name == (default or config.inference.family):
-        raise FamilyInUseError(
-            f"{name} is the default model; choose another one first: edgebox models default street"
-        )
+        raise FamilyInUseError(f"{name} is the default model; {_how_to_choose(config, name)}")
     for pipeline in config.pipelines:
         if any(stage.family == name for stage in pipeline.stages):
             raise FamilyInUseError(
@@ -60,6 +59,18 @@ def check_unused(config: Config, name: str, *, default: str | None = None) -> No
             raise FamilyInUseError(
                 f"[[executors]] of {config.source} name {name}; take it out there first"
             )
+
+
+def _how_to_choose(config: Config, name: str) -> str:
+    """Say how another family becomes the default, by where this one was named."""
+    match config.origins.get("inference.family"):
+        case "file":
+            return f"{config.source} sets inference.family: name another one there first"
+        case "option":
+            return "the box was started with --family: start it with another one first"
+    if any(folder.name == name for folder in bundled_folders()):
+        return "it comes with edgebox and stays; only imported families can be removed"
+    return f"choose another one first: edgebox models default {InferenceParameters().family}"
 
 
 def _not_imported(config: Config, name: str) -> EdgeboxError:

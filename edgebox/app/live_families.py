@@ -164,8 +164,7 @@ class LiveFamilies:
             ModelError: it was not imported, or cannot be deleted.
         """
         box = self.box
-        if name == box.models.default_family:
-            raise FamilyInUseError(f"{name} is the default model; choose another one first")
+        check_unused(self.config, name, default=box.models.default_family)
         for pipeline in box.models.pipelines.values():
             if _has(pipeline.stages, name):
                 raise FamilyInUseError(f"the pipeline {pipeline.name} uses {name}")
@@ -175,7 +174,6 @@ class LiveFamilies:
                 f"{name} is used by {shown}; give these cameras another model first, or disconnect "
                 "them"
             )
-        check_unused(self.config, name, default=box.models.default_family)
         models = box.models
         kept = {key: family for key, family in models.families.items() if key != name}
         box.offer(replace(models, families=kept))

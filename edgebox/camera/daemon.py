@@ -46,6 +46,7 @@ from edgebox.link.messages import (
 from edgebox.link.placement import PlacementMode
 from edgebox.link.sender import SkipReason
 from edgebox.link.shaping import BandwidthTrace, ShapedLink
+from edgebox.media.losses import SourceTrouble
 from edgebox.media.sources import FrameSource
 
 CONNECT_TIMEOUT_S = 10.0
@@ -222,19 +223,20 @@ class Camera:
 
     async def _watch(self, source: FrameSource) -> None:
         """Say here and on the box when no frames come, why, and when they come again."""
-        said = ""
+        said: SourceTrouble | None = None
         told: Session | None = None  # each connection is told anew
         while True:
             trouble, session = source.trouble, self._session
-            text = trouble or "pictures come from the source again"
+            text = "pictures come from the source again" if trouble is None else trouble.text
+            remedy = "" if trouble is None else trouble.remedy
             changed = trouble != said
             if changed:
                 said = trouble
-                self._say(text)
+                self._say(f"{text}. To do: {remedy}" if remedy else text)
             if session is not None and (changed or (trouble and session is not told)):
                 told = session
                 with suppress(aiohttp.ClientError, OSError):
-                    await session.tell(SOURCE_LOST if trouble else SOURCE_BACK, text)
+                    await session.tell(SOURCE_LOST if trouble else SOURCE_BACK, text, remedy)
             await asyncio.sleep(_WATCH_PERIOD_S)
 
     async def start(self) -> None:

@@ -170,9 +170,9 @@ class Session:
         except (aiohttp.ClientError, OSError):
             return  # already disconnected
 
-    async def tell(self, code: str, text: str) -> None:
-        """Tell the box what is wrong here, for its people."""
-        await self._say(ErrorMessage(code, text, fatal=False).encode())
+    async def tell(self, code: str, text: str, remedy: str) -> None:
+        """Tell the box what is wrong here, and what helps, for its people."""
+        await self._say(ErrorMessage(code, text, fatal=False, remedy=remedy).encode())
 
     def settle(self) -> None:
         """Drop frames that are not sent yet, after the last capture."""

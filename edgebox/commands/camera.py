@@ -35,7 +35,7 @@ from edgebox.link.from_camera import SLO_MS
 from edgebox.link.placement import PlacementMode
 from edgebox.link.shaping import BandwidthTrace, lte_trace, parse_trace
 from edgebox.media.containers import SourceError
-from edgebox.media.loss_text import lost_text
+from edgebox.media.losses import lost_text
 from edgebox.media.sources import SCENE_SIZE_PX, FrameSource, open_source
 
 SCENE_SIDE_MAX_PX = 4096
@@ -300,9 +300,10 @@ def _opened(
         except SourceError as error:
             if "://" not in text or text.startswith("file:"):
                 raise
-            if error.reason != said:
-                said = error.reason
-                click.echo(f"{lost_text(since_ms, said)}; trying again", err=True)
+            if error.cause.reason != said:
+                said = error.cause.reason
+                lost = f"{lost_text(since_ms, said)}; trying again"
+                click.echo(f"{lost}. To do: {error.cause.remedy}", err=True)
             time.sleep(retry.wait_s())
 
 

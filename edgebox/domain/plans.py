@@ -74,6 +74,8 @@ class RemedyAction(StrEnum):
     """The value is the deadline that would do, ms."""
     LOWER_ACCURACY = "lower_accuracy"
     """Ask for less accuracy; the value is the most that there is."""
+    CHOOSE_MODEL = "choose_model"
+    """Give it another model, or import the one that it names."""
     CHECK_SOURCE = "check_source"
     """See to the source of its pictures."""
     WAIT = "wait"

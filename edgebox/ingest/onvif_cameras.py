@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypedDict
 from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree
 
-from edgebox.domain.errors import EdgeboxError, InvalidInputError
+from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.source_address import Credentials, read_address
 
 GROUP = ("239.255.255.250", 3702)
@@ -60,17 +60,6 @@ class OnvifCamera:
     """What it calls itself; empty: it does not say."""
     host: str
     port: int
-
-
-@dataclass(frozen=True, slots=True)
-class OnvifStream:
-    """One of a camera's streams."""
-
-    url: str
-    """Without credentials."""
-    codec: str
-    width_px: int
-    height_px: int
 
 
 class FoundCamera(TypedDict):
@@ -126,7 +115,7 @@ async def search(
     at_once = asyncio.Semaphore(_ASKED_AT_ONCE_MAX)
 
     async def asked(camera: OnvifCamera) -> FoundCamera:
-        streams: list[OnvifStream] = []
+        streams: list[FoundStream] = []
         why = ""
         async with at_once:
             try:
@@ -136,21 +125,12 @@ async def search(
                 streams = await streams_of(camera, credentials, min(_ASK_S, left_s))
             except DiscoveryError as error:
                 why = str(error)
-        told: list[FoundStream] = [
-            {
-                "url": each.url,
-                "codec": each.codec,
-                "width_px": each.width_px,
-                "height_px": each.height_px,
-            }
-            for each in streams
-        ]
         return {
             "name": camera.name,
             "host": camera.host,
             "port": camera.port,
             "why": why,
-            "streams": told,
+            "streams": streams,
         }
 
     wanted = [camera for camera in cameras if host in (None, camera.host)]
@@ -224,7 +204,7 @@ def answered(data: bytes, sender: str) -> Iterator[OnvifCamera]:
 
 async def streams_of(
     camera: OnvifCamera, credentials: Credentials | None, ask_s: float = _ASK_S
-) -> list[OnvifStream]:
+) -> list[FoundStream]:
     """Return a camera's streams, the largest first.
 
     The library blocks while it reads its descriptions: not for a loop that serves.
@@ -249,34 +229,42 @@ async def streams_of(
         await device.close()
 
 
-async def _streams(device: Any) -> list[OnvifStream]:
+async def _streams(device: Any) -> list[FoundStream]:
     await device.update_xaddrs()
     for address in device.xaddrs.values():
         if urlsplit(address).hostname != device.host:
             raise DiscoveryError("it names another address than its own for its services")
     media = await device.create_media_service()
-    found = []
-    elsewhere = False
+    found: list[FoundStream] = []
+    failed: Exception | None = None
     for profile in await media.GetProfiles():
-        encoder = profile.VideoEncoderConfiguration
-        if encoder is None:
+        if profile.VideoEncoderConfiguration is None:
             continue
-        setup = {"Stream": "RTP-Unicast", "Transport": {"Protocol": "RTSP"}}
-        answer = await media.GetStreamUri({"StreamSetup": setup, "ProfileToken": profile.token})
-        with suppress(InvalidInputError):
-            address, _ = read_address(answer.Uri)
-            # The password goes where the stream is: not to a third party, a file or a webcam.
-            place = address.host_and_port
-            if place is None or place[0] != device.host:
-                elsewhere = True
-                continue
-            size = encoder.Resolution
-            found.append(
-                OnvifStream(address.text, str(encoder.Encoding).lower(), size.Width, size.Height)
-            )
-    if elsewhere and not found:
+        try:
+            found.append(await _stream(media, profile, device.host))
+        except Exception as error:  # one profile that fails leaves the others
+            failed = error
+    if failed is not None and not found:
+        raise failed
+    return sorted(found, key=lambda each: -each["width_px"] * each["height_px"])
+
+
+async def _stream(media: Any, profile: Any, host: str) -> FoundStream:
+    """Return the stream of a profile; the library raises what it likes."""
+    setup = {"Stream": "RTP-Unicast", "Transport": {"Protocol": "RTSP"}}
+    answer = await media.GetStreamUri({"StreamSetup": setup, "ProfileToken": profile.token})
+    address, _ = read_address(answer.Uri)
+    # The password goes where the stream is: not to a third party, a file or a webcam.
+    place = address.host_and_port
+    if place is None or place[0] != host:
         raise DiscoveryError("it names another address than its own for its streams")
-    return sorted(found, key=lambda each: -each.width_px * each.height_px)
+    encoder = profile.VideoEncoderConfiguration
+    return {
+        "url": address.text,
+        "codec": str(encoder.Encoding).lower(),
+        "width_px": encoder.Resolution.Width,
+        "height_px": encoder.Resolution.Height,
+    }
 
 
 def _why(error: Exception) -> str:

@@ -8,6 +8,10 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
 
+from edgebox.domain.errors import EdgeboxError
+from edgebox.domain.model_family import FamilyName
+from edgebox.domain.pipelines import Pipeline
+from edgebox.domain.plans import Remedy, RemedyAction
 from edgebox.domain.requests import Camera
 from edgebox.domain.source_settings import SourceSettings
 from edgebox.ingest.pulled_session import PulledSession
@@ -15,15 +19,48 @@ from edgebox.ingest.source_reader import SourceReader
 from edgebox.ingest.stream_choice import Stream, StreamChoice
 from edgebox.link.backoff import Backoff
 from edgebox.link.capture_clock import CaptureClock
+from edgebox.media.losses import LossCause
 from edgebox.media.picture_stream import PictureStream, open_stream
+from edgebox.planning.remedies import NOTHING_TO_DO
 from edgebox.runtime.box import Box
 from edgebox.runtime.model_choice import UnknownFamilyError, UnknownPipelineError
-from edgebox.runtime.refusals import REFUSALS
-from edgebox.runtime.source_status import Decoding, SourceState, SourceStatus
+from edgebox.runtime.refusals import (
+    REFUSALS,
+    BoxFullError,
+    CameraInUseError,
+    NoCapacityError,
+    UnavailableError,
+)
+from edgebox.runtime.source_status import Decoding, SourceState, SourceStatus, check_source
 from edgebox.storage.wall_clock import wall_clock_ms
 from edgebox.vision.motion_gate import MotionGate
 
 REPORT_PERIOD_S = 1.0
+_REMEDIES: tuple[tuple[type[EdgeboxError], Remedy], ...] = (
+    (
+        CameraInUseError,
+        Remedy(RemedyAction.CHECK_SOURCE, "end the other camera of this name"),
+    ),
+    (
+        BoxFullError,
+        Remedy(RemedyAction.CHECK_SOURCE, "end another camera, or raise limits.cameras_max"),
+    ),
+    (
+        NoCapacityError,
+        Remedy(RemedyAction.LOWER_RATE, "ask for fewer frames/s, or allow more time for answers"),
+    ),
+    (
+        UnavailableError,
+        Remedy(RemedyAction.WAIT, "wait until an executor that runs its model is up again"),
+    ),
+    (
+        EdgeboxError,
+        Remedy(
+            RemedyAction.CHOOSE_MODEL, "import that model, or choose another one for the camera"
+        ),
+    ),
+)
+"""What helps a camera that the box does not take; the last is for one whose model is not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +83,7 @@ class _Lost:
     """No more pictures come from a stream."""
 
     which: Stream
-    why: str
+    cause: LossCause
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +99,15 @@ _Event = _Opened | _Picture | _Lost | _Reconnect
 class _EndedError(Exception):
     """A connection has ended; `state` is what the source is in now."""
 
-    def __init__(self, state: SourceState, why: str) -> None:
+    def __init__(self, state: SourceState, why: str, remedy: Remedy | None = None) -> None:
         super().__init__(why)
         self.state = state
+        self.remedy = remedy
+
+    @classmethod
+    def lost(cls, cause: LossCause) -> "_EndedError":
+        """Return the end of a connection whose source gives no more pictures."""
+        return cls(SourceState.LOST, cause.reason, check_source(cause.remedy))
 
 
 class PulledCamera:
@@ -77,6 +120,7 @@ class PulledCamera:
         status: SourceStatus,
         pool: Executor,
         *,
+        phase: float = 0.0,
         rng: random.Random | None = None,
     ) -> None:
         """Prepare to fetch; `run` does.
@@ -86,12 +130,14 @@ class PulledCamera:
             settings: of the camera.
             status: is kept up to date.
             pool: threads that scale and encode.
+            phase: of its pictures, in periods, so that cameras take turns (`RateGate`).
             rng: for the waits between attempts.
         """
         self._box = box
         self._settings = settings
         self._status = status
         self._pool = pool
+        self._phase = phase
         self._backoff = Backoff(rng or random.Random())
         self._instance = f"pulled-{os.urandom(6).hex()}"
 
@@ -103,7 +149,7 @@ class PulledCamera:
             try:
                 await self._connection()
             except _EndedError as ended:
-                self._enter(ended.state, str(ended))
+                self._enter(ended.state, str(ended), ended.remedy)
             await asyncio.sleep(self._backoff.wait_s())
 
     # -- one connection -----------------------------------------------------------------------
@@ -114,16 +160,18 @@ class PulledCamera:
         Raises:
             _EndedError: always, with how it ended.
         """
-        readers = _Readers(self._settings, self._status.decoding)
+        readers = _Readers(self._settings, self._status.decoding, self._phase)
         session: PulledSession | None = None
         why = "the box does not fetch it any more"
-        readers.open("main")
         try:
+            self._models()  # nothing is fetched that no model is there for
+            readers.open("main")
             stream = await self._opened(readers)
             session = PulledSession(
                 self._box,
                 self._settings.address.shown,
                 (stream.width_px, stream.height_px),
+                phase=self._phase,
                 pool=self._pool,
                 decoding=self._status.decoding,
                 on_end=lambda why: readers.events.put_nowait(_Reconnect(why)),
@@ -142,11 +190,22 @@ class PulledCamera:
         """Return the main stream once it is open; raises _EndedError."""
         event = await readers.events.get()
         if isinstance(event, _Lost):
-            raise _EndedError(SourceState.LOST, event.why)
+            raise _EndedError.lost(event.cause)
         assert isinstance(event, _Opened)
         readers.streams[event.which] = event.stream
         self._shows(event.stream, "main")
         return event.stream
+
+    def _models(self) -> tuple[FamilyName, Pipeline | None]:
+        """Return the models of the camera; raises _EndedError."""
+        box, settings = self._box, self._settings
+        if not box.ready:
+            why = f"the box is not ready: {box.not_ready_because}"
+            raise _EndedError(SourceState.REFUSED, why, NOTHING_TO_DO)
+        try:
+            return box.models.of(settings.family, settings.pipeline)
+        except (UnknownFamilyError, UnknownPipelineError) as error:
+            raise _refused(error) from None
 
     def _shows(self, stream: PictureStream, which: Stream) -> None:
         """Note the stream that is read now."""
@@ -157,10 +216,8 @@ class PulledCamera:
     async def _open_camera(self, stream: PictureStream, session: PulledSession) -> None:
         """Have the box take the camera; raises _EndedError."""
         box, settings = self._box, self._settings
-        if not box.ready:
-            raise _EndedError(SourceState.REFUSED, f"the box is not ready: {box.not_ready_because}")
+        family, pipeline = self._models()
         try:
-            family, pipeline = box.models.of(settings.family, settings.pipeline)
             camera = Camera(
                 id=settings.camera,
                 app=settings.app,
@@ -175,8 +232,8 @@ class PulledCamera:
             )
             agent = f"fetched by the box ({stream.codec})"
             record = await box.open_camera(camera, agent, self._instance, session, pulled=True)
-        except (*REFUSALS, UnknownFamilyError, UnknownPipelineError) as error:
-            raise _EndedError(SourceState.REFUSED, str(error)) from None
+        except REFUSALS as error:
+            raise _refused(error) from None
         record.named = settings.named
         session.opened(record)
 
@@ -236,12 +293,13 @@ class PulledCamera:
             return  # it was ended
         reading = lost.which == choice.reading
         if lost.which == "main" and reading:
-            raise _EndedError(SourceState.LOST, lost.why)
+            raise _EndedError.lost(lost.cause)
         readers.end(lost.which)
         if lost.which == "sub":
             choice.failed(time.monotonic_ns())
             if reading:
-                raise _EndedError(SourceState.CONNECTING, f"its substream was lost: {lost.why}")
+                why = f"its substream was lost: {lost.cause.reason}"
+                raise _EndedError(SourceState.CONNECTING, why)
 
     def _captured(self, session: PulledSession, readers: "_Readers", which: Stream) -> None:
         newest = readers.of[which].take()
@@ -259,10 +317,10 @@ class PulledCamera:
 
     # -- what people learn of it ----------------------------------------------------------------
 
-    def _enter(self, state: SourceState, why: str) -> None:
+    def _enter(self, state: SourceState, why: str, remedy: Remedy | None = None) -> None:
         """Note a state, and tell people if it is another one."""
         status, before = self._status, self._status.state
-        status.why = why
+        status.why, status.remedy = why, remedy
         if state is SourceState.LIVE:
             self._backoff.reset()
             status.attempts = 0
@@ -282,15 +340,22 @@ class PulledCamera:
             publish("info", f"{camera}: pictures come again, after {lasted_s} s")
 
 
+def _refused(error: EdgeboxError) -> _EndedError:
+    """Return the end of a connection that the box refuses."""
+    remedy = next(remedy for kind, remedy in _REMEDIES if isinstance(error, kind))
+    return _EndedError(SourceState.REFUSED, str(error), remedy)
+
+
 class _Readers:
     """The readers of a camera's streams: of one, and of two while it changes over."""
 
-    def __init__(self, settings: SourceSettings, decoding: Decoding) -> None:
+    def __init__(self, settings: SourceSettings, decoding: Decoding, phase: float) -> None:
         self.events: asyncio.Queue[_Event] = asyncio.Queue()
         self.of: dict[Stream, SourceReader] = {}
         self.streams: dict[Stream, PictureStream] = {}
         self._settings = settings
         self._decoding = decoding
+        self._phase = phase
         self._gate = MotionGate() if settings.motion_gate else None
 
     def open(self, which: Stream) -> None:
@@ -301,10 +366,11 @@ class _Readers:
         reader = SourceReader(
             partial(open_stream, address, settings.credentials, settings.decoder, CaptureClock),
             self._decoding,
+            phase=self._phase,
             gate=self._gate,
             on_opened=lambda stream: put(_Opened(which, stream)),
             on_picture=lambda: put(_Picture(which)),
-            on_lost=lambda why: put(_Lost(which, why)),
+            on_lost=lambda cause: put(_Lost(which, cause)),
         )
         self.of[which] = reader
         reader.start()

@@ -14,6 +14,8 @@ from edgebox.domain.requests import CameraId
 from edgebox.domain.source_settings import SourceSettings
 from edgebox.ingest.pulled_camera import PulledCamera
 from edgebox.ingest.source_fields import configured, read_settings, written
+from edgebox.link.rate_gate import spread_phase
+from edgebox.media import losses
 from edgebox.media.containers import SourceError
 from edgebox.media.picture_stream import open_stream
 from edgebox.runtime.box import Box
@@ -93,6 +95,8 @@ class PulledCameras:
         self._credentials = credentials
         self._cameras_max = cameras_max
         self._settings: dict[CameraId, SourceSettings] = {}
+        self._numbers: dict[CameraId, int] = {}
+        """Each camera's own small number, which says when in a period its pictures are due."""
         self._tasks: dict[CameraId, asyncio.Task[None]] = {}
         threads = max(1, (os.cpu_count() or 2) // 2)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="source-encode")
@@ -190,7 +194,7 @@ class PulledCameras:
         await asyncio.to_thread(self._credentials.put, camera, None)
         self._rows.forget(camera)
         await self._end(camera)
-        del self._settings[camera], self._box.sources[camera]
+        del self._settings[camera], self._numbers[camera], self._box.sources[camera]
 
     async def test(self, settings: SourceSettings) -> TestPicture:
         """Return the first picture of a source, which need not be known.
@@ -206,15 +210,16 @@ class PulledCameras:
             done, _ = await asyncio.wait({found}, timeout=_FIRST_PICTURE_S)
             if not done:
                 found.add_done_callback(lambda late: late.cancelled() or late.exception())
-                raise SourceError(
-                    settings.address.shown, f"no picture came within {_FIRST_PICTURE_S:g} s"
-                )
+                raise SourceError(settings.address.shown, losses.silent(_FIRST_PICTURE_S))
             return found.result()
 
     # -- inside ---------------------------------------------------------------------------------
 
     def _know(self, settings: SourceSettings, origin: Literal["configuration", "api"]) -> None:
         self._settings[settings.camera] = settings
+        if settings.camera not in self._numbers:
+            taken = set(self._numbers.values())
+            self._numbers[settings.camera] = min(set(range(len(taken) + 1)) - taken)
         self._box.sources[settings.camera] = SourceStatus(
             settings.camera,
             settings.address,
@@ -236,7 +241,11 @@ class PulledCameras:
         if not self._running:
             return
         fetching = PulledCamera(
-            self._box, self._settings[camera], self._box.sources[camera], self._pool
+            self._box,
+            self._settings[camera],
+            self._box.sources[camera],
+            self._pool,
+            phase=spread_phase(self._numbers[camera]),
         )
         self._tasks[camera] = asyncio.create_task(fetching.run(), name=f"source {camera}")
 
@@ -261,4 +270,4 @@ def _first_picture(settings: SourceSettings) -> TestPicture:
             )
     finally:
         stream.close()
-    raise SourceError(settings.address.shown, "there is no picture in it")
+    raise SourceError(settings.address.shown, losses.NO_VIDEO)

@@ -32,6 +32,7 @@ class PulledSession:
         address: str,
         size_px: tuple[int, int],
         *,
+        phase: float,
         pool: Executor,
         decoding: Decoding,
         on_end: Callable[[str], None],
@@ -42,6 +43,7 @@ class PulledSession:
             box: takes the pictures.
             address: of the source, as it may be shown.
             size_px: (width, height) of the camera's own picture, which boxes are in pixels of.
+            phase: of its pictures, in periods (`RateGate`).
             pool: threads that scale and encode.
             decoding: takes the cost.
             on_end: called with the reason when the box ends the connection.
@@ -49,6 +51,7 @@ class PulledSession:
         self.address = address
         self._box = box
         self._size_px = size_px
+        self._phase = phase
         self._pool = pool
         self._decoding = decoding
         self._on_end = on_end
@@ -72,6 +75,7 @@ class PulledSession:
             unacknowledged_max=1,  # the next picture is scaled when the one before is handed over
             last_slo_ns=last_slo_ns,
             bandwidth=NoUplink(),
+            phase=self._phase,
         )
         self._synchronise()
         if record.advice is not None:

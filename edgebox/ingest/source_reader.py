@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 from edgebox.domain.errors import EdgeboxError
 from edgebox.link.rate_gate import RateGate
+from edgebox.media import losses
 from edgebox.media.containers import SourceError
+from edgebox.media.losses import LossCause
 from edgebox.media.picture_stream import DecodedPicture, PictureStream
 from edgebox.runtime.source_status import Decoding
 from edgebox.vision.motion_gate import GRID_PX, MotionGate
@@ -32,16 +34,18 @@ class SourceReader:
         open_stream: Callable[[], PictureStream],
         decoding: Decoding,
         *,
+        phase: float,
         gate: MotionGate | None = None,
         on_opened: Callable[[PictureStream], None],
         on_picture: Callable[[], None],
-        on_lost: Callable[[str], None],
+        on_lost: Callable[[LossCause], None],
     ) -> None:
         """Prepare to read; `start` begins.
 
         Args:
             open_stream: opens the source; called in the thread.
             decoding: takes the cost.
+            phase: of the pictures that are kept, in periods (`RateGate`).
             gate: leaves out pictures of a scene that stands still; None: none are.
             on_opened: called on the loop when it is open.
             on_picture: called on the loop when there is a picture to `take`.
@@ -60,7 +64,7 @@ class SourceReader:
         self._newest: NewestPicture | None = None
         self._stream: PictureStream | None = None
         self._closed = False
-        self._rate = RateGate()
+        self._rate = RateGate(phase)
         self._thread = threading.Thread(target=self._run, name="source", daemon=True)
 
     def start(self) -> None:
@@ -84,14 +88,15 @@ class SourceReader:
     def _run(self) -> None:
         try:
             self._read()
-            why = "the other side ended the stream"
+            cause = losses.ENDED
         except SourceError as error:
-            why = error.reason
+            cause = error.cause
         except EdgeboxError as error:
-            why = str(error)
+            cause = LossCause(str(error), losses.CHECK_ANY)
         except Exception as error:  # a decoder's defect must not end the retries
-            why = f"it could not be decoded ({type(error).__name__})"
-        self._tell(lambda: self._on_lost(why))
+            reason = f"it could not be decoded ({type(error).__name__})"
+            cause = LossCause(reason, losses.UNKNOWN_CODEC.remedy)
+        self._tell(lambda: self._on_lost(cause))
 
     def _read(self) -> None:
         stream = self._open_stream()

@@ -85,12 +85,14 @@ class ErrorMessage:
     code: str
     message: str
     fatal: bool
+    remedy: str = ""
+    """What a person can do about it, in the imperative; empty: that is not said."""
 
     def encode(self) -> bytes:
         """Return the message as JSON."""
-        return orjson.dumps(
-            {"type": "error", "code": self.code, "message": self.message, "fatal": self.fatal}
-        )
+        fields = {"code": self.code, "message": self.message, "fatal": self.fatal}
+        told = {"remedy": self.remedy} if self.remedy else {}
+        return orjson.dumps({"type": "error", **fields, **told})
 
     @classmethod
     def decode(cls, fields: dict[str, object]) -> Self:
@@ -100,6 +102,7 @@ class ErrorMessage:
             code=read.text("code"),
             message=read.text("message", "", length_max=4096),
             fatal=read.flag("fatal", False),
+            remedy=read.text("remedy", "", length_max=1024),
         )
         read.finish()
         return error

@@ -2,12 +2,27 @@
 
 PERIOD_MAX_NS = 3_600_000_000_000
 """Maximum period, however low the rate: a frame an hour, so that no wire number overflows."""
+_GOLDEN = (5**0.5 - 1) / 2
+_STEERED = 8
+"""A frame is moved by at most this part of a period towards its phase: the rate stays even."""
+
+
+def spread_phase(number: int) -> float:
+    """Return the phase of one of many cameras, in periods; any first few are spread evenly."""
+    return number * _GOLDEN % 1
 
 
 class RateGate:
     """Lets frames through at a rate; jitter of the source costs no frames."""
 
-    def __init__(self) -> None:
+    def __init__(self, phase: float | None = None) -> None:
+        """Let the first frame through.
+
+        Args:
+            phase: where in the period, of the clock of captures, frames are due after a while, so
+                that cameras of one rate take turns; None: where the first frame was.
+        """
+        self._phase = phase
         self._due_ns: int | None = None
 
     def due(self, captured_ns: int, rate_hz: float) -> bool:
@@ -21,4 +36,11 @@ class RateGate:
         if captured_ns < self._due_ns - period_ns // 4:
             return False
         self._due_ns = max(self._due_ns, captured_ns - 2 * period_ns) + period_ns
+        if self._phase is not None:
+            # Less than half a period off to either side.
+            half_ns = period_ns // 2
+            wanted_ns = round(self._phase * period_ns)
+            off_ns = (wanted_ns - self._due_ns + half_ns) % period_ns - half_ns
+            most_ns = period_ns // _STEERED
+            self._due_ns += max(-most_ns, min(most_ns, off_ns))
         return True

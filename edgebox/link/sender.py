@@ -104,6 +104,7 @@ class SenderWindow:
         *,
         last_slo_ns: int | None = None,
         bandwidth: LinkEstimate | None = None,
+        phase: float | None = None,
     ) -> None:
         """Start with nothing sent.
 
@@ -115,6 +116,7 @@ class SenderWindow:
             unacknowledged_max: frames in transit at once.
             last_slo_ns: a frame that cannot meet even this is not sent; None: the same deadline.
             bandwidth: the estimate of the link; None: edgebox's own estimator.
+            phase: of the frames that are sent, in periods (`RateGate`).
         """
         self.captured_total = 0
         self.sent_total = 0
@@ -132,7 +134,7 @@ class SenderWindow:
         self._answers_ns: deque[int] = deque(maxlen=ANSWERS_KEPT)
         self._last_ack_ns = 0
         self._last_send_ns: int | None = None
-        self._rate = RateGate()
+        self._rate = RateGate(phase)
         self._detecting: _Waiting | None = None
         self.placement: PlacementCosts | None = None
         """What is known of running the first stage here; None: pictures only."""

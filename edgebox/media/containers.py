@@ -13,11 +13,15 @@ from typing import Any
 
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.source_address import Credentials, SourceAddress, SourceKind
+from edgebox.media import losses
+from edgebox.media.losses import LossCause
 
 OPEN_TIMEOUT_S = 10.0
 SILENCE_S = 15.0
 """A stream without a picture for so long has broken off."""
 SOFTWARE = "software"
+_TEXT_FORMATS = ("tty",)
+"""FFmpeg plays any text file as the picture of a terminal: that is no camera."""
 
 
 class SourceError(InvalidInputError):
@@ -26,10 +30,10 @@ class SourceError(InvalidInputError):
     code = "source"
     title = "The source of pictures cannot be used"
 
-    def __init__(self, shown: str, reason: str) -> None:
-        """Name the source as it may be shown, and what is wrong in a few words."""
-        super().__init__(f"{shown}: {reason}")
-        self.reason = reason
+    def __init__(self, shown: str, cause: LossCause) -> None:
+        """Name the source as it may be shown, what is wrong, and what to do."""
+        super().__init__(f"{shown}: {cause.reason}; {cause.remedy}")
+        self.cause = cause
 
 
 def import_av() -> Any:
@@ -77,13 +81,17 @@ def open_container(
     try:
         container = _opened(av, place, decoder, named)
     except (av.error.FFmpegError, OSError) as error:
-        raise SourceError(shown, reason_of(error)) from None
+        raise SourceError(shown, cause_of(error, address)) from None
     try:
+        if container.format.name in _TEXT_FORMATS:
+            raise SourceError(shown, _no_video(address))
         if not container.streams.video:
-            raise SourceError(shown, "there is no video in it")
+            raise SourceError(shown, losses.NO_VIDEO)
         context = container.streams.video[0].codec_context
+        if context is None:
+            raise SourceError(shown, losses.UNKNOWN_CODEC)
         if not (context.width and context.height):
-            raise SourceError(shown, "the video does not say how large it is")
+            raise SourceError(shown, losses.NO_SIZE)
     except SourceError:
         with suppress(av.error.FFmpegError):
             container.close()
@@ -111,29 +119,55 @@ def device_of(address: SourceAddress) -> str:
     """
     device = f"/dev/video{address.text}"
     if not Path(device).exists():
-        raise SourceError(device, "there is no such camera on this machine")
+        raise SourceError(device, losses.NO_WEBCAM)
     return device
 
 
-def reason_of(error: BaseException) -> str:
-    """Return what FFmpeg or the system complains about, in a few plain words."""
-    av = import_av()
-    for kind, words in (
-        (av.error.HTTPUnauthorizedError, "the user name or the password is wrong or missing"),
-        (av.error.HTTPForbiddenError, "the camera does not allow this user to see it"),
-        (av.error.HTTPNotFoundError, "the camera has no stream at this path"),
-        (av.error.ExitError, f"nothing was received for {SILENCE_S:g} s"),
-        (av.error.EOFError, "the other side ended the stream"),
-        (av.error.InvalidDataError, "what is there is not video"),
-        (TimeoutError, f"no answer within {OPEN_TIMEOUT_S:g} s"),
-        (socket.gaierror, "there is no machine of that name"),
-    ):
+def cause_of(error: BaseException, address: SourceAddress) -> LossCause:
+    """Return what FFmpeg or the system complains about, and what helps."""
+    av, errors = import_av(), import_av().error
+    on_network = address.kind is SourceKind.NETWORK
+    kinds: list[tuple[Any, LossCause]] = [
+        (errors.HTTPUnauthorizedError, losses.WRONG_PASSWORD),
+        (errors.HTTPForbiddenError, losses.FORBIDDEN),
+        (errors.HTTPNotFoundError, losses.NOT_FOUND),
+        (errors.HTTPClientError, losses.STREAM_REFUSED),
+        (errors.HTTPServerError, losses.FAULTY),
+        (errors.ExitError, losses.silent(SILENCE_S)),
+        (errors.EOFError, losses.ENDED if on_network else losses.BROKEN_FILE),
+        (errors.InvalidDataError, _no_video(address)),
+        (errors.DecoderNotFoundError, losses.UNKNOWN_CODEC),
+        (TimeoutError, losses.timed_out(OPEN_TIMEOUT_S)),
+        (socket.gaierror, losses.NO_SUCH_NAME),
+        (ConnectionRefusedError, losses.REFUSED),
+        (ConnectionError, losses.CUT_OFF),
+        (FileNotFoundError, losses.NO_FILE),
+        (NotADirectoryError, losses.NO_FILE),
+        (IsADirectoryError, losses.FOLDER),
+        (PermissionError, losses.FORBIDDEN_FILE),
+    ]
+    if address.text.startswith("http"):
+        kinds.append((av.error.ArgumentError, losses.REDIRECTED))
+    for kind, cause in kinds:
         if isinstance(error, kind):
-            return words
-    if getattr(error, "errno", None) == errno.EIO:
-        return "the connection broke off"
+            return cause
+    match getattr(error, "errno", None):
+        case errno.EIO if not on_network:
+            return losses.BROKEN_FILE
+        case errno.EIO:
+            encrypted = address.text.startswith(("rtsps:", "https:"))
+            return losses.NO_TLS if encrypted else losses.CUT_OFF
+        case errno.EBUSY:
+            return losses.BUSY_WEBCAM
+        case errno.EHOSTUNREACH | errno.ENETUNREACH:
+            return losses.NO_ROUTE
     text = getattr(error, "strerror", None)
-    return str(text).lower() if text else type(error).__name__
+    return LossCause(str(text).lower() if text else type(error).__name__, losses.CHECK_ANY)
+
+
+def _no_video(address: SourceAddress) -> LossCause:
+    is_file = address.kind is SourceKind.FILE
+    return losses.NOT_A_VIDEO_FILE if is_file else losses.NOT_VIDEO
 
 
 def measured_path_ns(address: SourceAddress) -> int:
@@ -151,7 +185,7 @@ def measured_path_ns(address: SourceAddress) -> int:
             # A name is looked up before, which makes the path at most look longer.
             return (time.monotonic_ns() - began_ns) // 2
     except OSError as error:
-        raise SourceError(address.shown, reason_of(error)) from None
+        raise SourceError(address.shown, cause_of(error, address)) from None
 
 
 def hardware_decoders() -> dict[str, bool]:

@@ -47,6 +47,26 @@ class JpegLimits:
     pixels_max: int = PIXELS_MAX
     scan_pixels_max: int = SCAN_PIXELS_MAX
 
+    @property
+    def wanted(self) -> str:
+        """What a picture may have, and what to do with one that has more."""
+        return (
+            f"at most {self.side_max_px} px a side and {self.pixels_max / 1e6:.1f} million pixels "
+            "are taken; scale it down first"
+        )
+
+    def check(self, kind: str, width_px: int, height_px: int) -> None:
+        """Check a picture's size before it is decoded.
+
+        Raises:
+            InvalidInputError: it is empty or too large.
+        """
+        if not min(width_px, height_px):
+            raise InvalidInputError(f"a {kind} of {width_px} x {height_px} px, without a pixel")
+        too_long = max(width_px, height_px) > self.side_max_px
+        if too_long or width_px * height_px > self.pixels_max:
+            raise InvalidInputError(f"a {kind} of {width_px} x {height_px} px: {self.wanted}")
+
 
 FRAME_LIMITS = JpegLimits()
 """For pictures that come over the network."""
@@ -147,15 +167,7 @@ def _size_in(
         raise InvalidInputError("a truncated JPEG: it ends within its frame header")
     height = jpeg[at + 5] << 8 | jpeg[at + 6]
     width = jpeg[at + 7] << 8 | jpeg[at + 8]
-    side_max_px, pixels_max = limits.side_max_px, limits.pixels_max
-    if not (0 < width <= side_max_px and 0 < height <= side_max_px):
-        raise InvalidInputError(
-            f"a JPEG of {width} x {height} px; each side must be from 1 to {side_max_px} px"
-        )
-    if width * height > pixels_max:
-        raise InvalidInputError(
-            f"a JPEG of {width} x {height} px; at most {pixels_max / 1e6:.1f} million are taken"
-        )
+    limits.check("JPEG", width, height)
     return width, height
 
 

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from edgebox.domain.source_address import Credentials, SourceAddress, SourceKind
 from edgebox.domain.source_settings import CaptureTimes
-from edgebox.media import jpeg
+from edgebox.media import jpeg, losses
 from edgebox.media.containers import (
     SOFTWARE,
     SourceError,
+    cause_of,
     import_av,
     measured_path_ns,
     open_container,
-    reason_of,
 )
 from edgebox.media.pacing import Pacer
 
@@ -186,7 +186,7 @@ class _Opened:
         elif self._undecoded_ns is None:
             self._undecoded_ns = now_ns
         elif now_ns - self._undecoded_ns > _UNDECODED_MAX_NS:
-            raise SourceError(self.address.shown, "its pictures cannot be decoded any more")
+            raise SourceError(self.address.shown, losses.UNDECODABLE)
         return found
 
 
@@ -240,11 +240,11 @@ class LiveStream(_Opened):
                         yield DecodedPicture(frame, at_ns, self._reformatter)
         except (av.error.FFmpegError, OSError) as error:
             if not self._closed:
-                raise SourceError(shown, reason_of(error)) from None
+                raise SourceError(shown, cause_of(error, self.address)) from None
         finally:
             self._container.close()
         if not self._closed:
-            raise SourceError(shown, "the other side ended the stream")
+            raise SourceError(shown, losses.ENDED)
 
     def _capture_of(self, packet: Any) -> int:
         """Return when the picture of a packet was captured."""
@@ -297,7 +297,7 @@ class FileStream(_Opened):
                     if wanted(captured_ns):
                         yield DecodedPicture(frame, captured_ns, self._reformatter)
                 if end_s == begin_s:
-                    raise SourceError(self.address.shown, "the file has fewer than two pictures")
+                    raise SourceError(self.address.shown, losses.SHORT_FILE)
                 begin_s = end_s + 1 / float(self._stream.average_rate or 25)
                 self._container.seek(0)
         finally:
@@ -313,7 +313,7 @@ class FileStream(_Opened):
                 first_s = at_s if first_s is None else first_s
                 yield at_s - first_s, frame
         except import_av().error.FFmpegError as error:
-            raise SourceError(self.address.shown, reason_of(error)) from None
+            raise SourceError(self.address.shown, cause_of(error, self.address)) from None
 
     def close(self) -> None:
         """End `pictures`."""

@@ -20,16 +20,11 @@ def decode_png(content: bytes | memoryview) -> NDArray[np.uint8]:
     """
     try:
         with Image.open(io.BytesIO(content), formats=("PNG",)) as picture:
-            width, height = picture.size
-            if max(width, height) > FRAME_LIMITS.side_max_px or (
-                width * height > FRAME_LIMITS.pixels_max
-            ):
-                raise InvalidInputError(
-                    f"the picture has {width} x {height} px; at most {FRAME_LIMITS.pixels_max} "
-                    f"pixels and {FRAME_LIMITS.side_max_px} px a side are taken"
-                )
+            FRAME_LIMITS.check("PNG", *picture.size)
             return np.asarray(picture.convert("RGB"), dtype=np.uint8)
     except UnidentifiedImageError:  # Pillow's words name an object of ours
         raise InvalidInputError("a broken PNG: its header cannot be read") from None
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+    except Image.DecompressionBombError:  # whose words name a limit of Pillow's
+        raise InvalidInputError(f"the PNG has too many pixels: {FRAME_LIMITS.wanted}") from None
+    except (OSError, SyntaxError, ValueError) as error:
         raise InvalidInputError(f"a broken or truncated PNG: {error}") from None

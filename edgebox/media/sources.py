@@ -19,6 +19,7 @@ from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.source_address import Credentials, SourceAddress, SourceKind, read_address
 from edgebox.media.jpeg import decode
 from edgebox.media.jpeg_header import JpegLimits
+from edgebox.media.losses import SourceTrouble
 from edgebox.media.pacing import Pacer
 from edgebox.media.video import LiveSource, Retry, VideoFileSource
 
@@ -43,8 +44,8 @@ class FrameSource(Protocol):
     """Size of every frame, known before the first."""
 
     @property
-    def trouble(self) -> str:
-        """Why no frames come, for people; empty: nothing is wrong. May be asked in any thread."""
+    def trouble(self) -> SourceTrouble | None:
+        """Why no frames come; None: nothing is wrong. May be asked in any thread."""
         ...
 
     def frames(self) -> Iterator[Frame]:
@@ -63,7 +64,7 @@ class FrameSource(Protocol):
 class PictureSource:
     """Frames made or fetched one by one by number, at a fixed rate."""
 
-    trouble = ""
+    trouble = None
 
     def __init__(
         self,
@@ -187,7 +188,7 @@ def read_picture(path: Path, size_px: tuple[int, int] | None = None) -> Frame:
         return picture
     except FileNotFoundError:
         raise InvalidInputError(f"{path}: there is no such file") from None
-    except (OSError, ValueError, Image.DecompressionBombError, InvalidInputError) as error:
+    except (OSError, ValueError, InvalidInputError) as error:
         raise InvalidInputError(f"{path}: not a picture that can be read: {error}") from None
 
 
@@ -195,13 +196,16 @@ def decode_picture(data: bytes) -> Frame:
     """Decode the bytes of a picture file.
 
     Raises:
-        InvalidInputError, OSError, ValueError, Image.DecompressionBombError: they are none.
+        InvalidInputError, OSError, ValueError: they are none.
     """
     if data.startswith(b"\xff\xd8"):
         return decode(data, FILE_LIMITS)
     try:
         with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
+            FILE_LIMITS.check(image.format or "picture", *image.size)
             return np.asarray(image.convert("RGB"), dtype=np.uint8)
+    except Image.DecompressionBombError:  # whose words name a limit of Pillow's
+        raise InvalidInputError(f"it has too many pixels: {FILE_LIMITS.wanted}") from None
     except UnidentifiedImageError:  # whose own text names a buffer in memory
         raise InvalidInputError(f"it is none of {', '.join(_FORMATS)}") from None
 

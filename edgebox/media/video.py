@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.source_address import Credentials, SourceAddress, SourceKind
 from edgebox.media.containers import SourceError, import_av, open_container
-from edgebox.media.loss_text import lost_text
+from edgebox.media.losses import SourceTrouble, lost_text
 from edgebox.media.pacing import Pacer
 from edgebox.media.picture_stream import BEHIND_MAX_S, DecodedPicture, LiveStream
 
@@ -38,7 +38,7 @@ class Retry(Protocol):
 class VideoFileSource:
     """A video file, played in real time by its timestamps."""
 
-    trouble = ""
+    trouble = None
 
     def __init__(self, path: Path, rate_hz: float | None, loop: bool) -> None:
         self._address = SourceAddress(SourceKind.FILE, str(path))
@@ -134,7 +134,7 @@ class LiveSource:
         Raises:
             SourceError: it cannot be opened now.
         """
-        self.trouble = ""
+        self.trouble: SourceTrouble | None = None
         self._open: Callable[[], LiveStream] = partial(LiveStream, address, credentials)
         self._stream = self._open()
         self.width_px, self.height_px = self._stream.width_px, self._stream.height_px
@@ -193,7 +193,8 @@ class LiveSource:
                         self._changed.notify_all()
                     return
                 since_ms = since_ms if self.trouble else time.time_ns() // 1_000_000
-                self.trouble = lost_text(since_ms, error.reason)
+                text = lost_text(since_ms, error.cause.reason)
+                self.trouble = SourceTrouble(text, error.cause.remedy)
             stream = None
             if self._retry is not None:
                 with self._changed:
@@ -202,8 +203,7 @@ class LiveSource:
     def _drain(self, stream: LiveStream) -> None:
         """Take frames until the stream breaks off or is closed."""
         for picture in stream.pictures(self._wanted):
-            if self.trouble:
-                self.trouble = ""
+            self.trouble = None
             if self._retry is not None:
                 self._retry.reset()
             with self._changed:

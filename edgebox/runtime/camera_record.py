@@ -18,6 +18,7 @@ from edgebox.link.messages import FrameHeader
 from edgebox.link.placement_offer import PlacementOffer
 from edgebox.link.receive_budget import ReceiveBudget
 from edgebox.link.transit import FrameArrival, FrameTransit, TransitEstimator
+from edgebox.media.losses import SourceTrouble
 from edgebox.runtime.frames import ArrivedFrame
 from edgebox.runtime.planned_skips import PlannedSkips
 
@@ -98,8 +99,8 @@ class CameraRecord:
     last_frame_ns: int | None = None
     """When its last frame arrived."""
     advice: Advice | None = None
-    source_trouble: str = ""
-    """Why its source gives no pictures, as its camera says; empty: it does."""
+    source_trouble: SourceTrouble | None = None
+    """Why its source gives no pictures, as its camera says; None: it does."""
     left_ns: int | None = None
     left_because: str = ""
     link: TransitEstimator = field(default_factory=TransitEstimator)

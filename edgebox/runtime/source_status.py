@@ -9,17 +9,22 @@ from edgebox.domain.plans import Remedy, RemedyAction
 from edgebox.domain.requests import CameraId
 from edgebox.domain.source_address import SourceAddress
 from edgebox.domain.source_settings import CaptureTimes
-from edgebox.media.loss_text import clock_time, lost_text
+from edgebox.link.protocol import SOURCE_LOST, ErrorMessage
+from edgebox.media.losses import CHECK_ANY, SourceTrouble, clock_time, lost_text
 
 COST_WINDOW_S = 10
-CHECK_SOURCE = Remedy(
-    RemedyAction.CHECK_SOURCE,
-    "check its power, address and password",
-)
-"""Helps where a source gives no pictures."""
-_MAKE_ROOM = Remedy(
-    RemedyAction.CHECK_SOURCE, "change the settings of the camera, or make room for it on the box"
-)
+
+
+def check_source(text: str) -> Remedy:
+    """Return what helps where a source gives no pictures."""
+    return Remedy(RemedyAction.CHECK_SOURCE, text or CHECK_ANY)
+
+
+def told_trouble(message: ErrorMessage) -> SourceTrouble | None:
+    """Return what a camera says of its source; None: it gives pictures."""
+    if message.code != SOURCE_LOST:
+        return None
+    return SourceTrouble(message.message, message.remedy)
 
 
 class SourceState(StrEnum):
@@ -80,6 +85,8 @@ class SourceStatus:
     """Since when it is in this state, in Unix milliseconds."""
     why: str = ""
     """What is wrong; empty: nothing."""
+    remedy: Remedy | None = None
+    """What a person can do about it; None: nothing is wrong, or it changes by itself."""
     losses: int = 0
     """How often it was lost since the start."""
     attempts: int = 0
@@ -109,14 +116,9 @@ class SourceStatus:
     @property
     def trouble(self) -> str:
         """Why no pictures come, for a person; empty: they do, or are about to."""
-        return self.text if self.remedies else ""
+        return self.text if self.state in (SourceState.LOST, SourceState.REFUSED) else ""
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
         """What a person can do; none while pictures come, or are about to."""
-        match self.state:
-            case SourceState.LOST:
-                return (CHECK_SOURCE,)
-            case SourceState.REFUSED:
-                return (_MAKE_ROOM,)
-        return ()
+        return () if self.remedy is None else (self.remedy,)

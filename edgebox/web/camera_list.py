@@ -25,10 +25,10 @@ from edgebox.link.from_camera import RATE_MAX_HZ, SLO_MAX_MS, SLO_MIN_MS
 from edgebox.link.override_messages import RATE_MIN_HZ, changed, written
 from edgebox.link.protocol import NAME_PATTERN
 from edgebox.runtime.camera_record import CameraRecord
-from edgebox.runtime.model_choice import UnknownFamilyError, UnknownPipelineError
 from edgebox.storage.rows import CameraRecord as StoredCamera
 from edgebox.web.bodies import read_object
 from edgebox.web.camera_state import camera_state
+from edgebox.web.named_models import check_models
 from edgebox.web.query_parameters import InPath
 from edgebox.web.routes import JSON, Answer, Body, Route, json_response
 from edgebox.web.schemas import (
@@ -85,7 +85,7 @@ async def _change(context: WebContext, request: web.Request) -> web.Response:
     fields = await read_object(request)
     before = context.box.overrides.get(camera, NOTHING_SET)
     after = changed(before, fields)
-    _check_models(context, before, after)
+    check_models(context.box.models, "settings", before, after)
     _check_classes(context, after)
     _check_names(context, camera, after)
     if after != before:
@@ -95,23 +95,6 @@ async def _change(context: WebContext, request: web.Request) -> web.Response:
             "info", f"{camera} was set on the box: {_in_words(after)}", camera
         )
     return json_response(_shown(context, camera, (await _stored(context)).get(camera)))
-
-
-def _check_models(context: WebContext, before: Overrides, after: Overrides) -> None:
-    """Check that a newly set pipeline or family is served, and is given pictures.
-
-    Raises:
-        UnknownNameError: it is not.
-    """
-    models = context.box.models
-    for key in ("pipeline", "family"):
-        name = getattr(after, key)
-        if name is None or name == getattr(before, key):
-            continue
-        try:
-            models.of(**{"family": None, "pipeline": None, key: name})
-        except (UnknownPipelineError, UnknownFamilyError) as error:
-            raise UnknownNameError(f"settings.{key}: {error}") from None
 
 
 def _check_names(context: WebContext, camera: CameraId, overrides: Overrides) -> None:

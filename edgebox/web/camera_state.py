@@ -12,7 +12,7 @@ from edgebox.runtime.box import Box
 from edgebox.runtime.camera_record import HISTORY_S, CameraRecord
 from edgebox.runtime.frame_metrics import CameraMetrics, Counts, CropCounts
 from edgebox.runtime.grading import grade
-from edgebox.runtime.source_status import CHECK_SOURCE
+from edgebox.runtime.source_status import check_source
 from edgebox.runtime.stage_documents import stages_json
 from edgebox.web.cascade_documents import cascade_document
 from edgebox.web.state_types import CameraPipeline, CameraSite, CameraState, Departure
@@ -33,10 +33,7 @@ def camera_state(box: Box, record: CameraRecord) -> CameraState:
     share = _rounded(window.on_time_share)
     last_frame_s = _ago_s(record.last_frame_ns, now_ns)
     source = box.sources.get(camera.id)
-    if source is None:
-        trouble = record.source_trouble if record.connected else ""
-    else:
-        trouble = source.trouble
+    trouble = _told_trouble(record) if source is None else source.trouble
     return {
         "id": camera.id,
         "app": camera.app,
@@ -144,11 +141,19 @@ def _site(record: CameraRecord, site: SiteId) -> CameraSite:
     return {"name": site, "inferred": site == record.inferred}
 
 
+def _told_trouble(record: CameraRecord) -> str:
+    """Return why its source gives no pictures, as its camera says; empty: it does, or is gone."""
+    told = record.source_trouble if record.connected else None
+    return "" if told is None else told.text
+
+
 def _remedies(box: Box, record: CameraRecord, trouble: str) -> tuple[Remedy, ...]:
     """Return those of its source, if that is lost, else those of the plan in force."""
     if trouble:
-        source = box.sources.get(record.camera.id)
-        return (CHECK_SOURCE,) if source is None else source.remedies
+        source, told = box.sources.get(record.camera.id), record.source_trouble
+        if source is not None:
+            return source.remedies
+        return () if told is None else (check_source(told.remedy),)
     plan = box.last_plan.plan
     planned = None if plan is None else plan.assignments.get(record.camera.id)
     return planned.remedies if planned is not None and record.connected else ()

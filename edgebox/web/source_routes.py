@@ -23,6 +23,7 @@ from edgebox.media.containers import SourceError
 from edgebox.runtime.refusals import BoxFullError
 from edgebox.web.bodies import read_object
 from edgebox.web.camera_list import CAMERA, camera_document
+from edgebox.web.named_models import check_models
 from edgebox.web.query_parameters import InPath
 from edgebox.web.routes import JSON, Answer, Body, Route, json_response
 from edgebox.web.schemas import (
@@ -51,6 +52,7 @@ async def _add(context: WebContext, request: web.Request) -> web.Response:
     camera = CameraId(read.text("id", pattern=NAME_PATTERN, expected=NAME_WANTED))
     read.finish()
     settings = read_settings(camera, {name: of for name, of in fields.items() if name != "id"})
+    check_models(context.box.models, "source", None, settings)
     await context.sources.add(settings)
     return json_response(await camera_document(context, camera), status=201)
 
@@ -61,6 +63,7 @@ async def _change(context: WebContext, request: web.Request) -> web.Response:
     if before is None:
         raise UnknownNameError(f"the box fetches no camera {camera!r}; POST /v1/cameras adds one")
     settings = read_settings(camera, await read_object(request), before)
+    check_models(context.box.models, "source", before, settings)
     await context.sources.change(settings)
     return json_response(await camera_document(context, camera))
 
@@ -147,11 +150,12 @@ ROUTES = (
         summary="Add a camera whose pictures the box fetches",
         doc=(
             "The box opens the address, now and after every start, and tries again for as long as "
-            "it takes. A source that is off is added all the same: test it before."
+            "it takes. A source that is off is added all the same: test it before. A model that "
+            "the box does not have is refused."
         ),
         body=Body({JSON: _NEW}, "The camera and where its pictures are"),
         answers=(Answer("The camera.", CAMERA, status=201),),
-        problems=(SourceExistsError, BoxFullError, TooLargeError, StorageError),
+        problems=(UnknownNameError, SourceExistsError, BoxFullError, TooLargeError, StorageError),
     ),
     Route(
         method="POST",

@@ -52,6 +52,7 @@ from edgebox.runtime.camera_record import CameraRecord
 from edgebox.runtime.frames import Answer, FrameResult, PendingFrame
 from edgebox.runtime.model_choice import UnknownFamilyError, UnknownPipelineError
 from edgebox.runtime.refusals import REFUSALS
+from edgebox.runtime.source_status import told_trouble
 from edgebox.runtime.stage_documents import staged_objects
 from edgebox.web.camera_socket import CameraSocket
 from edgebox.web.detection_documents import SCORE_MIN, wire_detections
@@ -348,7 +349,7 @@ class CameraSession:
             case ErrorMessage():
                 self._note(f"{self._name} says: {message.message}")
                 if message.code in (SOURCE_LOST, SOURCE_BACK):
-                    record.source_trouble = message.message if message.code == SOURCE_LOST else ""
+                    record.source_trouble = told_trouble(message)
             case Hello():
                 self._bad_message("the camera has already sent its hello; reconnect to change it")
         return True

@@ -364,7 +364,7 @@ async def test_a_program_pushes_its_own_frames() -> None:
 
 async def test_a_source_that_breaks_ends_the_run_with_its_message() -> None:
     class Broken:
-        width_px, height_px, trouble = 320, 180, ""
+        width_px, height_px, trouble = 320, 180, None
 
         def frames(self) -> Iterator[np.ndarray[tuple[int, ...], np.dtype[np.uint8]]]:
             yield NOISE

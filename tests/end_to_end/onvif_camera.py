@@ -47,6 +47,8 @@ class Camera:
         self.url = ""
         self.streams = "rtsp://own:secret@127.0.0.1:8554/"
         """What the addresses of its streams begin with."""
+        self.broken: dict[str, str] = {}
+        """Profiles that fail, and how: fault, sizeless, elsewhere."""
         self._user = user
         self._password = password
 
@@ -63,18 +65,25 @@ class Camera:
         elif asked[1] == "GetServices":
             body = f"<d:GetServicesResponse>{self._service(MEDIA)}</d:GetServicesResponse>"
         elif asked[1] == "GetProfiles":
-            body = f"<m:GetProfilesResponse>{_profile('sub', 640, 360)}"
-            body += f"{_profile('main', 1920, 1080)}</m:GetProfilesResponse>"
+            profiles = _profile("sub", 640, 360), _profile("main", 1920, 1080)
+            body = f"<m:GetProfilesResponse>{''.join(profiles)}</m:GetProfilesResponse>"
+            for name, how in self.broken.items():
+                if how == "sizeless":
+                    body = re.sub(
+                        rf'(token="v{name}".*?)<t:Resolution>.*?</t:Resolution>', r"\1", body
+                    )
         elif asked[1] == "GetStreamUri":
             token = re.search(r"ProfileToken>(\w+)<", text)
             assert token is not None
-            body = (
-                "<m:GetStreamUriResponse><m:MediaUri>"
-                f"<t:Uri>{self.streams}{token[1]}</t:Uri>"
-                "<t:InvalidAfterConnect>false</t:InvalidAfterConnect>"
-                "<t:InvalidAfterReboot>false</t:InvalidAfterReboot><t:Timeout>PT0S</t:Timeout>"
-                "</m:MediaUri></m:GetStreamUriResponse>"
+            fault = self.broken.get(token[1])
+            status, body = (
+                200,
+                _stream_uri(
+                    "rtsp://127.0.0.2/x" if fault == "elsewhere" else f"{self.streams}{token[1]}"
+                ),
             )
+            if fault == "fault":
+                status, body = 500, re.sub("(Sender )?[Nn]ot ?Authorized", "Incomplete", _FAULT)
         else:
             status, body = 400, _FAULT
         answer = _ENVELOPE.format(device=DEVICE, media=MEDIA, body=body)
@@ -98,6 +107,15 @@ class Camera:
         secret = base64.b64decode(said("Nonce")) + (created + self._password).encode()
         expected = base64.b64encode(hashlib.sha1(secret).digest()).decode()  # as ONVIF has it
         return said("Password") == expected and abs(off) < timedelta(minutes=1)
+
+
+def _stream_uri(url: str) -> str:
+    return (
+        f"<m:GetStreamUriResponse><m:MediaUri><t:Uri>{url}</t:Uri>"
+        "<t:InvalidAfterConnect>false</t:InvalidAfterConnect>"
+        "<t:InvalidAfterReboot>false</t:InvalidAfterReboot><t:Timeout>PT0S</t:Timeout>"
+        "</m:MediaUri></m:GetStreamUriResponse>"
+    )
 
 
 def _time(now: datetime) -> str:

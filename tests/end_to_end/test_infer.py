@@ -175,11 +175,13 @@ async def test_a_png_and_a_form_are_answered_like_the_jpeg(app: App, street: byt
 async def test_other_kinds_of_png_are_taken_and_broken_ones_are_told(app: App) -> None:
     for mode in ("L", "P", "RGBA", "1"):
         assert (await post(app, png(mode=mode), {"deadline_ms": 30_000}))[0] == 200
+    bomb = png((20_000, 20_000), "1")
     async with unharmed_bystander(app):
         for body, message in (
             (png()[:60], "a broken or truncated PNG"),
-            (png((20_000, 30), "1"), "20000 x 30 px"),
-            (png((8_000, 8_000), "1"), "8000 x 8000 px"),
+            (png((20_000, 30), "1"), "a PNG of 20000 x 30 px: at most 8192 px a side"),
+            (png((8_000, 8_000), "1"), "16.8 million pixels are taken; scale it down first"),
+            (bomb, "too many pixels: at most 8192 px a side"),
         ):
             status, answer = await post(app, body)
             assert (status, answer["code"]) == (400, "invalid")

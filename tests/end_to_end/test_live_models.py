@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 
 from edgebox.app.composition import App
 from edgebox.config.config_file import load
@@ -82,7 +83,11 @@ async def test_a_removed_model_is_gone_at_once_and_its_name_is_free(database: Pa
 async def test_what_cannot_be_removed_says_why(database: Path) -> None:
     async with running(database, access__open_scope="admin") as app:
         for family, code, message in (
-            ("street", (409, "family_in_use"), "street is the default model"),
+            (
+                "street",
+                (409, "family_in_use"),
+                "street is the default model; it comes with edgebox",
+            ),
             ("cats", (404, "unknown"), "no model family 'cats'"),
         ):
             status, problem = await send(app, "DELETE", f"/v1/models/{family}")
@@ -90,6 +95,9 @@ async def test_what_cannot_be_removed_says_why(database: Path) -> None:
             assert message in problem["detail"]
         await imported(app)
         assert (await send(app, "POST", "/v1/models/tiny/default"))[0] == 204
+        status, problem = await send(app, "DELETE", "/v1/models/tiny")
+        assert (status, problem["code"]) == (409, "family_in_use")
+        assert problem["detail"].endswith("choose another one first: edgebox models default street")
         status, problem = await send(app, "DELETE", "/v1/models/street")
         assert (status, problem["code"]) == (409, "family_in_use")
         assert "street comes with edgebox and stays" in problem["detail"]
@@ -124,7 +132,8 @@ async def test_a_new_default_reaches_cameras_that_name_none_and_survives(databas
         assert (key["value"], key["origin"]) == ("tiny", "stored")
 
 
-async def test_a_box_follows_the_commands(database: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("device", ["cpu", "auto"])  # as configured, and as a box is by default
+async def test_a_box_follows_the_commands(database: Path, tmp_path: Path, device: str) -> None:
     models, file = database.parent / "models", tmp_path / "tiny.onnx"
     file.write_bytes(model())
     config = tmp_path / "box.toml"
@@ -134,7 +143,10 @@ async def test_a_box_follows_the_commands(database: Path, tmp_path: Path) -> Non
         ended = await edgebox(tmp_path, "models", *arguments, "--config", str(config))
         assert ended.code == 0, ended.err
 
-    async with running(database) as app, streaming(app, "yard") as camera:
+    async with (
+        running(database, executors=[{"device": device}]) as app,
+        streaming(app, "yard") as camera,
+    ):
         await command("import", str(file), "--profile-s", "0")
         await command("default", "tiny")
         await until(lambda: "tiny" in app.box.families, "the new family")
@@ -172,6 +184,8 @@ async def test_the_configuration_file_keeps_the_default(database: Path, tmp_path
         status, problem = await send(app, "POST", "/v1/models/tiny/default")
         assert (status, problem["code"]) == (409, "family_in_use")
         assert "box.toml sets inference.family" in problem["detail"]
+        status, problem = await send(app, "DELETE", "/v1/models/street")
+        assert "inference.family: name another one there first" in problem["detail"]
 
 
 async def test_a_model_is_chosen_for_one_camera(database: Path) -> None:

@@ -14,8 +14,8 @@ from edgebox.commands.root import main
 from edgebox.domain.source_address import Credentials
 from edgebox.ingest.onvif_cameras import (
     DiscoveryError,
+    FoundStream,
     OnvifCamera,
-    OnvifStream,
     answered,
     find_cameras,
     streams_of,
@@ -26,19 +26,40 @@ from tests.end_to_end.running import running
 USER, PASSWORD, HOST = "ann", "p@ss/w0rd", "127.0.0.1"
 
 
+def stream(name: str, width_px: int, height_px: int) -> FoundStream:
+    return {
+        "url": f"rtsp://127.0.0.1:8554/{name}",
+        "codec": "h264",
+        "width_px": width_px,
+        "height_px": height_px,
+    }
+
+
 async def test_a_camera_is_found_and_tells_its_streams_to_who_may_know() -> None:
     async with onvif_camera(USER, PASSWORD) as (device, group):
         [camera] = await find_cameras(1.0, group)
         assert (camera.name, camera.host) == ("Front door", "127.0.0.1")
         # Largest first, and without the password that the camera wrote into its address.
         assert await streams_of(camera, Credentials(USER, PASSWORD)) == [
-            OnvifStream("rtsp://127.0.0.1:8554/main", "h264", 1920, 1080),
-            OnvifStream("rtsp://127.0.0.1:8554/sub", "h264", 640, 360),
+            stream("main", 1920, 1080),
+            stream("sub", 640, 360),
         ]
         assert PASSWORD not in "".join(device.heard)
         for wrong in (None, Credentials(USER, "wr0ng")):
             with pytest.raises(DiscoveryError, match="password is wrong or missing"):
                 await streams_of(camera, wrong)
+
+
+@pytest.mark.parametrize("how", ["fault", "sizeless", "elsewhere"])
+async def test_a_profile_that_fails_leaves_the_others(how: str) -> None:
+    async with onvif_camera(USER, PASSWORD) as (device, group):
+        [camera] = await find_cameras(1.0, group)
+        device.broken["main"] = how
+        credentials = Credentials(USER, PASSWORD)
+        assert await streams_of(camera, credentials) == [stream("sub", 640, 360)]
+        device.broken["sub"] = how
+        with pytest.raises(DiscoveryError, match="it "):
+            await streams_of(camera, credentials)
 
 
 async def test_a_camera_that_names_a_service_elsewhere_is_sent_nothing_more() -> None:

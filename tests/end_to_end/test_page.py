@@ -51,6 +51,8 @@ async def test_a_camera_is_shown_live_with_what_the_box_decided(
             await expect(tile.get_by_test_id("variant")).to_have_text(re.compile(r"street-\d+"))
             await expect(tile.get_by_test_id("reason")).to_have_text(re.compile(r"\d+ ?x|px|link"))
             await expect(tile.get_by_test_id("latency")).to_be_visible()
+            # Alone it is large and stays so: there is nothing to make room for.
+            await expect(tile.get_by_role("button", name="Less of gate")).to_have_count(0)
         await gone(app, "gate")
         await check_numbers(page, app)
         assert complaints == []

@@ -10,6 +10,7 @@ import pytest
 
 from edgebox.app.composition import App
 from edgebox.domain.requests import CameraId
+from edgebox.media import losses
 from edgebox.runtime.source_status import SourceState, SourceStatus
 from tests.end_to_end.running import SLO_MS, counts_of, get_json, running, texts, until
 from tests.end_to_end.sources import (
@@ -100,7 +101,8 @@ async def test_a_lost_source_is_tried_for_ever_and_may_come_back_with_another_co
         assert not camera["connected"]
         assert camera["left"]["why"].startswith("source lost: ")
         assert (camera["grade"], camera["trouble"]) == ("lost", shown["text"])
-        assert [each["action"] for each in camera["remedies"]] == ["check_source"]
+        (remedy,) = camera["remedies"]
+        assert (remedy["action"], remedy["text"]) == ("check_source", losses.REFUSED.remedy)
         assert camera["remedies"] == shown["remedies"]
         assert any("source lost" in text for text in texts(app, "warning"))
         await server.start(h265, "h265")
@@ -257,6 +259,40 @@ async def test_a_camera_with_an_unusable_name_is_refused(database: Path, name: o
         assert (status, problem["code"]) == (400, "invalid")
         assert problem["detail"].startswith("source.id ")
         assert not app.box.sources
+
+
+async def test_a_camera_of_a_model_that_is_not_there_is_refused_with_those_there_are(
+    database: Path, h264: Path
+) -> None:
+    url = f"file:{h264}"
+    async with running(database, **ADMIN) as app:
+        for names, problem in (
+            ({"family": "cats"}, "source.family: this box has no model family cats; it has street"),
+            ({"pipeline": "gate"}, "source.pipeline: this box has no pipeline gate; it has none"),
+        ):
+            status, found = await send(app, "POST", "/v1/cameras", {"id": "a", "url": url, **names})
+            assert (status, found["code"], found["detail"]) == (404, "unknown", problem)
+        assert not app.box.sources
+        await add(app, "gate", url)
+        status, found = await send(app, "PATCH", "/v1/cameras/gate/source", {"family": "cats"})
+        assert (status, found["code"]) == (404, "unknown")
+        await answered(app, "gate")
+
+
+async def test_a_configured_camera_of_a_model_that_is_not_there_says_what_there_is(
+    database: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "box.toml"
+    config.write_text(
+        '[[cameras]]\nname = "yard"\nurl = "rtsp://127.0.0.1:1/stream"\nfamily = "cats"\n'
+    )
+    async with running(database, file=config, **ADMIN) as app:
+        await until(lambda: source(app, "yard").state is SourceState.REFUSED, "the refusal")
+        told = "yard: the box does not take it: this box has no model family cats; it has street"
+        assert any(text.startswith(told) for text in texts(app, "warning"))
+        [shown] = (await get_json(app, "/v1/state"))[1]["sources"]
+        (remedy,) = shown["remedies"]
+        assert remedy["action"] == "choose_model"
 
 
 async def test_a_source_is_tried_before_it_is_added(database: Path, h264: Path) -> None:

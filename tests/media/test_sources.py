@@ -18,8 +18,9 @@ from PIL import Image
 
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.source_address import SourceAddress, SourceKind, read_address
+from edgebox.media import losses
 from edgebox.media.jpeg import encode
-from edgebox.media.sources import FrameSource, PictureSource, open_source
+from edgebox.media.sources import FrameSource, PictureSource, open_source, read_picture
 from edgebox.media.video import LiveSource, VideoFileSource
 from tests.conftest import PATIENCE_S
 
@@ -212,7 +213,7 @@ def test_a_network_camera_that_hangs_up_is_called_again_and_again() -> None:
         levels: list[int] = []
 
         def lost() -> bool:
-            return "server" in source.trouble
+            return source.trouble is not None and source.trouble.remedy == losses.FAULTY.remedy
 
         def close_when_lost() -> None:
             deadline_s = time.monotonic() + PATIENCE_S
@@ -222,7 +223,9 @@ def test_a_network_camera_that_hangs_up_is_called_again_and_again() -> None:
 
         threading.Thread(target=close_when_lost).start()
         levels.extend(level(frame) for frame in source.frames())
-    assert source.trouble.startswith("source lost since ")
+    assert source.trouble is not None
+    assert source.trouble.text.startswith("source lost since ")
+    assert source.trouble.remedy
     starts = [later < earlier for earlier, later in itertools.pairwise(levels)]
     assert sum(starts) == 1
     assert len(levels) >= 8
@@ -275,7 +278,7 @@ def test_files_that_are_no_pictures(tmp_path: Path) -> None:
         open_source(str(tmp_path))
     text = tmp_path / "text.mp4"
     text.write_text("hello " * 100)
-    with pytest.raises(InvalidInputError, match="what is there is not video"):
+    with pytest.raises(InvalidInputError, match="the file is no video"):
         open_source(str(text))
     (tmp_path / "broken.jpg").write_bytes(b"\xff\xd8nothing")
     with pytest.raises(InvalidInputError, match=r"broken\.jpg: not a picture"):
@@ -301,3 +304,11 @@ def test_without_pyav_the_error_says_what_to_install(
     monkeypatch.setattr(builtins, "__import__", without_av)
     with pytest.raises(InvalidInputError, match=r"pip install av"):
         open_source(str(video))
+
+
+def test_a_file_with_too_many_pixels_says_how_many_are_taken(tmp_path: Path) -> None:
+    wanted = "at most 65500 px a side and 179.0 million pixels are taken; scale it down first"
+    for name, size in (("large.png", (16_000, 12_000)), ("bomb.png", (20_000, 20_000))):
+        Image.new("1", size).save(tmp_path / name)
+        with pytest.raises(InvalidInputError, match=wanted):
+            read_picture(tmp_path / name)

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { laterNote, scaleMs, segments } from '../src/figures/latency'
+import { laterNote, scaleMs, segments, stageWord } from '../src/figures/latency'
 
 const P99 = { network: 60, queue: 9, inference: 12, return: 2, total: 80 }
 
@@ -26,4 +26,10 @@ test('what is not known yet has no bar, and an unknown part no width', () => {
 test('later deadlines are told with what they are worth', () => {
   expect(laterNote([])).toBe('')
   expect(laterNote([[300, 0.3], [500, 0.1]])).toBe(', worth 0.3 until 300\u202fms, worth 0.1 until 500\u202fms')
+})
+
+test('what a fetched camera takes until its picture is there is not called a network', () => {
+  expect(stageWord('network', true)).toBe('fetching')
+  expect(stageWord('network', false)).toBe('network')
+  expect(stageWord('queue', true)).toBe('queue')
 })

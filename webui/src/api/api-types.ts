@@ -817,7 +817,7 @@ export type Problem = {
 }
 
 export type Remedy = {
-  action: 'lower_rate' | 'import_smaller_model' | 'import_better_model' | 'add_executor' | 'improve_uplink' | 'extend_deadline' | 'lower_accuracy' | 'check_source' | 'wait'
+  action: 'lower_rate' | 'import_smaller_model' | 'import_better_model' | 'add_executor' | 'improve_uplink' | 'extend_deadline' | 'lower_accuracy' | 'choose_model' | 'check_source' | 'wait'
   text: string
   value: number | null
 }

@@ -127,7 +127,7 @@ function Figures({ camera, source, window_s }: FiguresProps) {
       <Decision camera={camera} reason="large" />
       {camera.pipeline && <PipelineStages {...camera.pipeline} />}
       {camera.cascade && <Cascade {...camera.cascade} />}
-      <LatencyBars camera={camera} window_s={window_s} />
+      <LatencyBars camera={camera} window_s={window_s} fetched={source !== undefined} />
       {source ? <SourceFigures {...source} /> : <LinkFigures {...camera} />}
       <FrameCounts camera={camera} window_s={window_s} />
     </section>

@@ -33,6 +33,7 @@ function placeOf({ action }: Remedy, camera: string): string | undefined {
       return hashOf({ page: 'camera', camera })
     case 'import_smaller_model':
     case 'import_better_model':
+    case 'choose_model':
       return hashOf({ page: 'models' })
     default:
       return undefined

@@ -6,6 +6,11 @@ import type { Camera, LatencySplit } from '../api/types'
 export const STAGES = ['network', 'queue', 'inference', 'return'] as const
 export type Stage = (typeof STAGES)[number]
 
+/** A stage's name for people: what a camera that the box fetches takes until its picture is there is more than a network. */
+export function stageWord(stage: Stage, fetched: boolean): string {
+  return fetched && stage === 'network' ? 'fetching' : stage
+}
+
 export interface Segment {
   stage: Stage
   /** Measured milliseconds of this stage. */

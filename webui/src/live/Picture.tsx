@@ -15,7 +15,7 @@ import { Zones } from './Zones'
 interface PictureProps {
   camera: Camera
   dispatcher: FrameDispatcher
-  onToggle?: () => void
+  onToggle?: (() => void) | undefined
   /** Added to its own class. */
   class?: string | undefined
   /** What lies over it while something is drawn. */

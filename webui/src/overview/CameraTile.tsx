@@ -29,7 +29,8 @@ export interface CameraTileProps {
   fetched?: boolean
   /** Whether no model of the box is for real cameras. */
   synthetic?: boolean
-  onToggle: () => void
+  /** Enlarge or shrink it; undefined: it is large because it is alone, and stays so. */
+  onToggle: (() => void) | undefined
 }
 
 export function CameraTile({ camera, window_s, dispatcher, enlarged, fetched = false, synthetic = false, onToggle }: CameraTileProps) {
@@ -38,10 +39,10 @@ export function CameraTile({ camera, window_s, dispatcher, enlarged, fetched = f
   const tile = useRef<HTMLElement>(null)
   /** Whether a person enlarged it: one that is large because it is alone stays below the verdict. */
   const byHand = useRef(false)
-  const toggle = () => {
+  const toggle = onToggle && (() => {
     byHand.current = true
     onToggle()
-  }
+  })
   useEffect(() => {
     if (enlarged && byHand.current) tile.current?.scrollIntoView({ block: 'start' })
   }, [enlarged])
@@ -60,15 +61,17 @@ export function CameraTile({ camera, window_s, dispatcher, enlarged, fetched = f
         <h2><a href={hashOf({ page: 'camera', camera: camera.id })}>{camera.id}</a></h2>
         <p class={classes(isTroubled && styles.troubled)} title={camera.advice?.reason}><Status camera={camera} /></p>
         {synthetic && <SyntheticMark />}
-        <button
-          type="button"
-          class="quiet"
-          onClick={toggle}
-          aria-expanded={enlarged}
-          aria-label={`${enlarged ? 'Less of' : 'More of'} ${camera.id}`}
-        >
-          {enlarged ? <ShrinkIcon /> : <EnlargeIcon />}
-        </button>
+        {toggle && (
+          <button
+            type="button"
+            class="quiet"
+            onClick={toggle}
+            aria-expanded={enlarged}
+            aria-label={`${enlarged ? 'Less of' : 'More of'} ${camera.id}`}
+          >
+            {enlarged ? <ShrinkIcon /> : <EnlargeIcon />}
+          </button>
+        )}
       </header>
       {isTroubled && !enlarged && (
         <div class={styles.why}>{health === 'lost' ? <Remedies camera={camera.id} remedies={camera.remedies} lead="To do: " /> : missText(camera)}</div>
@@ -78,7 +81,7 @@ export function CameraTile({ camera, window_s, dispatcher, enlarged, fetched = f
           <p class="muted">{origin(camera)}</p>
           <Headline camera={camera} window_s={window_s} />
           <Decision camera={camera} reason="whole" />
-          <LatencyBars camera={camera} window_s={window_s} />
+          <LatencyBars camera={camera} window_s={window_s} fetched={fetched} />
           {!fetched && <LinkSection camera={camera} window_s={window_s} enlarged={enlarged} />}
           <FrameCounts camera={camera} window_s={window_s} />
         </div>

@@ -34,16 +34,17 @@ export function Overview({ state, dispatcher }: PageProps) {
   const { shown, gone } = inOrder(state.cameras)
   const unseen = unseenSources(state)
   const fetched = new Set(state.sources.map(({ camera }) => camera))
-  const tileOf = (camera: Camera, enlarged_: boolean) => (
+  const isAlone = shown.length === 1 && gone.length === 0 && unseen.length === 0
+  const tileOf = (camera: Camera) => (
     <ErrorBoundary key={camera.id} what={`Camera ${camera.id}`}>
       <CameraTile
         camera={camera}
         window_s={state.box.window_s}
         synthetic={state.box.only_synthetic}
         dispatcher={dispatcher}
-        enlarged={enlarged_}
+        enlarged={isAlone || camera.id === enlarged}
         fetched={fetched.has(camera.id)}
-        onToggle={() => setEnlarged(camera.id === enlarged ? null : camera.id)}
+        onToggle={isAlone ? undefined : () => setEnlarged(camera.id === enlarged ? null : camera.id)}
       />
     </ErrorBoundary>
   )
@@ -54,12 +55,12 @@ export function Overview({ state, dispatcher }: PageProps) {
           {state.cameras.length === 0 && unseen.length === 0 && <NoCameras ready={state.box.ready} expected={state.sources.length} />}
           <div class={styles.tiles} data-density={densityOf(unseen.length + shown.length)}>
             {unseen.map((source) => <SourceTile key={source.camera} source={source} />)}
-            {shown.map((camera) => tileOf(camera, camera.id === enlarged || (shown.length === 1 && gone.length === 0 && unseen.length === 0)))}
+            {shown.map(tileOf)}
           </div>
           {gone.length > 0 && (
             <details class={styles.gone} data-testid="gone" open={shown.length + unseen.length === 0}>
               <summary>{gone.length} disconnected: {gone.map(({ id }) => id).join(', ')}</summary>
-              <div class={styles.tiles} data-density="many">{gone.map((camera) => tileOf(camera, camera.id === enlarged))}</div>
+              <div class={styles.tiles} data-density="many">{gone.map(tileOf)}</div>
             </details>
           )}
         </main>

@@ -18,7 +18,7 @@ from edgebox.domain.requests import CameraId
 from edgebox.link.protocol import NAME_PATTERN
 from edgebox.runtime.frames import ONE_SHOT_CAMERA, Answer
 from edgebox.scheduling.events import CameraDisconnected
-from tests.conftest import settings
+from tests.conftest import PATIENCE_S, settings
 from tests.end_to_end.running import (
     get_json,
     post,
@@ -363,12 +363,26 @@ async def test_a_camera_that_leaves_takes_no_requests_of_programs_along(
     assert isinstance(await ended, Answer)
 
 
-async def test_who_asks_again_at_once_is_read_later_and_later(app: App) -> None:
-    url = f"{app.url}/v1/infer?deadline_ms=1&variant=street-608"
-    loop = asyncio.get_running_loop()
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1)) as client:
-        began_s = loop.time()
-        for _ in range(6):
-            async with client.post(url, data=JPEG) as response:
-                assert (response.status, (await response.json())["code"]) == (503, "infeasible")
-        assert loop.time() - began_s >= 0.02 + 0.04 + 0.08 + 0.16 + 0.32
+async def test_under_overload_repetitions_are_refused_and_what_is_answered_is_right(
+    app: App,
+) -> None:
+    """Several pictures at once on each connection: some have time, and refusals are counted."""
+    params = {"deadline_ms": 400, "variant": "street-608", "app": "flood"}
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=24)) as client:
+
+        async def ask() -> tuple[int, object]:
+            async with client.post(f"{app.url}/v1/infer", data=JPEG, params=params) as said:
+                answer = await said.json(content_type=None)
+                return said.status, answer.get("code", answer.get("variant"))
+
+        seen: set[tuple[int, object]] = set()
+
+        async def rounds() -> None:
+            while not {(200, "street-608"), (503, "overload")} <= seen:
+                seen.update(await asyncio.gather(*(ask() for _ in range(24))))
+
+        await asyncio.wait_for(rounds(), PATIENCE_S)
+    expected: set[tuple[int, object]] = {(503, "queue"), (503, "infeasible")}
+    assert seen - expected == {(200, "street-608"), (503, "overload")}
+    assert (await get_json(app, "/v1/state"))[1]["box"]["refused"]["overload"] > 0
+    assert (await post(app, JPEG, {"deadline_ms": 30_000}))[0] == 200

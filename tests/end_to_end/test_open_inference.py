@@ -306,14 +306,3 @@ async def test_a_box_that_is_still_starting_is_live_and_not_ready(database: Path
             assert refused.value.status() == "503"
     finally:
         await app.stop()
-
-
-async def test_who_asks_again_at_once_is_read_later_and_later(app: App) -> None:
-    loop = asyncio.get_running_loop()
-    async with client_of(app) as client:  # one request after the other: one connection
-        began_s = loop.time()
-        for _ in range(6):
-            with pytest.raises(InferenceServerException) as refused:
-                await client.infer("street-608", [images(JPEG)], parameters={"deadline_ms": 1})
-            assert refused.value.status() == "503"
-        assert loop.time() - began_s >= 0.02 + 0.04 + 0.08 + 0.16 + 0.32

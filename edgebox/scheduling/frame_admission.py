@@ -1,6 +1,7 @@
 """Decides whether a frame of a pipeline is taken, by the work that it and others bring. Pure.
 
-Also whether a picture of a program is, by the time that cameras leave.
+Also whether a picture of a program is, by the time that cameras leave, and a frame of a camera that
+the plan promises nothing, by the time that those leave which it promises something.
 
 Every frame that is taken brings crops later. A box that takes each frame answers the first stages
 of all, and under overload the crops of few. So a frame is refused on arrival if the executors
@@ -16,11 +17,11 @@ of executor time. PARD (Park et al. 2026) drops by the remaining path too, but b
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from edgebox.domain.model_family import VariantName
 from edgebox.domain.pipelines import Pipeline
-from edgebox.domain.requests import Camera, CameraId, Request
+from edgebox.domain.requests import Camera, CameraId, Request, RequestId
 from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.fan_out import FanOut
 from edgebox.scheduling.ledger import Ledger
@@ -54,6 +55,8 @@ class FrameAdmission:
         self._overloaded_ns: int | None = None
         self._box_ns: dict[VariantName, dict[int, float]] = {}
         self._version = -1
+        self._unpromised: dict[RequestId, None] = {}
+        """Frames that were taken though the plan promises their cameras nothing."""
 
     def incomplete(self, now_ns: int) -> None:
         """Note that a frame of a pipeline was not answered in full for want of time."""
@@ -101,12 +104,38 @@ class FrameAdmission:
         Never if no other one waits: cameras can spare one picture's time.
         """
         waiting = self._ledger.frames_by_camera.get(request.camera, {})
-        if not waiting or not cameras_share:
+        return self._exceeds(request, variant, waiting, 1 - cameras_share, now_ns)
+
+    def refuses_unpromised(
+        self, request: Request, variant: VariantName, promised_share: float, now_ns: int
+    ) -> bool:
+        """Say whether a frame of a camera that the plan promises nothing, and those of such cameras
+        that wait before it, take longer than what the plan leaves until its deadline.
+
+        Never if no other one waits. So cameras that connect by the hundreds, or that are best
+        effort, take nothing from those that are served, however often they send.
+        """
+        live = self._ledger.live
+        waiting = [each for each in self._unpromised if each in live and live[each].waits]
+        refused = self._exceeds(request, variant, waiting, 1 - promised_share, now_ns)
+        self._unpromised = dict.fromkeys(waiting if refused else [*waiting, request.id])
+        return refused
+
+    def _exceeds(
+        self,
+        request: Request,
+        variant: VariantName,
+        waiting: Collection[RequestId],
+        share: float,
+        now_ns: int,
+    ) -> bool:
+        """Say whether a picture and others that wait take longer than a share of its time."""
+        if not waiting or share >= 1:
             return False
         work = Counter(self._ledger.live[each].variant for each in waiting)
         work[variant] += 1
         left_ns = request.last_deadline_ns - now_ns - self._times.calibration.prepare_ns
-        return self._takes_ns(work) > (1 - cameras_share) * left_ns
+        return self._takes_ns(work) > share * left_ns
 
     def _share(self, camera: CameraId, now_ns: int) -> float:
         """Return the part of its time that a camera's frame may use."""

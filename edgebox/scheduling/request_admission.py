@@ -1,9 +1,9 @@
 """Decides which variant a request runs on, and whether it can be on time at all. Pure.
 
 A frame of a pipeline is admitted if its first stage can be on time, and the executors can work off
-its crops too; a frame of a camera that the plan promises nothing if it takes nothing from those
-that it promises something (`frame_admission`). It runs on the variant that leaves the time for the later stages
-too, if there is one.
+its crops too; a frame of a camera that the plan promises nothing, if it takes nothing from those
+that are promised something (`frame_admission`). A frame runs on the variant that leaves the time
+for the later stages too, if there is one.
 """
 
 from collections.abc import Sequence

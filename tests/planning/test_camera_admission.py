@@ -92,7 +92,7 @@ def test_the_sentence_names_who_would_suffer_and_why() -> None:
 def test_a_box_that_is_overbooked_at_least_rates_takes_nobody_else() -> None:
     crowd = snapshot((seen(camera(f"gate-{at}", 300, 1)) for at in range(33)), slowdown=10)
     assert refusal(crowd, camera("new", rate_hz=1), P) == (
-        "it could not be served beside the others (128 px, 0.1 of 1 frames/s, best effort: "
+        "it could not be served beside the others (128 px, 0.02 of 1 frames/s, best effort: "
         "34 cameras share cpu/0, too many even for 1 frames/s at 128 px, the least that is of use)"
     )
 

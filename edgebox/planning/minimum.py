@@ -95,7 +95,7 @@ class Minimum:
             feasible: the test of a discipline.
             spare: the same with time to spare: who was crowded out stays so until it holds.
         """
-        for limit_hz in (self._parameters.rate_min_hz, self._parameters.best_effort_min_hz):
+        for limit_hz in (self._parameters.rate_min_hz, self._parameters.next_to_nothing_hz):
             self._effort_limit_hz = limit_hz
             at_limit = spare if self._below(limit_hz) else feasible
             if (best := self._best_within(at_limit, spare)) is not None:
@@ -128,7 +128,7 @@ class Minimum:
 
     def least(self) -> list[CameraOptions]:
         """Return the cameras with the least that can be given to them, feasible or not."""
-        self._effort_limit_hz = self._parameters.best_effort_min_hz
+        self._effort_limit_hz = self._parameters.next_to_nothing_hz
         none = np.zeros(len(self._cameras), np.bool_)
         return self._applied(none, self._movable(), 0.0)
 
@@ -236,7 +236,7 @@ class Minimum:
     def _least_hz(self) -> Floats:
         """Return the rates below which none of them is told to send."""
         limit_hz = np.minimum(self._effort_limit_hz, self._rate_hz)
-        return np.where(self._served, self._served_least_hz, limit_hz)
+        return np.asarray(np.where(self._served, self._served_least_hz, limit_hz))
 
     def _crowded_hz(self) -> Floats:
         return np.minimum(self._effort_limit_hz, self._effort_hz)

@@ -74,6 +74,11 @@ class PlanningParameters:
         )
 
     @property
+    def next_to_nothing_hz(self) -> float:
+        """The rate of best effort where `rate_min_hz` of all is too much."""
+        return min(self.rate_min_hz, self.best_effort_min_hz)
+
+    @property
     def upgrade_share(self) -> float:
         """Share of a limit that an upgrade may use."""
         return self.utilisation_upgrade / self.utilisation_max

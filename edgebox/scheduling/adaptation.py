@@ -321,13 +321,11 @@ class Adaptation:
 
     def _part_of_served(self, plan: Plan) -> float:
         """Return the part of the planned time that is for cameras that are served."""
-        all_ns = served_ns = 0.0
+        of_served = {False: 0.0, True: 0.0}
         for given in plan.assignments.values():
             known = self._expectations.single_request(given.variant, "")
-            time_ns = given.rate_hz * (0.0 if known is None else known.usual_ns)
-            all_ns += time_ns
-            served_ns += time_ns if given.served else 0.0
-        return served_ns / all_ns if all_ns else 0.0
+            of_served[given.served] += given.rate_hz * (0.0 if known is None else known.usual_ns)
+        return of_served[True] / (sum(of_served.values()) or 1.0)
 
     def _whole(self, given: Assignment, camera: Camera) -> Assignment:
         """Return an assignment with the rate of all frames, also of those placed at the camera."""

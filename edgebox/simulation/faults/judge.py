@@ -46,7 +46,7 @@ from edgebox.scheduling.events import (
     Unload,
 )
 from edgebox.scheduling.invariants import check_invariants
-from edgebox.scheduling.request_stages import TRANSITIONS, Stage
+from edgebox.scheduling.request_stages import TRANSITIONS, Cause, Stage
 from edgebox.simulation.faults.observed import Observed
 from edgebox.simulation.faults.small_box import FAMILY, PARAMETERS, VARIANTS
 
@@ -318,7 +318,10 @@ class World(Observed):
             of_camera = self.frames_waiting(of.camera) >= PARAMETERS.camera_pending_max
             full = of_camera or self.frames_waiting() >= PARAMETERS.box_pending_max
             camera = self.cameras.get(of.camera)
-            assert full or (camera is not None and camera.pipeline is not None)
+            if not full and (camera is None or camera.pipeline is None):
+                assert drop.cause is Cause.REFUSED
+                assert not self.scheduler._adaptation.cameras[of.camera].promised
+                assert len(self.ready) + len(self.preparing) > 0, "nothing else waits"
         frame = None if of.frame is None else self.joined.get(RequestId(of.frame))
         waited_for = frame is not None and drop.request in frame.pending
         pipeline = None if of.frame is None else self.pipelines.get(RequestId(of.frame))

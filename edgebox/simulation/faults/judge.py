@@ -4,7 +4,7 @@ The checks are assertions: they hold nothing where Python runs with -O.
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import (
@@ -67,9 +67,14 @@ STEPS = {stage: reachable(stage) for stage in Stage}
 class World(Observed):
     """Judges every order by what was seen before."""
 
+    _variants_before: dict[RequestId, VariantName] = field(default_factory=dict)
+    """Those of the live requests before the call."""
+
     def tell(self, event: Event | None) -> list[Action]:
         """Hand an event to the Scheduler, None for a wake-up; judge and return its orders."""
         before = dict(self.busy)
+        if self.held.memories:
+            self._variants_before = {each: self.variant[each] for each in self.alive}
         self._judge_stale(event)
         actions = self.scheduler.handle(event, self.now_ns)
         if self.keeps_journal:
@@ -247,7 +252,10 @@ class World(Observed):
                 self._judge_memory(action)
 
     def _judge_memory(self, order: Load | Unload) -> None:
-        in_use = {self.variant[request] for request in self.alive}
+        # What moves to another variant in this call does so after the order, and only to one that
+        # still runs somewhere.
+        stay = [r for r in self.alive if self._variants_before.get(r) == self.variant[r]]
+        in_use = {self.variant[request] for request in stay}
         self.held.judge(order, in_use, self.scheduler.supervised[order.executor].variants)
 
     def _judge_outcome(self, finish: Finish, request: Request) -> None:

@@ -239,7 +239,7 @@ class Minimum:
         return np.asarray(np.where(self._served, self._served_least_hz, limit_hz))
 
     def _crowded_hz(self) -> Floats:
-        return np.minimum(self._effort_limit_hz, self._effort_hz)
+        return np.asarray(np.minimum(self._effort_limit_hz, self._effort_hz))
 
     def _movable(self) -> Bools:
         return np.asarray(self._served & (self._freed() > 0))

@@ -86,7 +86,8 @@ class PlannerSection:
     )
     rate_min_hz: float = key(
         1.0,
-        "Lowest frame rate in plans; a camera that requests less gets what it requests",
+        "Lowest frame rate of cameras that are served; a camera that requests less gets what it "
+        "requests",
         low=0.01,
         high=1000,
     )

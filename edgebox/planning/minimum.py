@@ -5,7 +5,8 @@ cameras get small batches. So the cameras with the tightest deadlines may become
 the others gain by that is weighed against what these lose (`Allocation.service`). Where the
 executors' time does not suffice, the highest rates are lowered to a common ceiling (max-min
 fairness), none below what its camera can use. Where not even these rates fit, the fewest cameras
-are crowded out: best effort at the least rate of the box.
+are crowded out: best effort at the least rate of the box, or, where not even that of all fits, at
+what is next to nothing.
 """
 
 from bisect import bisect_left
@@ -80,11 +81,12 @@ class Minimum:
         self._effort_variant = np.array([column[o.variant.name] for o in effort])
         self._rate_hz = np.array([o.rate_hz for o in smallest])
         self._effort_hz = np.array([o.rate_hz for o in effort])
-        box_hz = np.minimum(parameters.rate_min_hz, self._rate_hz)
-        self._least_hz = np.where(served, [c.least_hz for c in cameras], box_hz)
+        self._served_least_hz = np.array([c.least_hz for c in cameras])
         self._compute_ns = np.array([o.budget.compute_ns for o in smallest])
         self._single_ns = {o.variant.name: o.single_ns for o in (*smallest, *effort)}
         self._wished_hz = np.array([c.snapshot.camera.rate_hz for c in cameras])
+        self._effort_limit_hz = parameters.rate_min_hz
+        """The rate at which cameras are best effort that are in nobody's way no more."""
 
     def best(self, feasible: Feasible, spare: Feasible) -> list[CameraOptions] | None:
         """Return the cameras with the most service that is feasible; None: none is.
@@ -93,6 +95,22 @@ class Minimum:
             feasible: the test of a discipline.
             spare: the same with time to spare: who was crowded out stays so until it holds.
         """
+        for limit_hz in (self._parameters.rate_min_hz, self._parameters.next_to_nothing_hz):
+            self._effort_limit_hz = limit_hz
+            at_limit = spare if self._below(limit_hz) else feasible
+            if (best := self._best_within(at_limit, spare)) is not None:
+                return best
+        return None
+
+    def _below(self, limit_hz: float) -> bool:
+        """Say whether cameras that are best effort now are told to send less than this."""
+        now = [(c.snapshot.current, c.smallest.rate_hz) for c in self._cameras]
+        return any(
+            of is not None and not of.served and of.rate_hz < min(limit_hz, rate_hz)
+            for of, rate_hz in now
+        )
+
+    def _best_within(self, feasible: Feasible, spare: Feasible) -> list[CameraOptions] | None:
         none = np.zeros(len(self._cameras), np.bool_)
         if not self._waiting().any() and feasible(self._load(none, none)):
             return list(self._cameras)
@@ -110,6 +128,7 @@ class Minimum:
 
     def least(self) -> list[CameraOptions]:
         """Return the cameras with the least that can be given to them, feasible or not."""
+        self._effort_limit_hz = self._parameters.next_to_nothing_hz
         none = np.zeros(len(self._cameras), np.bool_)
         return self._applied(none, self._movable(), 0.0)
 
@@ -187,7 +206,7 @@ class Minimum:
         freed, waiting = self._freed(), self._waiting()
         movable = np.flatnonzero(self._movable()).tolist()
         by_time = sorted(movable, key=lambda at: (-freed[at], not waiting[at], -at))
-        by_deadline = sorted(movable, key=lambda at: int(self._compute_ns[at]))
+        by_deadline = sorted(movable, key=lambda at: (int(self._compute_ns[at]), -at))
 
         def without(order: Sequence[int], number: int) -> Bools:
             out = np.zeros(count, np.bool_)
@@ -210,10 +229,17 @@ class Minimum:
 
     def _freed(self) -> Floats:
         """Return the time that crowding each camera out frees, in a unit that does not matter."""
-        box_hz = np.minimum(self._parameters.rate_min_hz, self._effort_hz)
         single_ns = np.array([self._single_ns[name] for name in self._names])
-        least = self._least_hz * single_ns[self._variant]
-        return np.asarray(least - box_hz * single_ns[self._effort_variant])
+        least = self._least_hz() * single_ns[self._variant]
+        return np.asarray(least - self._crowded_hz() * single_ns[self._effort_variant])
+
+    def _least_hz(self) -> Floats:
+        """Return the rates below which none of them is told to send."""
+        limit_hz = np.minimum(self._effort_limit_hz, self._rate_hz)
+        return np.asarray(np.where(self._served, self._served_least_hz, limit_hz))
+
+    def _crowded_hz(self) -> Floats:
+        return np.asarray(np.minimum(self._effort_limit_hz, self._effort_hz))
 
     def _movable(self) -> Bools:
         return np.asarray(self._served & (self._freed() > 0))
@@ -222,12 +248,14 @@ class Minimum:
         self, given_up: Bools, crowded: Bools, ceiling_hz: float, *, freed: bool = False
     ) -> Floats:
         rate_hz = np.where(given_up, self._effort_hz, self._rate_hz)
-        box_hz = np.minimum(self._parameters.rate_min_hz, self._effort_hz)
+        crowded_hz = self._crowded_hz()
         if np.isfinite(ceiling_hz):
-            least_hz = np.where(given_up, box_hz, self._least_hz) if freed else self._least_hz
+            least_hz = self._least_hz()
+            if freed:
+                least_hz = np.where(given_up, crowded_hz, least_hz)
             lowered_hz = np.maximum(least_hz, round_rate(ceiling_hz))
             rate_hz = np.where(rate_hz <= ceiling_hz, rate_hz, lowered_hz)
-        return np.asarray(np.where(crowded, box_hz, rate_hz))
+        return np.asarray(np.where(crowded, crowded_hz, rate_hz))
 
     def _load(
         self,
@@ -260,7 +288,7 @@ class Minimum:
         return Load(demand, longest_ns, slack_ns, max(1, tightest // 2))
 
     def _applied(self, given_up: Bools, crowded: Bools, ceiling_hz: float) -> list[CameraOptions]:
-        least_hz = self._parameters.rate_min_hz
+        least_hz = self._effort_limit_hz
         out = []
         for at, of in enumerate(self._cameras):
             if crowded[at]:

@@ -37,6 +37,9 @@ class PlanningParameters:
     rate_min_hz: float = 1.0
     """No camera is told to send fewer frames than this (or than it asked for); a camera that is
     served not fewer than it said are of use to it either."""
+    best_effort_min_hz: float = 0.02
+    """Where `rate_min_hz` of all is more than the executors answer, cameras that are best effort
+    are told to send only this, next to nothing: so most are served."""
     hysteresis_ratio: float = 1.01
     """A new distribution over all cameras must be worth this many times the one in force."""
     bytes_per_pixel: float = 0.3
@@ -69,6 +72,11 @@ class PlanningParameters:
             utilisation_slow=self.utilisation_slow - taken,
             cycle_utilisation_max=self.cycle_utilisation_max - taken,
         )
+
+    @property
+    def next_to_nothing_hz(self) -> float:
+        """The rate of best effort where `rate_min_hz` of all is too much."""
+        return min(self.rate_min_hz, self.best_effort_min_hz)
 
     @property
     def upgrade_share(self) -> float:

@@ -54,6 +54,8 @@ class ConnectedCamera:
     advice: Advice | None = None
     advised_ns: int = 0
     lowered_ns: int | None = None
+    promised: bool = False
+    """Whether a plan serves it: it has been planned, and is not best effort."""
     wanted: VariantName | None = None
     """The variant that the last plan gave it, in memory or not."""
     planned_bps: float | None = None
@@ -126,12 +128,20 @@ class Adaptation:
         self._paid_ns = 0
         """When planning will have had no more than its share of the time so far."""
         self._planned_share = 0.0
+        self._promised_part = 0.0
+        """The part of it that is for cameras that are served."""
 
     @property
     def cameras_share(self) -> float:
         """The share of the executors' time that the plan in force gives to cameras."""
         planned = min(self._planned_share, self._parameters.utilisation_max)
         return planned if self.cameras else 0.0
+
+    @property
+    def promised_share(self) -> float:
+        """The share of the executors' time that the plan in force gives to cameras that it serves,
+        the others being best effort."""
+        return self._promised_part * self.cameras_share
 
     def open(self, camera: Camera, now_ns: int) -> list[Advise]:
         """Add a camera and return its first advice."""
@@ -286,6 +296,7 @@ class Adaptation:
         snapshot_cameras, self._in_snapshot = self._in_snapshot, None
         self._affinity.planned(plan.groups)
         self._planned_share = plan.utilisation
+        self._promised_part = self._part_of_served(plan)
         if snapshot_cameras is not None:
             self._took_ns = now_ns - self._planned_ns
             rested_ns = round(self._took_ns / self._parameters.replan_share)
@@ -297,7 +308,7 @@ class Adaptation:
                 continue
             if (wanted := self._ladders.named(given.variant)) is None:
                 continue
-            connected.wanted = given.variant
+            connected.wanted, connected.promised = given.variant, given.served
             self._fan_out.planned(camera, given)
             variant = self._ladders.stand_in(wanted) or wanted
             whole = self._whole(given, connected.camera)
@@ -307,6 +318,14 @@ class Adaptation:
             connected.assignment = assignment
             out.extend(self._advise(connected, assignment, variant, now_ns))
         return out
+
+    def _part_of_served(self, plan: Plan) -> float:
+        """Return the part of the planned time that is for cameras that are served."""
+        of_served = {False: 0.0, True: 0.0}
+        for given in plan.assignments.values():
+            known = self._expectations.single_request(given.variant, "")
+            of_served[given.served] += given.rate_hz * (0.0 if known is None else known.usual_ns)
+        return of_served[True] / (sum(of_served.values()) or 1.0)
 
     def _whole(self, given: Assignment, camera: Camera) -> Assignment:
         """Return an assignment with the rate of all frames, also of those placed at the camera."""

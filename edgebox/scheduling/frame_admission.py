@@ -1,6 +1,7 @@
 """Decides whether a frame of a pipeline is taken, by the work that it and others bring. Pure.
 
-Also whether a picture of a program is, by the time that cameras leave.
+Also whether a picture of a program is, by the time that cameras leave, and a frame of a camera that
+the plan promises nothing, by the time that those leave which it promises something.
 
 Every frame that is taken brings crops later. A box that takes each frame answers the first stages
 of all, and under overload the crops of few. So a frame is refused on arrival if the executors
@@ -20,7 +21,7 @@ from collections.abc import Mapping
 
 from edgebox.domain.model_family import VariantName
 from edgebox.domain.pipelines import Pipeline
-from edgebox.domain.requests import Camera, CameraId, Request
+from edgebox.domain.requests import Camera, CameraId, Request, RequestId
 from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.fan_out import FanOut
 from edgebox.scheduling.ledger import Ledger
@@ -59,6 +60,8 @@ class FrameAdmission:
         self._overloaded_ns: int | None = None
         self._box_ns: dict[VariantName, dict[int, float]] = {}
         self._version = -1
+        self._unpromised: dict[RequestId, None] = {}
+        """Frames that were taken though the plan promises their cameras nothing."""
 
     def incomplete(self, now_ns: int) -> None:
         """Note that a frame of a pipeline was not answered in full for want of time."""
@@ -106,21 +109,41 @@ class FrameAdmission:
         """
         if not self._ledger.frames_by_camera.get(request.camera):
             return False
-        left_ns = request.last_deadline_ns - now_ns - self._times.calibration.fixed_ns
-        return self._is_hopeless(request, variant, left_ns) or bool(
-            cameras_share
-            and self._is_cameras_time(request, variant, (1 - cameras_share) * left_ns, now_ns)
+        return self._is_hopeless(request, variant, now_ns) or self._takes_more(
+            request, variant, 1 - cameras_share, now_ns
         )
 
-    def _is_cameras_time(
-        self, request: Request, variant: VariantName, left_ns: float, now_ns: int
+    def refuses_unpromised(
+        self, request: Request, variant: VariantName, promised_share: float, now_ns: int
+    ) -> bool:
+        """Say whether there is no time for a frame of a camera that the plan promises nothing.
+
+        Never if no other one of such cameras waits. So cameras that connect by the hundreds, or
+        that are best effort, take nothing from those that are served, however often they send.
+        """
+        live = self._ledger.live
+        waiting = [each for each in self._unpromised if each in live and live[each].waits]
+        left_share = 1 - promised_share
+        refused = bool(waiting) and self._takes_more(request, variant, left_share, now_ns)
+        self._unpromised = dict.fromkeys(waiting if refused else [*waiting, request.id])
+        return refused
+
+    def _left_ns(self, request: Request, now_ns: int) -> int:
+        """Return the time for batches until a request's last deadline."""
+        return request.last_deadline_ns - now_ns - self._times.calibration.fixed_ns
+
+    def _takes_more(
+        self, request: Request, variant: VariantName, share: float, now_ns: int
     ) -> bool:
         """Say whether a picture, and all that waits and must be answered by its deadline, takes
-        longer than the frames that cameras will send leave until then."""
+        longer than the share of the time until then that is promised to nobody."""
+        if share >= 1:
+            return False
         work = _sum(self._at_box(request.last_deadline_ns), {variant: 1.0})
-        return self._takes_ns(work) + self._running_ns(now_ns) > left_ns
+        needs_ns = self._takes_ns(work) + self._running_ns(now_ns)
+        return needs_ns > share * self._left_ns(request, now_ns)
 
-    def _is_hopeless(self, request: Request, variant: VariantName, left_ns: float) -> bool:
+    def _is_hopeless(self, request: Request, variant: VariantName, now_ns: int) -> bool:
         """Say whether what waits, takes no longer and is due no later takes all the time until a
         picture's deadline, `refuses_from` times, were every batch quick and of the best size."""
         own_ns = self._least_ns(variant, request.app)
@@ -129,7 +152,7 @@ class FrameAdmission:
             for app, due_ns in by_app.items():
                 if (each_ns := self._least_ns(of, app)) <= own_ns:
                     needs_ns += each_ns * bisect_right(due_ns, request.last_deadline_ns)
-        return needs_ns > self._refuses_from * left_ns
+        return needs_ns > self._refuses_from * self._left_ns(request, now_ns)
 
     def _least_ns(self, variant: VariantName, app: str) -> float:
         """Return the least time of all executors together for a picture of an application, in the

@@ -262,3 +262,5 @@ def _check_supervision(scheduler: Scheduler) -> None:
             raise InvariantViolation(f"{executor} waits without a time to open it, or the reverse")
         if of.state is ExecutorState.OPENING and of.limit is None:
             raise InvariantViolation(f"opening {executor} has no time limit")
+        if of.state is not ExecutorState.UP and of.would_hang != (of.state is ExecutorState.WEDGED):
+            raise InvariantViolation(f"{executor} is {of.state}, which its threads contradict")

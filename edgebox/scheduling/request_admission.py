@@ -1,8 +1,9 @@
 """Decides which variant a request runs on, and whether it can be on time at all. Pure.
 
 A frame of a pipeline is admitted if its first stage can be on time, and the executors can work off
-its crops too (`frame_admission`). It runs on the variant that leaves the time for the later stages
-too, if there is one.
+its crops too; a frame of a camera that the plan promises nothing, if it takes nothing from those
+that are promised something (`frame_admission`). A frame runs on the variant that leaves the time
+for the later stages too, if there is one.
 """
 
 from collections.abc import Sequence
@@ -97,6 +98,9 @@ class Admission:
         if variant is None:
             return DropReason.INFEASIBLE
         refused = self._frames.refuses(request, connected.camera, variant, now_ns)
+        if not refused and not connected.promised:
+            share = self._adaptation.promised_share
+            refused = self._frames.refuses_unpromised(request, variant, share, now_ns)
         return DropReason.OVERLOAD if refused else variant
 
     def _choose_for_stage(self, request: Request, ready_ns: int) -> VariantName | DropReason:

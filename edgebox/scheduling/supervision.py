@@ -150,6 +150,8 @@ class Supervised:
     """Batches and samples that have not come back."""
     loads_abandoned: int = 0
     """Number of loads that have not come back."""
+    opening_abandoned: bool = False
+    """Whether its last opening has not come back."""
     recent_losses: int = 0
     """Losses that are not forgotten yet; they determine the back-off."""
     openings_failed: int = 0
@@ -174,7 +176,12 @@ class Supervised:
     @property
     def threads_abandoned(self) -> int:
         """The number of threads that have not come back."""
-        return len(self.abandoned) + self.loads_abandoned
+        return len(self.abandoned) + self.loads_abandoned + self.opening_abandoned
+
+    @property
+    def would_hang(self) -> bool:
+        """Whether opening it would cost another thread that hangs."""
+        return self.opening_abandoned or self.threads_abandoned >= ABANDONED_MAX
 
     @property
     def unrecoverable(self) -> bool:
@@ -283,9 +290,10 @@ class Supervision:
                 _returned(of, None, now_ns)
             case ExecutorHung() if of.state is ExecutorState.UP:
                 of.hangs = True
-            case OpenFailed() if of.state is ExecutorState.OPENING:
+            case OpenFailed() if of.state is ExecutorState.OPENING or of.opening_abandoned:
                 of.openings_failed += 1
-                _wait(of, now_ns)
+                of.opening_abandoned = False
+                _schedule_opening(of, now_ns)
 
     def set_limits(self, actions: Iterable[Action], now_ns: int) -> None:
         """Set the time limits of new orders."""
@@ -319,7 +327,7 @@ class Supervision:
         of.without = ran - of.variants
         if event.opened_ns:
             of.open_limit_ns = max(OPEN_LIMIT_NS, OPEN_FACTOR * event.opened_ns)
-        of.limit, of.openings_failed = None, 0
+        of.limit, of.openings_failed, of.opening_abandoned = None, 0, False
 
     def _ended(self, of: Supervised, event: Ended, now_ns: int, *, well: bool) -> None:
         limit = of.limit
@@ -411,16 +419,17 @@ def _lose(executor: ExecutorId, of: Supervised, cause: LossCause, now_ns: int) -
     of.losses[cause] += 1
     of.failed.clear()
     of.hangs = of.failing = False
-    if cause is LossCause.OPENING or of.threads_abandoned >= ABANDONED_MAX:
-        of.enter(ExecutorState.WEDGED, now_ns)
-    else:
-        _wait(of, now_ns)
+    of.opening_abandoned = cause is LossCause.OPENING
+    _schedule_opening(of, now_ns)
     wedged = of.state is ExecutorState.WEDGED
     return Abandon(executor, cause, variant, waited_ns, wedged, excluded)
 
 
-def _wait(of: Supervised, now_ns: int) -> None:
-    """Schedule the next opening, later after each recent loss."""
+def _schedule_opening(of: Supervised, now_ns: int) -> None:
+    """Schedule the next opening, later after each recent loss; none if it would hang."""
+    if of.would_hang:
+        of.enter(ExecutorState.WEDGED, now_ns)
+        return
     wait_ns = BACK_OFF_NS << min(of.recent_losses - 1, 16) if of.recent_losses else 0
     of.enter(ExecutorState.WAITING, now_ns)
     of.retry_ns = now_ns + min(wait_ns, BACK_OFF_MAX_NS)
@@ -429,13 +438,12 @@ def _wait(of: Supervised, now_ns: int) -> None:
 
 def _returned(of: Supervised, batch: BatchId | None, now_ns: int) -> None:
     """Note that abandoned work has come back: a batch or sample, or (None) a load."""
-    was_wedged = of.threads_abandoned >= ABANDONED_MAX
     if batch is None:
         of.loads_abandoned = max(0, of.loads_abandoned - 1)
     else:
         of.abandoned.pop(batch, None)
-    if was_wedged and of.state is ExecutorState.WEDGED and of.threads_abandoned < ABANDONED_MAX:
-        _wait(of, now_ns)
+    if of.state is ExecutorState.WEDGED and not of.would_hang:
+        _schedule_opening(of, now_ns)
 
 
 def _passed(limit: _Limit | None, now_ns: int) -> bool:

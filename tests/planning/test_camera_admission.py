@@ -92,7 +92,8 @@ def test_the_sentence_names_who_would_suffer_and_why() -> None:
 def test_a_box_that_is_overbooked_at_least_rates_takes_nobody_else() -> None:
     crowd = snapshot((seen(camera(f"gate-{at}", 300, 1)) for at in range(33)), slowdown=10)
     assert refusal(crowd, camera("new", rate_hz=1), P) == (
-        "34 cameras would need 102% of the time of cpu/0 at their smallest sizes and least rates"
+        "it could not be served beside the others (128 px, 0.02 of 1 frames/s, best effort: "
+        "34 cameras share cpu/0, too many even for 1 frames/s at 128 px, the least that is of use)"
     )
 
 

@@ -69,10 +69,13 @@ def discipline(pool: ExecutorPool, in_cycles: bool) -> tuple[Feasible, Feasible,
 
 
 def at_least(
-    cameras: Sequence[CameraOptions], crowded: Sequence[int], given_up: Sequence[int]
+    cameras: Sequence[CameraOptions],
+    crowded: Sequence[int],
+    given_up: Sequence[int],
+    effort_hz: float = P.rate_min_hz,
 ) -> list[CameraOptions]:
     """Return cameras at their least rates, some crowded out, some deadlines given up."""
-    return limited(cameras, crowded, given_up, 0.0)
+    return limited(cameras, crowded, given_up, 0.0, effort_hz)
 
 
 def limited(
@@ -80,14 +83,15 @@ def limited(
     crowded: Sequence[int],
     given_up: Sequence[int],
     ceiling_hz: float,
+    effort_hz: float = P.rate_min_hz,
 ) -> list[CameraOptions]:
     out = []
     for at, c in enumerate(cameras):
         if at in crowded:
-            out.append(c.crowded_out(P.rate_min_hz))
+            out.append(c.crowded_out(effort_hz))
         else:
             kept = c.best_effort() if at in given_up else c
-            least_hz = c.least_hz if c.served else min(P.rate_min_hz, c.options[0].rate_hz)
+            least_hz = c.least_hz if c.served else min(effort_hz, c.options[0].rate_hz)
             [option] = kept.options[:1]
             rate_hz = min(option.rate_hz, max(least_hz, ceiling_hz))
             out.append(kept._replace(options=(option._replace(rate_hz=rate_hz),)))
@@ -309,11 +313,71 @@ def test_no_more_wait_than_time_to_spare_demands(drawn: Crowd, slowdown: float) 
         assert count <= max(sum(c.crowded for c in least), wait)
 
 
-def test_the_least_of_all_is_the_box_s_least_rate_for_everybody() -> None:
+@settings(max_examples=100, deadline=None)
+@given(crowds(5, st.just(False)), st.sampled_from([30.0, 60.0, 100.0]), st.booleans())
+def test_where_too_little_is_left_the_fewest_send_next_to_nothing(
+    drawn: Crowd, slowdown: float, in_cycles: bool
+) -> None:
+    """Where the box's least rate of all is too much; otherwise nobody sends less than that."""
+    cameras, pool = options_of(crowd(drawn, 1, 0.0, slowdown))
+    feasible, spare, holds = discipline(pool, in_cycles)
+    some = Minimum(cameras, P).best(feasible, spare)
+    served = [at for at, c in enumerate(cameras) if c.served]
+
+    def fewest(effort_hz: float) -> int | None:
+        return next(
+            (
+                len(crowded)
+                for crowded in subsets(served)
+                if any(
+                    holds(at_least(cameras, crowded, given_up, effort_hz))
+                    for given_up in subsets([at for at in served if at not in crowded])
+                )
+            ),
+            None,
+        )
+
+    enough = fewest(P.rate_min_hz)
+    expected = fewest(P.best_effort_min_hz) if enough is None else enough
+    if some is None:
+        assert expected is None
+        return
+    assert holds(some)
+    assert sum(c.crowded for c in some) == expected
+    limit_hz = P.best_effort_min_hz if enough is None else P.rate_min_hz
+    for before, after in zip(cameras, some, strict=True):
+        least_hz = before.least_hz if after.served else limit_hz
+        assert after.options[0].rate_hz >= min(least_hz, before.snapshot.camera.rate_hz)
+        if after.crowded:
+            assert after.options[0].rate_hz == limit_hz
+
+
+def test_who_sends_next_to_nothing_does_so_until_there_is_time_to_spare() -> None:
+    def rates(slowdown: float, given_hz: float | None) -> set[float]:
+        cameras = []
+        for at in range(10):
+            of = seen(camera(f"gate-{at}", 2000, 20, min_rate_hz=20))
+            has = given_hz and Assignment(of.camera.id, name(128), given_hz, 85, False, "")
+            cameras.append(replace(of, current=has or None))
+        options, pool = options_of(snapshot(cameras, slowdown=slowdown))
+        feasible, spare, _ = discipline(pool, False)
+        some = Minimum(options, P).best(feasible, spare)
+        assert some is not None
+        return {c.options[0].rate_hz for c in some}
+
+    # Ten cameras of 1 Hz at 3 ms are 3 % of the time, 93 at 31 times that: no time to spare.
+    assert rates(31, None) == {P.rate_min_hz}
+    assert rates(31, P.rate_min_hz) == {P.rate_min_hz}
+    assert rates(31, P.best_effort_min_hz) == {P.best_effort_min_hz}
+    assert rates(33, P.rate_min_hz) == {P.best_effort_min_hz}
+    assert rates(26, P.best_effort_min_hz) == {P.rate_min_hz}
+
+
+def test_the_least_of_all_is_next_to_nothing_for_everybody() -> None:
     cameras, _ = options_of(crowd([(300, 30, 1.0, False, 0.0, 1000.0)] * 40, 1, 0.0, 8.0))
     least = Minimum(cameras, P).least()
     assert all(c.crowded and not c.served for c in least)
-    assert {c.options[0].rate_hz for c in least} == {P.rate_min_hz}
+    assert {c.options[0].rate_hz for c in least} == {P.best_effort_min_hz}
     assert {c.options[0].variant.name for c in least} == {name(128)}
 
 

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from edgebox.domain.errors import ModelError
+from edgebox.domain.errors import EdgeboxError, ModelError
 from edgebox.domain.model_family import ExecutorId, VariantName, WeightsId
 from edgebox.domain.requests import DropReason
 from edgebox.inference.executor import NullExecutor
@@ -21,7 +21,7 @@ from edgebox.runtime.supervisor import Reopened
 from edgebox.runtime.threads import LEFT_BEHIND_MAX
 from edgebox.scheduling.events import ExecutorHung, Load, LoadReturned
 from edgebox.scheduling.invariants import check_invariants
-from edgebox.scheduling.supervision import OPEN_LIMIT_NS, ExecutorState
+from edgebox.scheduling.supervision import BACK_OFF_MAX_NS, OPEN_LIMIT_NS, ExecutorState
 from tests.end_to_end.running import until
 from tests.runtime.driving import Bench, FakeClock
 from tests.scheduling.scene import CPU, MEDIAN_MS, profile
@@ -129,6 +129,31 @@ async def test_one_whose_opening_hangs_is_not_opened_and_that_is_told() -> None:
     assert supervised.state is ExecutorState.WEDGED
     go_on.set()
     await until(lambda: supervised.state is ExecutorState.UP, "the opening, after all")
+    await bench.driver.stop(1)
+
+
+async def test_one_whose_opening_hangs_and_fails_after_all_is_opened_again() -> None:
+    go_on, clock = threading.Event(), FakeClock()
+    openings: list[ExecutorId] = []
+
+    def opener(executor: ExecutorId) -> Reopened:
+        openings.append(executor)
+        if len(openings) == 1:
+            go_on.wait()
+            raise EdgeboxError("the device was gone")
+        return Reopened(NullExecutor(executor), PROFILES)
+
+    bench = Bench(NullExecutor(CPU), opener=opener, clock_ns=clock)
+    bench.driver.feed(ExecutorHung(CPU))
+    clock.now_ns += OPEN_LIMIT_NS
+    bench.driver.feed(None)
+    supervised = bench.driver.scheduler.supervised[CPU]
+    assert supervised.state is ExecutorState.WEDGED
+    go_on.set()
+    await until(lambda: supervised.state is ExecutorState.WAITING, "the opening's error")
+    clock.now_ns += BACK_OFF_MAX_NS
+    bench.driver.feed(None)
+    await until(lambda: supervised.state is ExecutorState.UP, "another opening")
     await bench.driver.stop(1)
 
 

@@ -9,11 +9,14 @@ from hypothesis import strategies as st
 
 from edgebox.domain.model_family import VariantName
 from edgebox.domain.pipelines import StageName
+from edgebox.domain.plans import Assignment, Plan
 from edgebox.domain.requests import Camera, CameraId, DropReason, Request
 from edgebox.scheduling.events import (
     CameraConnected,
     CameraDisconnected,
     Drop,
+    PlanComputed,
+    Prepare,
     RequestArrived,
     RequestPrepared,
 )
@@ -23,6 +26,7 @@ from edgebox.scheduling.request_stages import Cause
 from edgebox.scheduling.scheduler_parameters import FrameAdmissionRule, SchedulerParameters
 from tests.scheduling.pipelines import READ, camera_with, pipeline, stage
 from tests.scheduling.scene import LARGE, MEDIAN_MS, MS, Bench, name, profile, request
+from tests.scheduling.scene import camera as a_camera
 
 TWO = pipeline(stage("find"), stage("read", "find", variant=name(128)))
 SPARSE, DENSE = CameraId("gate-1"), CameraId("gate-2")
@@ -183,3 +187,50 @@ def test_other_cameras_are_not_concerned() -> None:
         of = frame(number + 1, camera_with(None).id, 1, 290)
         assert not refused(bench, of)
     assert StageName("read") == READ
+
+
+def promised(bench: Bench, served: CameraId, waiting: CameraId) -> None:
+    """Plan half of the executors' time for a camera, and next to nothing for another."""
+    for camera in (served, waiting):
+        bench(CameraConnected(a_camera(camera, 400)), 0)
+    given = {
+        served: Assignment(served, name(128), 10.0, 85, served=True, reason=""),
+        waiting: Assignment(waiting, name(128), 1e-9, 85, served=False, reason=""),
+    }
+    bench(PlanComputed(Plan(0, given, 0.5)), 0)
+
+
+def test_frames_that_no_plan_promises_anything_take_only_the_time_that_plans_leave() -> None:
+    served, waiting, newcomer = map(CameraId, ("served", "waiting", "newcomer"))
+    bench = Bench([profile(128)], SchedulerParameters(camera_pending_max=FRAMES_MAX))
+    promised(bench, served, waiting)
+    assert bench.scheduler._adaptation.promised_share == pytest.approx(0.5)
+    bench(CameraConnected(a_camera(newcomer, 400)), 0)
+    left_ms = 400.0
+    taken = [
+        not refused(bench, frame(at, camera, 1, left_ms))
+        for at, camera in enumerate([waiting, newcomer] * FRAMES_MAX, start=1)
+    ]
+    count = sum(taken)
+    assert all(taken[:count]), "both share the time that is left, first come first served"
+    takes_ms = MEDIAN_MS[128] * count
+    assert 0.3 * left_ms < takes_ms < 0.5 * left_ms
+    frames = [frame(1000 + at, served, 1, left_ms) for at in range(20)]
+    assert not any(refused(bench, each) for each in frames), "what is promised is taken"
+
+
+def test_one_frame_of_a_camera_without_a_plan_is_always_taken() -> None:
+    served, waiting = CameraId("served"), CameraId("waiting")
+    bench = Bench([profile(128)])
+    promised(bench, served, waiting)
+    short_ms = admission_of(bench)._times.calibration.prepare_ns / MS + 2.5 * MEDIAN_MS[128]
+
+    def taken(number: int, at_ms: float) -> bool:
+        arrived = RequestArrived(frame(number, waiting, at_ms, short_ms))
+        return any(isinstance(action, Prepare) for action in bench(arrived, at_ms))
+
+    assert taken(1, 1), "more than half of its time, but nobody else waits"
+    assert not taken(2, 1)
+    bench(CameraDisconnected(waiting), 2)
+    bench(CameraConnected(a_camera(waiting, 400)), 2)
+    assert taken(3, 2), "what has ended counts no more"

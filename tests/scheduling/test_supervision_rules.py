@@ -62,17 +62,34 @@ def test_one_that_somebody_says_hangs_is_no_evidence_against_its_batch() -> None
     assert not box.scheduler.supervised[CPU].doublings
 
 
-@pytest.mark.parametrize("wedged", [False, True])
-def test_an_opening_that_nobody_waits_for_may_fail(wedged: bool) -> None:
+def test_an_opening_that_nobody_waits_for_may_fail() -> None:
     box = Box(CPU, OTHER)
-    now_ms = 1.0
-    if wedged:
-        now_ms, _, _ = hang(box, 0)
-        now_ms, _ = box.wake()
-    before = box.state()
-    assert before is (ExecutorState.WEDGED if wedged else ExecutorState.UP)
-    assert orders(box(OpenFailed(CPU), now_ms + 1)) == []
-    assert box.state() is before
+    assert orders(box(OpenFailed(CPU), 1)) == []
+    assert box.state() is ExecutorState.UP
+
+
+def test_an_opening_that_hangs_and_fails_after_all_is_tried_again() -> None:
+    """Its thread hangs no more (fault simulation, seed 300005)."""
+    box = Box(CPU, OTHER)
+    hang(box, 0)
+    now_ms, actions = box.wake()
+    assert [each.cause for each in actions if isinstance(each, Abandon)] == [LossCause.OPENING]
+    assert box.state() is ExecutorState.WEDGED
+    assert box.scheduler.supervised[CPU].threads_abandoned == 2
+    box(OpenFailed(CPU), now_ms + 1)
+    assert box.state() is ExecutorState.WAITING
+    assert box.scheduler.supervised[CPU].threads_abandoned == 1
+    _, actions = box.wake()
+    assert actions == [Open(CPU)]
+
+
+def test_an_opening_that_hangs_and_succeeds_after_all_gives_its_executor_work() -> None:
+    box = Box(CPU, OTHER)
+    hang(box, 0)
+    now_ms, _ = box.wake()
+    box(ExecutorStarted(CPU, PROFILES), now_ms + 1)
+    assert box.state() is ExecutorState.UP
+    assert box.scheduler.supervised[CPU].threads_abandoned == 1
 
 
 def test_a_batch_that_comes_back_does_not_help_one_whose_opening_hangs() -> None:

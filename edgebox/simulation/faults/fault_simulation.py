@@ -335,7 +335,12 @@ class FaultSimulation:
         sides = list(MEDIAN_MS)
         given = {
             CameraId(camera): Assignment(
-                CameraId(camera), name(rng.choice(sides)), rng.choice(rates_hz), 85, True, ""
+                CameraId(camera),
+                name(rng.choice(sides)),
+                rng.choice(rates_hz),
+                85,
+                served=rng.random() < 0.8,
+                reason="",
             )
             for camera in self.cameras
             if rng.random() < 0.7
@@ -345,7 +350,8 @@ class FaultSimulation:
             Group((executor,), tuple(map(name, of)), rng.choice((0, 20, 900)) * MS)
             for executor, of in zip(self.executors, (sides[:cut], sides[cut:]), strict=False)
         )
-        return Plan(self.now_ns, given, groups=groups if rng.random() < 0.5 else ())
+        utilisation = rng.choice((0.0, 0.5, 0.95, 1.5))
+        return Plan(self.now_ns, given, utilisation, groups if rng.random() < 0.5 else ())
 
     # -- Cameras
 

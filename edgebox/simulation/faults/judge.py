@@ -4,7 +4,7 @@ The checks are assertions: they hold nothing where Python runs with -O.
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import (
@@ -46,7 +46,7 @@ from edgebox.scheduling.events import (
     Unload,
 )
 from edgebox.scheduling.invariants import check_invariants
-from edgebox.scheduling.request_stages import TRANSITIONS, Stage
+from edgebox.scheduling.request_stages import TRANSITIONS, Cause, Stage
 from edgebox.simulation.faults.observed import Observed
 from edgebox.simulation.faults.small_box import FAMILY, PARAMETERS, VARIANTS
 
@@ -67,9 +67,14 @@ STEPS = {stage: reachable(stage) for stage in Stage}
 class World(Observed):
     """Judges every order by what was seen before."""
 
+    _variants_before: dict[RequestId, VariantName] = field(default_factory=dict)
+    """Those of the live requests before the call."""
+
     def tell(self, event: Event | None) -> list[Action]:
         """Hand an event to the Scheduler, None for a wake-up; judge and return its orders."""
         before = dict(self.busy)
+        if self.held.memories:
+            self._variants_before = {each: self.variant[each] for each in self.alive}
         self._judge_stale(event)
         actions = self.scheduler.handle(event, self.now_ns)
         if self.keeps_journal:
@@ -247,7 +252,10 @@ class World(Observed):
                 self._judge_memory(action)
 
     def _judge_memory(self, order: Load | Unload) -> None:
-        in_use = {self.variant[request] for request in self.alive}
+        # What moves to another variant in this call does so after the order, and only to one that
+        # still runs somewhere.
+        stay = [r for r in self.alive if self._variants_before.get(r) == self.variant[r]]
+        in_use = {self.variant[request] for request in stay}
         self.held.judge(order, in_use, self.scheduler.supervised[order.executor].variants)
 
     def _judge_outcome(self, finish: Finish, request: Request) -> None:
@@ -318,7 +326,10 @@ class World(Observed):
             of_camera = self.frames_waiting(of.camera) >= PARAMETERS.camera_pending_max
             full = of_camera or self.frames_waiting() >= PARAMETERS.box_pending_max
             camera = self.cameras.get(of.camera)
-            assert full or (camera is not None and camera.pipeline is not None)
+            if not full and (camera is None or camera.pipeline is None):
+                assert drop.cause is Cause.REFUSED
+                assert not self.scheduler._adaptation.cameras[of.camera].promised
+                assert len(self.ready) + len(self.preparing) > 0, "nothing else waits"
         frame = None if of.frame is None else self.joined.get(RequestId(of.frame))
         waited_for = frame is not None and drop.request in frame.pending
         pipeline = None if of.frame is None else self.pipelines.get(RequestId(of.frame))

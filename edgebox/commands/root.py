@@ -8,15 +8,13 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import click
 from rich.markup import escape
 
 from edgebox import __version__
-from edgebox.commands.backups import backup, restore
 from edgebox.commands.console import (
     HEALTH_STYLES,
     clear_errors,
@@ -26,13 +24,8 @@ from edgebox.commands.console import (
     table,
     tell,
 )
-from edgebox.commands.detect import detect
-from edgebox.commands.models import models
-from edgebox.commands.plan import plan
-from edgebox.commands.profile import profile
+from edgebox.commands.lazy_group import LazyGroup, importing
 from edgebox.commands.shared_options import CONFIG, JSON
-from edgebox.commands.simulate import simulate
-from edgebox.commands.tokens import tokens
 from edgebox.config.log_section import FORMATS, LEVELS, LogParameters
 from edgebox.domain.access import OpenTo
 
@@ -45,30 +38,8 @@ _STOP_S = 8.0
 """Time limit for stopping a box; Docker kills it after 10 s."""
 
 
-class _LazyGroup(click.Group):
-    """A group that imports some of its commands only when they run. These use HTTP, and
-
-    importing its library takes half of a short command's time.
-    """
-
-    _MODULES: ClassVar = {
-        "camera": "edgebox.commands.camera",
-        "cameras": "edgebox.commands.cameras",
-        "results": "edgebox.commands.results",
-        "service": "edgebox.commands.service",
-    }
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted({*super().list_commands(ctx), *self._MODULES})
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in self._MODULES and cmd_name not in self.commands:
-            self.add_command(getattr(import_module(self._MODULES[cmd_name]), cmd_name))
-        return super().get_command(ctx, cmd_name)
-
-
 @click.group(
-    cls=_LazyGroup,
+    cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="edgebox")
@@ -77,16 +48,6 @@ def main(context: click.Context) -> None:
     """An edge inference server: every frame is answered within its deadline."""
     if context.invoked_subcommand in _KEEPERS:
         os.umask(_PRIVATE)
-
-
-main.add_command(backup)
-main.add_command(restore)
-main.add_command(detect)
-main.add_command(models)
-main.add_command(plan)
-main.add_command(profile)
-main.add_command(simulate)
-main.add_command(tokens)
 
 
 @main.command()
@@ -151,11 +112,12 @@ def serve(
     executor is left and only another start can help, and 78 when the configuration or the
     installation is wrong and no other start can help.
     """
-    from edgebox.app.composition import App
-    from edgebox.commands.logs import logging_to_stderr
-    from edgebox.config.config_file import load
-    from edgebox.inference.onnx_runtime import onnx_runtime
-    from edgebox.runtime.threads import certain_end
+    with importing():
+        from edgebox.app.composition import App
+        from edgebox.commands.logs import logging_to_stderr
+        from edgebox.config.config_file import load
+        from edgebox.inference.onnx_runtime import onnx_runtime
+        from edgebox.runtime.threads import certain_end
 
     overrides = {
         "server.host": host,
@@ -312,10 +274,11 @@ def demo(
     as_json: bool,
 ) -> None:
     """Run a box and four simulated cameras on this machine, to look at in a browser."""
-    from edgebox.commands.demo import Demo, demo_config
-    from edgebox.commands.logs import logging_to_stderr
-    from edgebox.inference.onnx_runtime import onnx_runtime
-    from edgebox.runtime.threads import certain_end
+    with importing():
+        from edgebox.commands.demo import Demo, demo_config
+        from edgebox.commands.logs import logging_to_stderr
+        from edgebox.inference.onnx_runtime import onnx_runtime
+        from edgebox.runtime.threads import certain_end
 
     with logging_to_stderr(LogParameters(level="error")), certain_end(), clear_errors("demo"):
         config = demo_config(config_file, port)

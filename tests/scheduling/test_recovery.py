@@ -21,8 +21,8 @@ def test_a_slow_moment_is_forgotten_even_if_nothing_runs_meanwhile(policy: str) 
         sent = request(
             number, at_ms + left_ms, of="program", arrival_ms=at_ms, variant=LARGE, app="slowed"
         )
-        bench(RequestArrived(sent), at_ms)
-        started = infers(bench(RequestPrepared(sent.id, 0), at_ms))
+        arrived = bench(RequestArrived(sent), at_ms)
+        started = infers([*arrived, *bench(RequestPrepared(sent.id, 0), at_ms)])
         if started:
             at_ms += took_ms
             ended = bench(BatchCompleted(CPU, started[0].batch, round(took_ms * MS)), at_ms)

@@ -20,9 +20,11 @@ def served_folders(config: Config) -> list[Path]:
     pipelines: others would cost a start, a profile and memory for nothing.
 
     Raises:
-        ModelError: `inference.bundled` names what does not come with edgebox.
+        ModelError: `inference.bundled` names what does not come with edgebox, or
+            `inference.families` a family instead of a folder.
     """
     inference = config.inference
+    _refuse_names(config)
     bundled = {folder.name: folder for folder in bundled_folders()}
     for name in inference.bundled:
         # A broken installation without the default is an error about families, not about this key.
@@ -56,6 +58,19 @@ def check_default(config: Config, zoo: Zoo) -> None:
         }
         origin = config.origins.get("inference.family", "default")
         raise ModelError(f"{named.get(origin, '')}{error}") from None
+
+
+def _refuse_names(config: Config) -> None:
+    """Refuse names of families where folders are wanted."""
+    imported = imported_folders(config.inference.models_folder)
+    known = {folder.name for folder in (*bundled_folders(), *imported)}
+    for folder in map(Path, config.inference.families):
+        if folder.name in known and not folder.exists():
+            raise ModelError(
+                f"{config.source}: inference.families: there is no folder {folder}. The key takes "
+                f"folders of families that are neither bundled nor imported; make {folder.name} "
+                f'the default with inference.family = "{folder.name}"'
+            )
 
 
 def _own_folders(inference: InferenceParameters) -> list[Path]:

@@ -45,7 +45,7 @@ const STATES = {
   up: 'is up',
   opening: 'was lost and is being opened again',
   waiting: 'was lost',
-  wedged: 'hangs: only a restart of the box can bring it back',
+  wedged: 'hangs, and is not tried again until a thread of it comes back: restart the box',
 }
 
 /** How an executor is, where there is anything to say. */

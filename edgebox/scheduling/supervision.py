@@ -228,7 +228,8 @@ class Supervision:
 
         The learned time counts if it is longer than the profile: an application known to take many
         times as long does not hang. If it is shorter, the profile counts, because the requests may
-        become longer.
+        become longer. The executor's slowdown counts for the profile only: what made an application
+        look long may be the same batches that showed the slowdown.
 
         Args:
             executor: where it runs.
@@ -240,8 +241,8 @@ class Supervision:
         row = self._latencies.row(executor, variant)
         high_ns = 0 if row is None else row.high_ns[row.sizes.index(batch_size)]
         q = self._latencies.parameters.high_quantile
-        learned_ns = self._expectations.batch_ns(executor, variant, apps, batch_size, q)
-        high_ns = max(high_ns, learned_ns or 0)
+        learned_ns = self._expectations.batch_ns(executor, variant, apps, batch_size, q) or 0
+        high_ns = max(high_ns, round(learned_ns / self._latencies.slowdown(executor)))
         known = self._latencies.known(executor).get(variant)
         if known is not None:
             high_ns = round(high_ns * known.core_factor(batch_size, threads))

@@ -456,6 +456,23 @@ def test_a_sample_that_hangs_is_noticed_too() -> None:
     assert not bench.scheduler.supervised[CPU].abandoned
 
 
+def test_slow_batches_are_not_counted_twice() -> None:
+    """As the application's time, and as the executor's slowdown, which would be multiplied."""
+    box, at_ms, took_ms = Box(), 10.0, 30 * MEDIAN_MS[416]
+    for _ in range(12):
+        app = request(1, LATER, of="http").app
+        box(RequestSampled(CPU, name(416), app, round(took_ms * MS)), at_ms)
+        infer = box.begin(at_ms, 416)
+        at_ms += took_ms
+        box(BatchCompleted(CPU, infer.batch, round(took_ms * MS)), at_ms)
+        at_ms += 1
+    assert box.scheduler.slowdown[CPU] >= 4
+    box.begin(at_ms, 416)
+    limit = box.scheduler.supervised[CPU].limit
+    assert limit is not None
+    assert limit.at_ns / MS - at_ms == pytest.approx(10 * took_ms, rel=0.1)
+
+
 def test_an_application_known_to_be_long_does_not_hang() -> None:
     """20 times the profile's 20 ms: ten times that is not passed by a third of it."""
     box = Box()

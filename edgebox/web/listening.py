@@ -11,7 +11,7 @@ import logging
 import ssl
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -100,9 +100,8 @@ class Protocol(web.RequestHandler):
         peername = transport.get_extra_info("peername")
         self.peer = peername[0] if isinstance(peername, tuple) else None
         if (error := self._connections.opened(self)) is not None:
-            assert isinstance(transport, asyncio.Transport)
             self._refused = True
-            transport.write(_raw(error))
+            cast("asyncio.Transport", transport).write(_raw(error))
             transport.close()
             return
         super().connection_made(transport)
@@ -176,12 +175,14 @@ class Protocol(web.RequestHandler):
     def _rest(self, cost: int) -> None:
         loop, transport = asyncio.get_running_loop(), self.transport
         rest_s = self._rests.refused(cost, loop.time())
-        if rest_s and isinstance(transport, asyncio.Transport) and not transport.is_closing():
-            transport.pause_reading()
-            loop.call_later(rest_s, self._read_on, transport)
+        if rest_s and transport is not None and not transport.is_closing():
+            # uvloop's transports are of no class of asyncio.
+            reading = cast("asyncio.ReadTransport", transport)
+            reading.pause_reading()
+            loop.call_later(rest_s, self._read_on, reading)
 
     @staticmethod
-    def _read_on(transport: asyncio.Transport) -> None:
+    def _read_on(transport: asyncio.ReadTransport) -> None:
         if not transport.is_closing():
             transport.resume_reading()
 

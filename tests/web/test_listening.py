@@ -59,6 +59,8 @@ class Listening:
         )
         self.held = asyncio.Event()
         """Ends the answer to /wait."""
+        self.waiting = 0
+        """Requests for /wait that came."""
         self.file = Path()
         """The answer to /file."""
 
@@ -66,6 +68,7 @@ class Listening:
         return web.FileResponse(self.file)
 
     async def wait(self, request: web.Request) -> web.Response:
+        self.waiting += 1
         await self.held.wait()
         return web.Response(text="waited")
 
@@ -231,6 +234,7 @@ async def test_connections_beyond_an_addresss_share_are_refused_and_idle_ones_gi
         waiting = [await opened(server) for _ in range(9)]  # 1 + 16 / 2
         for _, writer in waiting:
             writer.write(GET.replace(b"/ ", b"/wait "))
+        await until(lambda: server.waiting == len(waiting), "all requests")
         refused, refused_writer = await opened(server)
         said = await rest_of(refused)
         assert said.split()[1] == b"503"

@@ -86,7 +86,7 @@ class Minimum:
         self._single_ns = {o.variant.name: o.single_ns for o in (*smallest, *effort)}
         self._wished_hz = np.array([c.snapshot.camera.rate_hz for c in cameras])
         self._effort_limit_hz = parameters.rate_min_hz
-        """The rate at which cameras are best effort that are in nobody's way no more."""
+        """The rate at which best-effort cameras send that are in nobody's way."""
 
     def best(self, feasible: Feasible, spare: Feasible) -> list[CameraOptions] | None:
         """Return the cameras with the most service that is feasible; None: none is.

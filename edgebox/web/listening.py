@@ -92,6 +92,7 @@ class Protocol(web.RequestHandler):
         """What is still to come of a request that was refused."""
         self._repeated: RepeatedRequest | None = None
         self._rests = Rests(budget)
+        self._rest_timer: asyncio.TimerHandle | None = None
         self._refusal_cost = 0
         """Of the refusal that is being sent."""
 
@@ -112,6 +113,7 @@ class Protocol(web.RequestHandler):
         """End."""
         if not self._refused:
             self._stop_headers_timer()
+            self._stop_rest_timer()
             self._connections.closed(self)
             if self._ends_with_client is not None:
                 self._ends_with_client.cancel()
@@ -179,10 +181,17 @@ class Protocol(web.RequestHandler):
             # uvloop's transports are of no class of asyncio.
             reading = cast("asyncio.ReadTransport", transport)
             reading.pause_reading()
-            loop.call_later(rest_s, self._read_on, reading)
+            # One read can have several refusals: an earlier rest must not end a later one.
+            self._stop_rest_timer()
+            self._rest_timer = loop.call_later(rest_s, self._read_on, reading)
 
-    @staticmethod
-    def _read_on(transport: asyncio.ReadTransport) -> None:
+    def _stop_rest_timer(self) -> None:
+        if self._rest_timer is not None:
+            self._rest_timer.cancel()
+            self._rest_timer = None
+
+    def _read_on(self, transport: asyncio.ReadTransport) -> None:
+        self._rest_timer = None
         if not transport.is_closing():
             transport.resume_reading()
 

@@ -241,3 +241,21 @@ async def test_who_asks_again_at_once_beyond_the_budget_is_read_later(server: Re
             began_s = loop.time()
             assert await client.ask(request(ASKS)) == (503, b"refused")
             assert loop.time() - began_s > 0.9 * rest_s
+
+
+async def test_who_asks_ahead_beyond_the_budget_is_read_after_the_last_rest(
+    server: Refusing,
+) -> None:
+    """Several refusals of one read ask for several rests: the longest one counts."""
+    server.budget.left = -1e9
+    loop = asyncio.get_running_loop()
+    async with connected(server) as client:
+        await client.ask(request(ASKS))
+        server.refuses = True
+        began_s = loop.time()
+        client.writer.write(4 * request(ASKS))
+        for _ in range(4):
+            await client.heard()
+        server.refuses = False
+        assert await client.ask(request(ASKS)) == (200, ASKS)
+        assert loop.time() - began_s > 0.9 * 8 * REST_MIN_S

@@ -32,6 +32,8 @@ from edgebox.web.request_limits import BYTES_PER_S_MIN
 _log = logging.getLogger(__name__)
 _MESSAGE_MAX = 200
 """Longest error message of the parser, which quotes the input."""
+_UNREAD_MAX = 65_536
+"""Bytes of refusals that a client has not read yet, from which on it gets no more."""
 _LINGERING_S = 2.0
 """How long the rest of a refused body is read, for clients that read no answer before its end."""
 
@@ -93,6 +95,8 @@ class Protocol(web.RequestHandler):
         self._repeated: RepeatedRequest | None = None
         self._rests = Rests(budget)
         self._rest_timer: asyncio.TimerHandle | None = None
+        self._ahead = b""
+        """What was received before the connection's rest."""
         self._refusal_cost = 0
         """Of the refusal that is being sent."""
 
@@ -124,7 +128,7 @@ class Protocol(web.RequestHandler):
         if self._refused:
             return
         if self._skipped_bytes or (self._between and self._repeated is not None):
-            data = self._refuse_repetitions(data)
+            data = self._refuse_repetition_first(data)
             if not data:
                 return
         if self._between:
@@ -136,18 +140,24 @@ class Protocol(web.RequestHandler):
                 self._start_headers_timer()
         super().data_received(data)
 
-    def _refuse_repetitions(self, data: bytes) -> bytes:
-        """Refuse what repeats an earlier request and would be refused; return what is left."""
-        while data:
-            if not self._skipped_bytes:
-                length = self._refuse_repetition(data)
-                if length is None:
-                    return data
-                self._skipped_bytes = length
-            skipped = min(self._skipped_bytes, len(data))
-            self._skipped_bytes -= skipped
-            data = data[skipped:]
-        return data
+    def _refuse_repetition_first(self, data: bytes) -> bytes:
+        """Refuse what data begin with, if it repeats an earlier request and would be refused.
+
+        Returns what is to be parsed. What came ahead of the answer is read after the rest, or when
+        the loop has done what else is due: a read can have thousands of repetitions.
+        """
+        rest_s = 0.0
+        if not self._skipped_bytes:
+            length = self._refuse_repetition(data)
+            if length is None:
+                return data
+            self._skipped_bytes = length
+            rest_s = self._rests.refused(HEAD_COST, asyncio.get_running_loop().time())
+        skipped = min(self._skipped_bytes, len(data))
+        self._skipped_bytes -= skipped
+        if rest_s or skipped < len(data):
+            self._read_later(data[skipped:], rest_s)
+        return b""
 
     def _refuse_repetition(self, data: bytes) -> int | None:
         """Return the length of the request that was refused; None: it was not."""
@@ -158,11 +168,11 @@ class Protocol(web.RequestHandler):
             self._repeated = None
             return None
         length = repeated.length(data)
-        # A client that reads no answers must wait: then the HTTP library holds it up.
-        if length is None or transport.get_write_buffer_size() or not (said := repeated.refusal()):
+        if length is None or transport.get_write_buffer_size() > _UNREAD_MAX:
+            return None  # a client that reads no answers is held up by the HTTP library
+        if (said := repeated.refusal()) is None:
             return None
         transport.write(said)
-        self._rest(HEAD_COST)
         return length
 
     def may_repeat(self, start_bytes: int, body_bytes_max: int, refusal: Refusal) -> None:
@@ -174,26 +184,27 @@ class Protocol(web.RequestHandler):
         """Let the connection rest after the answer if refusals are many."""
         self._refusal_cost = WHOLE_COST
 
-    def _rest(self, cost: int) -> None:
-        loop, transport = asyncio.get_running_loop(), self.transport
-        rest_s = self._rests.refused(cost, loop.time())
-        if rest_s and transport is not None and not transport.is_closing():
-            # uvloop's transports are of no class of asyncio.
-            reading = cast("asyncio.ReadTransport", transport)
-            reading.pause_reading()
-            # One read can have several refusals: an earlier rest must not end a later one.
-            self._stop_rest_timer()
-            self._rest_timer = loop.call_later(rest_s, self._read_on, reading)
+    def _read_later(self, ahead: bytes, rest_s: float) -> None:
+        """Read nothing for a while, and then first what has been received ahead."""
+        # uvloop's transports are of no class of asyncio.
+        reading = cast("asyncio.ReadTransport", self.transport)
+        reading.pause_reading()
+        self._ahead = ahead
+        later = asyncio.get_running_loop().call_later
+        self._rest_timer = later(rest_s, self._read_on, reading)
+
+    def _read_on(self, reading: asyncio.ReadTransport) -> None:
+        self._rest_timer = None
+        ahead, self._ahead = self._ahead, b""
+        if not reading.is_closing():
+            reading.resume_reading()
+            if ahead:
+                self.data_received(ahead)
 
     def _stop_rest_timer(self) -> None:
         if self._rest_timer is not None:
             self._rest_timer.cancel()
             self._rest_timer = None
-
-    def _read_on(self, transport: asyncio.ReadTransport) -> None:
-        self._rest_timer = None
-        if not transport.is_closing():
-            transport.resume_reading()
 
     def headers_complete(self) -> None:
         """Note that a request has begun to be answered."""
@@ -205,21 +216,22 @@ class Protocol(web.RequestHandler):
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
         """Send an answer; abort the connection if its client receives too slowly."""
+        cost, self._refusal_cost = self._refusal_cost, 0
         try:
             with self.sending(lambda: resp.content_length or 0):
-                return await super().finish_response(request, resp, start_time)
+                sent = await super().finish_response(request, resp, start_time)
         finally:
             self._answering = self._received = False
             headers_end = self._first.find(HEADERS_END)
             length = headers_end + len(HEADERS_END) + (request.content_length or 0)
             self._between = headers_end >= 0 and self._received_bytes == length
             self._first = b""
-            if self._refusal_cost:
-                self._rest(self._refusal_cost)
-                self._refusal_cost = 0
-            else:
-                self._rests.answered()
             self._connections.idle(self)
+        if not cost:
+            self._rests.answered()
+        elif rest_s := self._rests.refused(cost, asyncio.get_running_loop().time()):
+            await asyncio.sleep(rest_s)  # requests that came ahead wait, too
+        return sent
 
     @contextlib.contextmanager
     def cancelling(self) -> Iterator[None]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from edgebox.config.config_file import LimitParameters
 from edgebox.web.connections import Connections
-from edgebox.web.listening import headers_complete, listen, may_repeat
+from edgebox.web.listening import headers_complete, listen, may_repeat, refused_picture
 from edgebox.web.refusal_pacing import REST_MIN_S, RefusalBudget
 from edgebox.web.repeated_requests import VALID_S, RepeatedRequest, repeated_request
 from tests.conftest import PATIENCE_S
@@ -106,6 +106,9 @@ class Refusing:
     async def answer(self, request: web.Request) -> web.Response:
         body = await request.read()
         self.answered.append(body)
+        if request.path == "/refused":
+            refused_picture(request)
+            return web.Response(status=503)
         if request.path == "/infer":
             may_repeat(request, len(ASKS), BODY_BYTES_MAX, self._refusal)
         return web.Response(body=body)
@@ -121,6 +124,7 @@ async def server() -> AsyncIterator[Refusing]:
     app = web.Application(middlewares=[headers_complete])
     app.router.add_post("/infer", refusing.answer)
     app.router.add_post("/other", refusing.answer)
+    app.router.add_post("/refused", refusing.answer)
     runner = web.AppRunner(app)
     await runner.setup()
     connections = Connections(limits, lambda peer: peer, lambda address, error: None)
@@ -259,3 +263,37 @@ async def test_who_asks_ahead_beyond_the_budget_is_read_after_the_last_rest(
         server.refuses = False
         assert await client.ask(request(ASKS)) == (200, ASKS)
         assert loop.time() - began_s > 0.9 * 8 * REST_MIN_S
+
+
+async def test_others_have_their_turn_between_repetitions_that_came_ahead(
+    server: Refusing,
+) -> None:
+    turns, loop = 0, asyncio.get_running_loop()
+
+    def turn() -> None:
+        nonlocal turns
+        turns += 1
+        loop.call_soon(turn)
+
+    async with connected(server) as client:
+        await client.ask(request(ASKS))
+        server.refuses = True
+        client.writer.write(100 * request(ASKS))
+        turn()
+        for _ in range(100):
+            assert await client.heard() == (503, b"refused")
+    assert turns >= 100
+
+
+async def test_requests_that_came_ahead_wait_for_the_rest_after_each_refusal(
+    server: Refusing,
+) -> None:
+    server.budget.left = -1e9
+    loop = asyncio.get_running_loop()
+    async with connected(server) as client:
+        client.writer.write(3 * request(b"", path=b"/refused"))
+        assert (await client.heard())[0] == 503
+        for rest_s in (REST_MIN_S, 2 * REST_MIN_S):
+            began_s = loop.time()
+            assert (await client.heard())[0] == 503
+            assert loop.time() - began_s > 0.5 * rest_s

@@ -93,7 +93,7 @@ UNKNOWN_CODEC = LossCause(
 )
 UNDECODABLE = LossCause(
     "its pictures cannot be decoded any more",
-    "nothing, if the camera's codec was just changed; else check the network for lost packets",
+    "wait, if the camera's codec was just changed; else check the network for lost packets",
 )
 BROKEN_FILE = LossCause(
     "the file is damaged or cut off", "copy or record the file again; a player shows how far it is"

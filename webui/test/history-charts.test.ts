@@ -27,6 +27,11 @@ function drawn(of: Chart, name: string): readonly (number | null)[] | undefined 
   return of.lines.find((line) => line.name === name)?.drawn
 }
 
+test('the latency of a camera that the box fetches begins with fetching', () => {
+  const found = chartsOf(documented(), { slo_ms: 300, rate_hz: 10, fetched: true }).find(({ key }) => key === 'latency')
+  expect(found?.lines.map(({ name }) => name)).toEqual(['return', 'inference', 'queue', 'fetching', 'P99', 'deadline now'])
+})
+
 test('the documented history tells its own figures', () => {
   expect(words(chart('latency'), 0)).toEqual({
     network: '21 ms', queue: '3.1 ms', inference: '8.0 ms', return: '1.0 ms', P99: '80 ms', 'deadline now': '300 ms',

@@ -5,6 +5,7 @@ import { beforeAll, describe, expect, test, vi } from 'vitest'
 
 import type { Session } from '../src/access/session'
 import { App } from '../src/app/App'
+import { Camera as CameraPage } from '../src/camera/Camera'
 import type { FrameDispatcher } from '../src/live/frameDispatcher'
 import type { Connection } from '../src/api/socket'
 import { TimelineFeed } from '../src/scheduler/timelineFeed'
@@ -183,11 +184,18 @@ test('without cameras the page says how to start one', () => {
   expect(page({ ...documentedState(), cameras: [] })).toContain('edgebox camera scene: --server ws://box.example:8787')
 })
 
+test('the page of a camera that never gave a picture says why, and what helps', () => {
+  const html = renderToString(<CameraPage state={{ ...documented(), cameras: [] }} dispatcher={dispatcher} camera="yard" range={undefined} />)
+  expect(text(html, 'unfetched')).toContain('Source lost since 12:03: connection refused What you can do: check that the camera is on')
+  expect(html).toContain('rtsp://192.168.1.20')
+  expect(html).not.toContain('disconnected')
+})
+
 test('a source that never gave a picture has a tile that says why, and what helps', () => {
   const state = { ...documented(), cameras: [] }
   const html = page(state)
   expect(text(html, 'source-tile')).toContain('Source lost since 12:03: connection refused rtsp://192.168.1.20 yard no pictures')
-  expect(text(html, 'source-tile')).toContain('To do: check its power, address and password')
+  expect(text(html, 'source-tile')).toContain('To do: check that the camera is on')
   expect(text(html, 'box-state')).toBe('yard: source lost since 12:03: connection refused')
   expect(html).not.toContain('data-testid="empty"')
 })

@@ -30,6 +30,7 @@ import type { ShownFrame } from '../api/messages'
 import { usePolled } from '../api/polling'
 import { withResult, type Result } from './results'
 import { hashOf } from '../app/route'
+import { Unfetched } from './Unfetched'
 import { coresText } from '../add/fetched'
 import type { BoxState, Camera as CameraState, Source } from '../api/types'
 import type { CameraDocument } from './cameraOverrides'
@@ -69,7 +70,8 @@ function OneCamera({ state, dispatcher, camera: id, range }: CameraProps) {
   const present = { slo_ms: camera?.slo_ms ?? settings?.slo_ms ?? null, rate_hz: camera?.rate_hz ?? settings?.rate_hz ?? null, fetched: source !== undefined }
   return (
     <main class={`live-data ${styles.page}`} aria-label={`Camera ${id}`} data-connected={connected}>
-      <Title id={id} camera={camera} known={known} />
+      <Title id={id} camera={camera} source={source} known={known} />
+      {!camera && source && source.remedies.length > 0 && <Unfetched source={source} />}
       {camera && (
         <div class={styles.top}>
           <ErrorBoundary what="The live picture"><Live camera={camera} dispatcher={dispatcher} frame={frame} drawing={drawing.kind && <DrawingOverlay camera={camera} drawing={drawing} />} /></ErrorBoundary>
@@ -96,14 +98,14 @@ function useDrawing(): Drawing {
   return { kind, points, set: (kind, points) => setDrawn({ kind, points }) }
 }
 
-function Title({ id, camera, known }: { id: string; camera: CameraState | undefined; known: CameraDocument | null }) {
-  const health = camera ? camera.grade : 'gone'
+function Title({ id, camera, source, known }: { id: string; camera: CameraState | undefined; source: Source | undefined; known: CameraDocument | null }) {
+  const health = camera ? camera.grade : source && source.remedies.length > 0 ? 'lost' : 'gone'
   return (
     <header class={`health-${health} ${styles.title}`}>
       <p><a href={hashOf({ page: 'overview' })}>Cameras</a> <span class="muted" aria-hidden="true">/</span></p>
       <h2>{id}</h2>
       <p class={styles.health}><HealthIcon health={health} />{HEALTH_WORD[health]}</p>
-      <p class="muted">{camera ? [origin(camera), camera.agent].filter(Boolean).join(' · ') : seen(known)}</p>
+      <p class="muted">{camera ? [origin(camera), camera.agent].filter(Boolean).join(' · ') : [source?.address, seen(known)].filter(Boolean).join(' · ')}</p>
       {!camera?.connected && known && <Forget camera={id} />}
     </header>
   )

@@ -7,23 +7,23 @@ import { useState } from 'preact/hooks'
 import { bitrate, count, milliseconds, rate } from '../ui/format'
 import { instantText } from './ranges'
 import type { History } from './history'
-import { STAGES } from '../figures/latency'
+import { STAGES, stageWord } from '../figures/latency'
 
-export function HistoryTable({ history }: { history: History }) {
+export function HistoryTable({ history, fetched }: { history: History; fetched: boolean }) {
   const [open, setOpen] = useState(false)
   return (
     <details class={styles.table} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>As a table</summary>
       {open && (
         <div class="scroll-x" tabIndex={0} role="region" aria-label="The charts as a table">
-          <Rows history={history} />
+          <Rows history={history} fetched={fetched} />
         </div>
       )}
     </details>
   )
 }
 
-function Rows({ history }: { history: History }) {
+function Rows({ history, fetched }: { history: History; fetched: boolean }) {
   const { at_ms, covered_ms, latency_ms: { p50, p99 }, bandwidth_bps, fps, captured, late, dropped, variants, zones, lines, classes } = history
   const tracked = Object.keys({ ...zones, ...lines }).length > 0
   const kept = at_ms.map((_, at) => at).filter((at) => (covered_ms[at] ?? null) !== null)
@@ -33,7 +33,7 @@ function Rows({ history }: { history: History }) {
         <tr>
           <th scope="col">From</th>
           <th scope="col">Median</th>
-          {STAGES.map((stage) => <th key={stage} scope="col">{stage}</th>)}
+          {STAGES.map((stage) => <th key={stage} scope="col">{stageWord(stage, fetched)}</th>)}
           <th scope="col">P99</th>
           <th scope="col">Measured</th>
           <th scope="col">Estimated</th>

@@ -77,7 +77,7 @@ function Charts({ history: answer, present: { slo_ms, rate_hz, fetched } }: { hi
       </div>
       <p id="charts-keys" class="visually-hidden">{KEYS}</p>
       <p class="visually-hidden" role="status">{keyboardIndex === null ? '' : `${when}. ${spoken}`}</p>
-      <HistoryTable history={history} />
+      <HistoryTable history={history} fetched={fetched ?? false} />
     </>
   )
 }

@@ -1,7 +1,7 @@
 // What each of a camera's charts draws, made of its history: columns, names, colours, words. Pure.
 
 import { bitrate, count, isKnown, milliseconds, percent, rate, UNKNOWN } from '../ui/format'
-import { STAGES } from '../figures/latency'
+import { STAGES, stageWord } from '../figures/latency'
 import type { Column, History } from './history'
 import { classColour } from '../live/classColours'
 import { BY_NAME } from '../ui/names'
@@ -69,7 +69,7 @@ export function stacked(columns: readonly Column[]): Column[] {
   )
 }
 
-function latency({ latency_ms: { p50, p99 }, at_ms }: History, { slo_ms }: Present): Chart {
+function latency({ latency_ms: { p50, p99 }, at_ms }: History, { slo_ms, fetched = false }: Present): Chart {
   // As in the bars: percentiles of parts need not add up, so they share the measured total in proportion.
   const whole = sums(STAGES.map((stage) => p50[stage]), at_ms.length)
   const shares = STAGES.map((stage) =>
@@ -80,7 +80,7 @@ function latency({ latency_ms: { p50, p99 }, at_ms }: History, { slo_ms }: Prese
   )
   const tops = stacked(shares)
   const parts = STAGES.map((stage, n): Line => ({
-    name: stage,
+    name: stageWord(stage, fetched),
     colour: `var(--${stage})`,
     kind: 'area',
     drawn: tops[n] as Column,

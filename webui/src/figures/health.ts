@@ -77,16 +77,22 @@ export function verdictOf({ box, cameras, sources }: Pick<BoxState, 'box' | 'cam
   if (lost) return { health: 'failing', text: `${lost.id} is lost: ${lost.last_error?.text ?? lost.state}`, camera: null }
   const unseen = unseenSources({ cameras, sources })
   if (unseen[0]) {
-    const more = unseen.length - 1 + cameras.filter(({ grade }) => grade === 'lost').length
-    return { health: 'lost', text: `${unseen[0].camera}: ${unseen[0].text}${more > 0 ? `, and ${more} more` : ''}`, camera: null }
+    const { camera, text } = unseen[0]
+    return { health: 'lost', text: `${camera}: ${text}${othersText(cameras, 'lost', unseen.length - 1)}`, camera }
   }
   const ranked = [...cameras].sort((a, b) => WORST_FIRST.indexOf(a.grade) - WORST_FIRST.indexOf(b.grade) || BY_NAME.compare(a.id, b.id))
   const worst = ranked[0]
   if (!worst) return { health: 'good', text: 'Ready', camera: null }
-  const alike = ranked.filter(({ grade }) => grade === worst.grade).length
   if (worst.grade === 'good') return { health: 'good', text: cameras.length === 1 ? 'All is well' : `All ${cameras.length} cameras are well`, camera: null }
-  const others = alike > 1 ? `, and ${alike - 1} more` : ''
+  const others = othersText(cameras.filter(({ id }) => id !== worst.id), worst.grade)
   return { health: worst.grade, text: `${worst.id}: ${statusText(worst)}${others}`, camera: worst.id }
+}
+
+/** The other cameras that a verdict is about: those of the worst one's grade, and those that have a lesser trouble. */
+function othersText(others: readonly Camera[], worst: Health, unseen = 0): string {
+  const alike = unseen + others.filter(({ grade }) => grade === worst).length
+  const troubled = others.filter(({ grade }) => grade !== worst && !FINE.includes(grade) && grade !== 'gone').length
+  return `${alike > 0 ? `, and ${alike} more` : ''}${troubled > 0 ? `; ${troubled} other${troubled > 1 ? 's' : ''} in trouble` : ''}`
 }
 
 /** How long a connected camera has been silent: its picture no longer shows what is going on; null: it is not. */

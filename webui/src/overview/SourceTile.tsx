@@ -3,7 +3,6 @@
 import styles from './CameraTile.module.css'
 
 import { HEALTH_WORD } from '../figures/health'
-import { useMay } from '../access/session'
 import { hashOf } from '../app/route'
 import { HealthIcon } from '../ui/icons'
 import { Remedies } from '../figures/Remedies'
@@ -11,7 +10,6 @@ import { capitalised } from '../ui/format'
 import type { Source } from '../api/types'
 
 export function SourceTile({ source }: { source: Source }) {
-  const mayChange = useMay('operator')
   return (
     <article class={`card health-lost ${styles.tile}`} data-testid="source-tile" data-camera={source.camera} aria-label={`Camera ${source.camera}, ${HEALTH_WORD.lost}`}>
       <div class={styles.unseen}>
@@ -20,7 +18,7 @@ export function SourceTile({ source }: { source: Source }) {
       </div>
       <header>
         <span class={styles.health}><HealthIcon health="lost" /></span>
-        <h2>{mayChange ? <a href={hashOf({ page: 'add' })}>{source.camera}</a> : source.camera}</h2>
+        <h2><a href={hashOf({ page: 'camera', camera: source.camera })}>{source.camera}</a></h2>
         <p class={styles.troubled}>{HEALTH_WORD.lost}</p>
       </header>
       <div class={styles.why}><Remedies camera={source.camera} remedies={source.remedies} lead="To do: " /></div>

@@ -367,7 +367,7 @@ async def test_under_overload_repetitions_are_refused_and_what_is_answered_is_ri
     app: App,
 ) -> None:
     """Several pictures at once on each connection: some have time, and refusals are counted."""
-    params = {"deadline_ms": 400, "variant": "street-608", "app": "flood"}
+    params: dict[str, str | int] = {"deadline_ms": 400, "variant": "street-608", "app": "flood"}
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=24)) as client:
 
         async def ask() -> tuple[int, object]:

@@ -6,7 +6,7 @@ it, a connection whose picture was refused rests: the next one on it is read a l
 twice as late with each refusal in a row.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 WHOLE_COST = 10
 """Of a refusal of a request that was received, parsed and checked: about 1 ms of the loop."""
@@ -40,8 +40,8 @@ class Rests:
     """How long one connection rests."""
 
     budget: RefusalBudget
-    _until_s: float = field(default=0.0)
-    _last_s: float = field(default=0.0)
+    _until_s: float = 0.0
+    _last_s: float = 0.0
 
     def refused(self, cost: int, now_s: float) -> float:
         """Return how long the connection rests after a refusal; 0: not at all."""

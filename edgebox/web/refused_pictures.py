@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
+from functools import cache
 
 from aiohttp import web
 
@@ -26,6 +27,12 @@ def refusals_noted(context: WebContext, request: web.Request) -> Iterator[None]:
         raise
 
 
+@cache
+def _answer(said: Callable[[NotServedError], tuple[str, bytes]]) -> bytes:
+    """Return the whole answer of a refusal, which is the same every time."""
+    return raw_answer(OVERLOAD, *said(OVERLOAD))
+
+
 def refuse_repetitions(
     context: WebContext,
     request: web.Request,
@@ -48,7 +55,6 @@ def refuse_repetitions(
         start_bytes: so many bytes of the body decide what it asks for.
     """
     driver, peer = context.box.driver, request.remote or "?"
-    answer = raw_answer(OVERLOAD, *said(OVERLOAD))
 
     def refusal() -> bytes | None:
         now_ns = driver.clock_ns()
@@ -58,6 +64,6 @@ def refuse_repetitions(
         if not driver.scheduler.admission.refuses_single(again, now_ns):
             return None
         context.box.refusals.add_request(peer, OVERLOAD)
-        return answer
+        return _answer(said)
 
     may_repeat(request, start_bytes, context.config.limits.frame_bytes_max, refusal)

@@ -106,7 +106,8 @@ def _changes(request: web.Request) -> bool:
 
 def _refused(known: list[Identity], scope: Scope) -> EdgeboxError:
     if known:
-        return ForbiddenError(f"this needs the scope {scope}; the token has {known[0].scope}")
+        has = "the token has" if known[0].token is not None else "without a login there is only"
+        return ForbiddenError(f"this needs the scope {scope}; {has} {known[0].scope}")
     return UnauthorizedError(
         f"this box needs a login: send the header Authorization: Bearer TOKEN, with a token of "
         f"the scope {scope}; the page's Access, or `edgebox tokens add` on the box, makes one"

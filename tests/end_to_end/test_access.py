@@ -70,6 +70,18 @@ async def test_a_name_belongs_to_its_token_on_an_open_box_too(database: Path) ->
             pass
 
 
+async def test_who_lacks_a_scope_is_told_what_there_is(database: Path) -> None:
+    async with running(database) as app, aiohttp.ClientSession(app.url) as http:
+        for text, has in (
+            (None, "without a login there is only operator"),
+            (await new_token(app, Scope.VIEWER), "the token has viewer"),
+        ):
+            headers = {} if text is None else {"Authorization": f"Bearer {text}"}
+            async with http.post("/v1/cameras", json={}, headers=headers) as response:
+                assert response.status == 403
+                assert (await response.json())["detail"] == f"this needs the scope admin; {has}"
+
+
 async def test_a_revoked_token_loses_its_connections_and_no_other(database: Path) -> None:
     async with running(database, **CLOSED) as app:
         gate, door = (

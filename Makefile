@@ -11,7 +11,7 @@ export PYTHON WITHOUT
 # Tests start a box in hundreds of processes: half of such a start is compiling, unless that is kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: fuzz faults demo test check lint ruff types layers page-lint pure unit page page-tools page-tests lock image-check clean packages-demo packages-test
+.PHONY: bench fuzz faults demo test check lint ruff types layers page-lint pure unit page page-tools page-tests lock image-check clean packages-demo packages-test
 .DEFAULT_GOAL := demo
 
 packages-demo packages-test:
@@ -100,6 +100,11 @@ FUZZ ?= camera_message frame_header v2_body configuration scenario jpeg model_fi
 fuzz: $(VENV)/.edgebox-dev
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[fuzz]'
 	@for name in $(FUZZ); do $(BIN)/python -m tests.fuzz $$name $(SECONDS) || exit 1; done
+
+# Compares the important ratios with the committed ones, in five minutes; --update commits what is measured now.
+BENCH_ARGS ?=
+bench: $(VENV)/.edgebox-dev
+	$(BIN)/python -m benchmarks.regression $(BENCH_ARGS)
 
 # Breaks executors, links, cameras, memory and the planner at random, under virtual time.
 EVENTS ?= 10000000

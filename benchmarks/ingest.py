@@ -39,9 +39,9 @@ from edgebox.app.model_jobs import ModelJobs
 from edgebox.config.config_file import (
     Config,
     LimitParameters,
-    StorageParameters,
 )
 from edgebox.config.inference_section import InferenceParameters
+from edgebox.config.storage_section import StorageParameters
 from edgebox.domain.access import OpenTo
 from edgebox.domain.model_family import QUANTILES, ExecutorId, LatencyProfile
 from edgebox.inference.executor import NullExecutor

@@ -220,7 +220,8 @@ async def serving(peer: Peer, folder: Path, environments: Path, core: int) -> As
         process = await asyncio.create_subprocess_exec(
             *command, stdout=log, stderr=log, cwd=folder, start_new_session=True,
             env={
-                **os.environ, **peer.environment, "PYTHONPATH": str(ROOT),
+                **os.environ, **peer.environment,
+                "PYTHONPATH": str(ROOT), "XDG_DATA_HOME": str(folder),
                 "PEER_ARGUMENTS": f"{_model()} {HEIGHT_PX} {WIDTH_PX}",
             },
             preexec_fn=lambda: os.sched_setaffinity(0, {core}),

@@ -22,8 +22,9 @@ from edgebox.app.composition import App
 from edgebox.camera.accounting import QUANTILES
 from edgebox.camera.shutdown import on_end_signals
 from edgebox.commands.console import err, out, progress_bar, table
-from edgebox.config.config_file import Config, StorageParameters, load
+from edgebox.config.config_file import Config, load
 from edgebox.config.inference_section import InferenceParameters
+from edgebox.config.storage_section import StorageParameters
 from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.latency_histogram import PARTS, SUMMARY_BUCKETS, Histogram
 from edgebox.web.state_document import state_document

@@ -18,10 +18,11 @@ from edgebox.config.camera_section import PATHS as CAMERA_PATHS
 from edgebox.config.camera_section import URLS as CAMERA_URLS
 from edgebox.config.camera_section import CameraParameters, camera_contradictions, in_folder
 from edgebox.config.default_family import stored_default
+from edgebox.config.detector_section import ZmqDetectorParameters, detector_contradictions
 from edgebox.config.executor_section import MOVED, ExecutorParameters
 from edgebox.config.executor_section import contradictions as executor_contradictions
 from edgebox.config.host_names import wrong_hosts
-from edgebox.config.inference_section import InferenceParameters, data_folder
+from edgebox.config.inference_section import InferenceParameters
 from edgebox.config.keys import KeyInfo, as_toml, converted, expected, is_tables, nearest, repeated
 from edgebox.config.keys import key as _key
 from edgebox.config.log_section import LogParameters
@@ -36,6 +37,7 @@ from edgebox.config.notification_sections import (
 from edgebox.config.pipeline_section import PipelineParameters
 from edgebox.config.pipeline_section import contradictions as pipeline_contradictions
 from edgebox.config.scheduling_sections import PlannerSection, SchedulerSection
+from edgebox.config.storage_section import StorageParameters
 from edgebox.config.tracking_sections import (
     LineParameters,
     TrackingParameters,
@@ -47,7 +49,6 @@ from edgebox.domain.field_reader import FieldReader, Notation, dotted
 from edgebox.domain.home_folder import expanded
 from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
-from edgebox.storage.retention import Limits
 
 _NOTATION = Notation(lambda path: f"{dotted(path)}: ", show=as_toml, collects=True)
 _PLANNING = PlanningParameters()
@@ -151,56 +152,6 @@ class LimitParameters:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class StorageParameters:
-    """Where profiles, metrics and events are kept."""
-
-    path: str = _key(
-        "",
-        "The database file, relative to this file; empty: edgebox/edgebox.sqlite3 in "
-        '$XDG_DATA_HOME or ~/.local/share; ":memory:" keeps nothing',
-        may_be_empty=True,
-    )
-    size_max_mb: int = _key(
-        512,
-        "Megabytes of the file; beyond that the oldest minutes go first, then the oldest hours",
-        low=32,
-        high=1_000_000,
-    )
-    second_retention_minutes: int = _key(
-        60, "Minutes for which metrics are kept by the second, in memory", low=1, high=1440
-    )
-    minute_retention_days: int = _key(
-        30, "Days after which metrics by the minute are deleted", low=1, high=3650
-    )
-    hour_retention_days: int = _key(
-        400, "Days after which metrics by the hour are deleted", low=1, high=3650
-    )
-    event_retention_days: int = _key(30, "Days after which events are deleted", low=1, high=3650)
-
-    @property
-    def file(self) -> str:
-        """The database file with the default filled in, or ":memory:"."""
-        if self.path:
-            return self.path
-        return str(data_folder() / "edgebox.sqlite3")
-
-    @property
-    def folder(self) -> Path:
-        """The folder of the database; the current one if nothing is kept."""
-        return Path() if self.file == ":memory:" else Path(self.file).expanduser().parent
-
-    def limits(self) -> Limits:
-        """Return how long and how much is kept."""
-        return Limits(
-            second_minutes=self.second_retention_minutes,
-            minute_days=self.minute_retention_days,
-            hour_days=self.hour_retention_days,
-            event_days=self.event_retention_days,
-            size_max_bytes=self.size_max_mb * 1_000_000,
-        )
-
-
 Origin = Literal["default", "file", "environment", "option", "stored"]
 
 
@@ -226,6 +177,7 @@ class Config:
     lines: tuple[LineParameters, ...] = repeated(LineParameters)
     mqtt: MqttParameters = field(default_factory=MqttParameters)
     webhooks: tuple[WebhookParameters, ...] = repeated(WebhookParameters)
+    zmq_detector: ZmqDetectorParameters = field(default_factory=ZmqDetectorParameters)
     origins: Mapping[str, Origin] = field(default_factory=dict, compare=False)
     """Where each key's value is from, by key path ("server.port", "webhooks[0].url"); not named:
     the default."""
@@ -337,6 +289,7 @@ def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Confi
         problems += _tls_contradictions(config.server)
         problems += contradictions(config.mqtt, config.webhooks)
         problems += tracking_contradictions(config.zones, config.lines)
+        problems += detector_contradictions(config.zmq_detector, config.access.open_to)
     source = base.source if path is None else str(path)
     if problems:
         raise ConfigError("\n".join([f"{source}:", *(f"  {problem}" for problem in problems)]))

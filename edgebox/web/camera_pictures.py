@@ -14,8 +14,11 @@ from edgebox.domain.model_family import Variant, VariantName, up_to
 from edgebox.domain.pipelines import Pipeline
 from edgebox.domain.requests import DropReason
 from edgebox.inference.family import Family
+from edgebox.media.jpeg import probe
+from edgebox.media.png import SIGNATURE, decode_png
 from edgebox.runtime.box import Box
 from edgebox.runtime.frames import ONE_SHOT_APP, Answer, FrameResult, PendingFrame
+from edgebox.web.web_context import WebContext
 
 DEADLINE_MS = 1_000.0
 DEADLINE_MIN_MS = 1.0
@@ -34,6 +37,23 @@ class NotServedError(EdgeboxError):
         """Say why; `code` is the reason."""
         super().__init__(message)
         self.code = reason.value
+
+
+async def read_picture(
+    context: WebContext, content: bytes | memoryview
+) -> tuple[bytes | memoryview | NDArray[np.uint8], tuple[int, int]]:
+    """Return a picture, a JPEG or decoded, and its width and height.
+
+    Raises:
+        InvalidInputError: it is neither a JPEG nor a PNG, or too large in pixels.
+    """
+    if not content:
+        raise InvalidInputError("the body is empty; send a JPEG or a PNG, as it is or in a form")
+    if content[: len(SIGNATURE)] == SIGNATURE:
+        async with context.picture_work:
+            rgb = await asyncio.to_thread(decode_png, content)
+        return rgb, (rgb.shape[1], rgb.shape[0])
+    return content, probe(content)
 
 
 async def answered(

@@ -6,10 +6,11 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from edgebox.config.config_file import Config, StorageParameters, keys
+from edgebox.config.config_file import Config, keys
 from edgebox.config.inference_section import InferenceParameters
 from edgebox.config.keys import KeyInfo
 from edgebox.config.notification_sections import WebhookParameters
+from edgebox.config.storage_section import StorageParameters
 from edgebox.domain.access import Scope
 from edgebox.web.routes import Answer, Route, json_response
 from edgebox.web.schemas import BOOLEAN, TEXT, Schema, array, described, one_of, record

@@ -1,5 +1,6 @@
-"""Finds the one file in a form (multipart/form-data, RFC 7578) that was received whole. Pure."""
+"""Reads a form (multipart/form-data, RFC 7578) with one file that was received whole. Pure."""
 
+from dataclasses import dataclass
 from email.message import Message
 
 from edgebox.domain.errors import InvalidInputError
@@ -7,10 +8,20 @@ from edgebox.domain.errors import InvalidInputError
 FORM = "multipart/form-data"
 _HEADERS_BYTES_MAX = 16_384
 _PARTS_MAX = 64
+_FIELD_BYTES_MAX = 1_024
 
 
-def file_of_form(body: bytes, content_type: str) -> memoryview:
-    """Return the content of the file in a form; fields that are no files are ignored.
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a form with one file says."""
+
+    file: memoryview
+    fields: dict[str, str]
+    """Texts by their names; the last of each."""
+
+
+def read_form(body: bytes, content_type: str) -> Form:
+    """Return the file and the fields of a form.
 
     Args:
         body: of the request.
@@ -24,12 +35,32 @@ def file_of_form(body: bytes, content_type: str) -> memoryview:
     boundary = header.get_param("boundary")
     if not isinstance(boundary, str) or not boundary:
         raise InvalidInputError(f"a {FORM} body needs a boundary in its Content-Type")
-    files = [content for head, content in _parts(body, boundary) if _is_file(head)]
+    parts = _parts(body, boundary)
+    files = [content for head, content in parts if _is_file(head)]
     if len(files) != 1:
         raise InvalidInputError(
             f"the form has {len(files)} files; send one picture, as curl -F image=@picture.jpg does"
         )
-    return files[0]
+    fields = {
+        name: bytes(content[:_FIELD_BYTES_MAX]).decode("utf-8", "replace")
+        for head, content in parts
+        if not _is_file(head)
+        and isinstance(name := head.get_param("name", header="Content-Disposition"), str)
+    }
+    return Form(files[0], fields)
+
+
+def file_of_form(body: bytes, content_type: str) -> memoryview:
+    """Return the content of the file in a form; fields that are no files are ignored.
+
+    Args:
+        body: of the request.
+        content_type: its header, which names the boundary of the parts.
+
+    Raises:
+        InvalidInputError: it is no such form, or has no file, or more than one.
+    """
+    return read_form(body, content_type).file
 
 
 def _parts(body: bytes, boundary: str) -> list[tuple[Message, memoryview]]:

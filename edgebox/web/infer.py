@@ -1,11 +1,8 @@
 """POST /v1/infer: one picture in, detections out. docs/reference/http-api.md."""
 
-import asyncio
 from typing import cast
 
-import numpy as np
 from aiohttp import web
-from numpy.typing import NDArray
 
 from edgebox.domain.access import Scope
 from edgebox.domain.cascades import cascade_json
@@ -15,8 +12,6 @@ from edgebox.domain.pipelines import Pipeline
 from edgebox.domain.requests import DropReason
 from edgebox.inference.family import Family
 from edgebox.link.protocol import NAME_PATTERN, NAME_WANTED
-from edgebox.media.jpeg import probe
-from edgebox.media.png import SIGNATURE, decode_png
 from edgebox.runtime.box import Box
 from edgebox.runtime.frames import DROP_MESSAGES, ONE_SHOT_APP
 from edgebox.runtime.model_choice import UnknownPipelineError
@@ -31,6 +26,7 @@ from edgebox.web.camera_pictures import (
     answered,
     largest_in_time,
     offered_to,
+    read_picture,
 )
 from edgebox.web.detection_documents import SCORE_MIN, BoxForm, answer_detections, timing_ms
 from edgebox.web.form_file import FORM, file_of_form
@@ -93,7 +89,8 @@ async def _infer(context: WebContext, request: web.Request) -> web.Response:
     app = _APP.read(request) or ONE_SHOT_APP
     bytes_max = context.config.limits.frame_bytes_max
     body = await read_body(request, bytes_max, setting=FRAME_BYTES_SETTING)
-    picture, picture_px = await _picture(context, request, body)
+    content = file_of_form(body, request.headers["Content-Type"]) if _is_form(request) else body
+    picture, picture_px = await read_picture(context, content)
     variant = _variant(
         box, family, pipeline, request, picture_px=picture_px, deadline_ms=deadline_ms, app=app
     )
@@ -138,24 +135,8 @@ def _said(refusal: NotServedError) -> tuple[str, bytes]:
     return CONTENT_TYPE, problem_document_bytes(refusal)
 
 
-async def _picture(
-    context: WebContext, request: web.Request, body: bytes
-) -> tuple[bytes | memoryview | NDArray[np.uint8], tuple[int, int]]:
-    """Return the picture of a body, a JPEG or decoded, and its width and height.
-
-    Raises:
-        InvalidInputError: it is neither a JPEG nor a PNG, or too large in pixels.
-    """
-    content: bytes | memoryview = body
-    if request.content_type == FORM:
-        content = file_of_form(body, request.headers["Content-Type"])
-    if not content:
-        raise InvalidInputError("the body is empty; send a JPEG or a PNG, as it is or in a form")
-    if content[: len(SIGNATURE)] == SIGNATURE:
-        async with context.picture_work:
-            rgb = await asyncio.to_thread(decode_png, content)
-        return rgb, (rgb.shape[1], rgb.shape[0])
-    return content, probe(content)
+def _is_form(request: web.Request) -> bool:
+    return request.content_type == FORM
 
 
 def _forms(request: web.Request) -> tuple[ResultFormat, BoxForm]:

@@ -104,6 +104,44 @@ def problem_documents(kinds: Iterable[ProblemKind]) -> Callable[..., Awaitable[w
     return answer
 
 
+def errors_as(said: Callable[[str, int], object]) -> Callable[..., Awaitable[web.StreamResponse]]:
+    """Return the middleware of a protocol that has its own error format.
+
+    Args:
+        said: returns the JSON document of an error from its message and its HTTP status.
+    """
+
+    def response(message: str, status: int) -> web.Response:
+        document = orjson.dumps(said(message, status))
+        return web.Response(body=document, status=status, content_type="application/json")
+
+    @web.middleware
+    async def answer(request: web.Request, handler: Answerer) -> web.StreamResponse:
+        try:
+            return await handler(request)
+        except EdgeboxError as error:
+            free_frames(error)
+            refused = response(str(error), error.http_status)
+            if error.http_status == 401:
+                refused.headers[hdrs.WWW_AUTHENTICATE] = CHALLENGE
+            return refused
+        except web.HTTPException as error:
+            if error.status < 400:
+                raise
+            what = f"{error.status} {error.reason}: {request.method} {request.path}"
+            refused = response(what, error.status)
+            if isinstance(error, web.HTTPMethodNotAllowed):
+                refused.headers[hdrs.ALLOW] = error.headers[hdrs.ALLOW]
+            return refused
+        except ConnectionError:
+            raise  # the client is gone
+        except Exception:
+            _log.exception("%s %s failed", request.method, request.path)
+            return response("the box failed on this request; its log says why", 500)
+
+    return answer
+
+
 def free_frames(error: BaseException) -> None:
     """Free what the functions that an error ended refer to, such as a request's body.
 

@@ -11,6 +11,7 @@ from edgebox.web import (
     access_routes,
     camera_list,
     configuration,
+    deepstack,
     explanation,
     health,
     history_routes,
@@ -41,6 +42,7 @@ from edgebox.web.refusal_pacing import RefusalBudget
 from edgebox.web.routes import Route, guarded
 from edgebox.web.v2.kserve_routes import open_inference
 from edgebox.web.web_context import WebContext
+from edgebox.web.zmq_detector import ZmqDetector
 
 _DECLARED: tuple[Route, ...] = (
     *page.ROUTES,
@@ -67,7 +69,7 @@ _DECLARED: tuple[Route, ...] = (
     *recording.ROUTES,
 )
 ROUTES = (*_DECLARED, *routes_about(_DECLARED))
-"""All routes except the page's assets and /v2."""
+"""All routes except the page's assets, /v2 and /v1/vision."""
 
 _SHUTDOWN_S = 3.0
 _HASHED = "public, max-age=31536000, immutable"
@@ -97,6 +99,7 @@ class Server:
         self._announcement = Announcement(
             context.config.server, functools.partial(context.box.notices.publish, "warning")
         )
+        self._detector = ZmqDetector(context)
         self.port = 0
         """The port that is listened on, once started."""
 
@@ -128,6 +131,7 @@ class Server:
                 f"cannot listen on {host}:{port}: {error.strerror or error}; another program may "
                 "use the port: stop it, or choose another one with --port"
             ) from error
+        self._detector.start()
         self.port = self._listening.sockets[0].getsockname()[1]
         self._announcement.start(self.port)
 
@@ -151,6 +155,7 @@ class Server:
     async def stop(self) -> None:
         """Say goodbye to every camera, close every connection and stop listening."""
         await self._announcement.stop()
+        await self._detector.stop()
         await self._context.close_all()
         if self._listening is not None:
             self._listening.close()
@@ -179,6 +184,7 @@ def application(context: WebContext) -> web.Application:
         else:
             app.router.add_route(route.method, route.path, answer)
     app.add_subapp("/v2", open_inference(context))
+    app.add_subapp(deepstack.PATH, deepstack.deepstack(context))
     page.add_assets(app)
     app.on_response_prepare.append(_add_headers)
     return app

@@ -14,6 +14,7 @@ from edgebox.domain.requests import CameraId
 from edgebox.runtime.access_control import AccessControl
 from edgebox.storage.access_store import AccessStore
 from edgebox.storage.database import IN_MEMORY, Storage
+from edgebox.web import deepstack
 from edgebox.web.server import Server, application
 from edgebox.web.v2.kserve_routes import SCOPE as V2_SCOPE
 from edgebox.web.web_context import WebContext
@@ -76,7 +77,7 @@ async def closed(tmp_path: Path) -> AsyncIterator[Closed]:
 
 
 async def operations(closed: Closed) -> list[tuple[str, str, Scope | None]]:
-    """Return (method, path, scope) of everything in the OpenAPI document, and of /v2."""
+    """Return (method, path, scope) of all in the OpenAPI document, and of other protocols."""
     _, document, _ = await closed.ask("GET", "/v1/openapi.json")
     described = [
         (method.upper(), path, of)
@@ -90,7 +91,9 @@ async def operations(closed: Closed) -> list[tuple[str, str, Scope | None]]:
     v2 = ("/v2", "/v2/health/live", "/v2/models/m", "/v2/models/m/config", "/v2/models/m/ready")
     found += [("GET", path, None if path in V2_PUBLIC else V2_SCOPE) for path in v2]
     posts = ("/v2/repository/index", "/v2/models/m/infer")
-    return [*found, *(("POST", path, V2_SCOPE) for path in posts)]
+    found += [("POST", path, V2_SCOPE) for path in posts]
+    vision = ("detection", "custom/list", "custom/m")
+    return [*found, *(("POST", f"/v1/vision/{path}", deepstack.SCOPE) for path in vision)]
 
 
 def filled(path: str, camera: CameraId) -> str:
@@ -131,7 +134,8 @@ async def test_nothing_is_routed_that_the_document_does_not_name(closed: Closed)
         await storage.close()
     paths = {resource.canonical for resource in app.router.resources()}
     named = {path for _, path, _ in await operations(closed)}
-    assert paths - named == {"/", "/camera", "/assets"}
+    nothing_itself = {deepstack.PATH}
+    assert paths - named == {"/", "/camera", "/assets"} | nothing_itself
 
 
 async def test_a_wrong_token_is_no_way_around(closed: Closed) -> None:

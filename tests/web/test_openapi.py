@@ -16,7 +16,7 @@ from edgebox.web.server import ROUTES, application
 from tests.web.sites import site_of
 
 DOCUMENT = document(ROUTES, "1.2.3")
-OPEN_INFERENCE = "/v2"
+OTHER_PROTOCOLS = ("/v2", "/v1/vision")
 PAGES = {("GET", "/"), ("GET", "/camera")}
 
 
@@ -29,7 +29,7 @@ async def routed() -> set[tuple[str, str]]:
         (route.method, route.resource.canonical)
         for route in app.router.routes()
         if route.resource is not None
-        and not route.resource.canonical.startswith((ASSETS, OPEN_INFERENCE))
+        and not route.resource.canonical.startswith((ASSETS, *OTHER_PROTOCOLS))
     }
 
 

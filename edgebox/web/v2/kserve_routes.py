@@ -6,11 +6,9 @@ at POST /v1/infer.
 """
 
 import asyncio
-import logging
-from collections.abc import Awaitable, Callable
 
 import orjson
-from aiohttp import hdrs, web
+from aiohttp import web
 
 from edgebox.domain.access import Scope
 from edgebox.domain.errors import EdgeboxError
@@ -25,7 +23,7 @@ from edgebox.web.camera_pictures import (
 )
 from edgebox.web.identification import identify, refuse_foreign_pages
 from edgebox.web.listening import cancelled_with_client
-from edgebox.web.problems import CHALLENGE, free_frames
+from edgebox.web.problems import errors_as
 from edgebox.web.refused_pictures import refusals_noted, refuse_repetitions
 from edgebox.web.request_limits import BODY_PICTURES
 from edgebox.web.routes import json_response, refuse_unready
@@ -33,8 +31,6 @@ from edgebox.web.v2.inference_request import InferenceRequest, Picture, read_req
 from edgebox.web.v2.model_metadata import VERSION, Model, model_named, models_of
 from edgebox.web.v2.tensor_codec import Tensor
 from edgebox.web.web_context import WebContext
-
-_log = logging.getLogger(__name__)
 
 HEADER_LENGTH = "Inference-Header-Content-Length"
 EXTENSIONS = ("binary_tensor_data", "model_configuration", "parameters")
@@ -44,13 +40,13 @@ SCOPE = Scope.CAMERA
 _COMPRESSED_FROM_BYTES = 16_384
 """Smaller answers are not compressed, to save the event loop's time."""
 
-Answerer = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
 
 def open_inference(context: WebContext) -> web.Application:
     """Return the sub-application for /v2."""
     routes = _Routes(context)
-    app = web.Application(middlewares=[_errors], client_max_size=2**62)
+    app = web.Application(
+        middlewares=[errors_as(lambda said, _: {"error": said})], client_max_size=2**62
+    )
     app.add_routes(
         [
             web.get("", routes.server),
@@ -255,29 +251,3 @@ def _response(
     if len(body) >= _COMPRESSED_FROM_BYTES:
         response.enable_compression()
     return response
-
-
-@web.middleware
-async def _errors(request: web.Request, handler: Answerer) -> web.StreamResponse:
-    """Convert every error to the protocol's format: an object with `error`."""
-    try:
-        return await handler(request)
-    except EdgeboxError as error:
-        free_frames(error)
-        response = json_response({"error": str(error)}, error.http_status)
-        if error.http_status == 401:
-            response.headers[hdrs.WWW_AUTHENTICATE] = CHALLENGE
-        return response
-    except web.HTTPException as error:
-        if error.status < 400:
-            raise
-        said = f"{error.status} {error.reason}: {request.method} {request.path}"
-        response = json_response({"error": said}, error.status)
-        if isinstance(error, web.HTTPMethodNotAllowed):
-            response.headers["Allow"] = error.headers["Allow"]
-        return response
-    except ConnectionError:
-        raise  # the client is gone
-    except Exception:
-        _log.exception("%s %s failed", request.method, request.path)
-        return json_response({"error": "the box failed on this request; its log says why"}, 500)

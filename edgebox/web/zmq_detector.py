@@ -1,0 +1,226 @@
+"""Answers pictures over ZeroMQ, as detectors of Frigate do: [zmq_detector].
+
+A request is a header, a JSON object with the `shape` and `dtype` of a tensor, and the tensor. The
+answer is 20 rows of 6 float32: class, score, and the box as y_min, x_min, y_max, x_max in parts of
+the picture; rows without a detection are zero. A client waits `deadline_ms`: what cannot be
+answered by then is refused at once, by a header with `error` and no tensor, which the client logs.
+It asks before whether its model is there: the box runs its own family, whatever that model is.
+
+Pictures are batched with the cameras' frames. Clients have no tokens: the endpoint is one of this
+machine, unless the box is open to everybody.
+"""
+
+import asyncio
+import importlib.util
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from edgebox.config.detector_section import IPC, ZmqDetectorParameters
+from edgebox.domain.errors import EdgeboxError, InvalidInputError, UnknownNameError
+from edgebox.domain.field_reader import FieldReader, parse_object
+from edgebox.domain.model_family import FamilyName
+from edgebox.inference.family import Family
+from edgebox.runtime.stage_documents import best_rows
+from edgebox.vision.detections import Detections
+from edgebox.web.camera_pictures import NotServedError, answered, largest_in_time
+from edgebox.web.routes import refuse_unready
+from edgebox.web.web_context import WebContext
+
+if TYPE_CHECKING:
+    from zmq.asyncio import Context, Socket
+
+_log = logging.getLogger(__name__)
+
+APP = "zmq"
+"""The application of its pictures, for learning execution times."""
+ROWS = 20
+COLUMNS = 6
+SCORE_MIN = 0.1
+"""Clients have thresholds of their own, by class; of less than this none makes use."""
+IN_FLIGHT_MAX = 64
+SIDE_MAX_PX = 4_096
+_HEADER_BYTES_MAX = 4_096
+_CHANNELS = 3
+_DIMENSIONS = 4
+
+
+class ZmqDetector:
+    """One endpoint, for any number of clients."""
+
+    def __init__(self, context: WebContext) -> None:
+        """Serve a box; `start` begins to listen."""
+        self._context = context
+        self._parameters: ZmqDetectorParameters = context.config.zmq_detector
+        self._zmq: Context | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._answering: set[asyncio.Task[None]] = set()
+
+    def start(self) -> None:
+        """Listen, if there is an endpoint.
+
+        Raises:
+            EdgeboxError: the extra is missing, or the endpoint cannot be listened on.
+        """
+        endpoint = self._parameters.endpoint
+        if not endpoint:
+            return
+        if importlib.util.find_spec("zmq") is None:
+            raise EdgeboxError("zmq_detector needs the extra zmq: pip install 'edgebox[zmq]'")
+        import zmq.asyncio  # noqa: PLC0415 - an extra
+
+        self._zmq = zmq.asyncio.Context()
+        socket = self._zmq.socket(zmq.ROUTER)
+        socket.setsockopt(zmq.LINGER, 0)
+        socket.setsockopt(zmq.MAXMSGSIZE, self._context.config.limits.frame_bytes_max)
+        socket.setsockopt(zmq.RCVHWM, IN_FLIGHT_MAX)
+        try:
+            socket.bind(endpoint)
+        except zmq.ZMQError as error:
+            self._zmq.destroy()
+            self._zmq = None
+            raise EdgeboxError(
+                f"zmq_detector.endpoint: cannot listen on {endpoint}: {error.strerror}; another "
+                "program may use it, or its folder be missing"
+            ) from None
+        if endpoint.startswith(IPC):
+            Path(endpoint.removeprefix(IPC)).chmod(0o600)
+        self._task = asyncio.create_task(self._serve(socket))
+
+    async def stop(self) -> None:
+        """Stop listening; what is not answered stays so."""
+        tasks = [*self._answering, *([] if self._task is None else [self._task])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._task = None
+        if self._zmq is not None:
+            self._zmq.destroy()
+            self._zmq = None
+            self._remove_file()
+
+    def _remove_file(self) -> None:
+        """Remove the endpoint's file, which ZeroMQ leaves behind."""
+        if self._parameters.endpoint.startswith(IPC):
+            Path(self._parameters.endpoint.removeprefix(IPC)).unlink(missing_ok=True)
+
+    async def _serve(self, socket: "Socket") -> None:
+        while True:
+            frames = await socket.recv_multipart()
+            if b"" not in frames:
+                continue  # no client of this protocol, and nobody whom an answer would reach
+            at = frames.index(b"") + 1
+            task = asyncio.create_task(self._reply(socket, frames[:at], frames[at:]))
+            self._answering.add(task)
+            task.add_done_callback(self._answering.discard)
+
+    async def _reply(
+        self, socket: "Socket", envelope: Sequence[bytes], request: Sequence[bytes]
+    ) -> None:
+        try:
+            reply = await self._answer(request)
+        except EdgeboxError as error:
+            if isinstance(error, NotServedError):
+                self._context.box.refusals.add_request(self._parameters.endpoint, error)
+            reply = _refusal(str(error))
+        except Exception:
+            _log.exception("a picture over ZeroMQ failed")
+            reply = _refusal("the box failed on this request; its log says why")
+        await socket.send_multipart([*envelope, *reply])
+
+    async def _answer(self, request: Sequence[bytes]) -> list[bytes]:
+        """Return the answer to a request.
+
+        Raises:
+            EdgeboxError: the request is wrong, or cannot be answered by its deadline.
+        """
+        if not request or len(request[0]) > _HEADER_BYTES_MAX:
+            raise InvalidInputError("a request is a JSON object, and a tensor")
+        header = parse_object(request[0])
+        if "model_request" in header:
+            return [orjson.dumps({"model_available": True, "model_loaded": True})]
+        if "model_data" in header:
+            said = "the box runs its own models: edgebox models import"
+            return [orjson.dumps({"model_saved": False, "model_loaded": False, "error": said})]
+        if len(request) != 2:
+            raise InvalidInputError("a request is a JSON object, and a tensor")
+        if len(self._answering) > IN_FLIGHT_MAX:
+            raise InvalidInputError(f"more than {IN_FLIGHT_MAX} pictures wait for an answer")
+        rgb = picture_of(header, request[1])
+        refuse_unready(self._context)
+        return [(await self._detected(rgb)).tobytes()]
+
+    async def _detected(self, rgb: NDArray[np.uint8]) -> NDArray[np.float32]:
+        box, deadline_ms = self._context.box, self._parameters.deadline_ms
+        family, picture_px = self._family(), (rgb.shape[1], rgb.shape[0])
+        variant = largest_in_time(box, family.offered, picture_px, deadline_ms, app=APP)
+        answer = await answered(box, rgb, picture_px, variant, deadline_ms, app=APP)
+        return rows_of(answer.detections, picture_px)
+
+    def _family(self) -> Family:
+        box, name = self._context.box, self._parameters.family
+        family = box.families.get(FamilyName(name or box.models.default_family))
+        if family is None:
+            there = ", ".join(box.families)
+            raise UnknownNameError(
+                f"zmq_detector.family: no model family {name!r}; there are {there}"
+            )
+        family.insist_on_pictures()
+        return family
+
+
+def picture_of(header: Mapping[str, object], tensor: bytes) -> NDArray[np.uint8]:
+    """Return the picture of a request, (height, width, 3) RGB.
+
+    Args:
+        header: `shape` and `dtype` of the tensor.
+        tensor: bytes of one picture, (1, h, w, 3) or (1, 3, h, w).
+
+    Raises:
+        InvalidInputError: it is no such tensor.
+    """
+    read = FieldReader("header", header)
+    dtype = read.text("dtype")
+    shape = header.get("shape")
+    read.finish()
+    if dtype != "uint8":
+        raise InvalidInputError(f"header.dtype must be uint8, not {dtype[:40]!r}")
+    sides = shape if isinstance(shape, list) else []
+    whole = all(isinstance(side, int) and 0 < side <= SIDE_MAX_PX for side in sides)
+    if not whole or len(sides) != _DIMENSIONS or sides[0] != 1 or _CHANNELS not in sides[1::2]:
+        raise InvalidInputError(
+            f"header.shape must be [1, height, width, 3] or [1, 3, height, width] with sides up "
+            f"to {SIDE_MAX_PX}"
+        )
+    if math.prod(sides) != len(tensor):
+        raise InvalidInputError(
+            f"the tensor has {len(tensor)} bytes; header.shape needs {math.prod(sides)}"
+        )
+    pixels = np.frombuffer(tensor, np.uint8).reshape(sides[1:])
+    last = sides[3] == _CHANNELS
+    return np.ascontiguousarray(pixels if last else pixels.transpose(1, 2, 0))
+
+
+def rows_of(found: Detections, picture_px: tuple[int, int]) -> NDArray[np.float32]:
+    """Return the best detections as the rows of an answer, (20, 6) float32.
+
+    Args:
+        found: the detections.
+        picture_px: (width, height) that their boxes are on.
+    """
+    shown = found.select(best_rows(found, SCORE_MIN)[:ROWS])
+    rows = np.zeros((ROWS, COLUMNS), np.float32)
+    at = slice(0, len(shown))
+    rows[at, 0], rows[at, 1] = shown.labels, shown.scores
+    rows[at, 2:] = shown.boxes[:, [1, 0, 3, 2]] / np.tile(picture_px[::-1], 2)
+    return rows
+
+
+def _refusal(said: str) -> list[bytes]:
+    return [orjson.dumps({"error": said}), b""]

@@ -1,0 +1,152 @@
+"""Detectors of Frigate over ZeroMQ: real sockets, a client as the protocol's description has it."""
+
+import asyncio
+import json
+import stat
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zmq
+import zmq.asyncio
+from numpy.typing import NDArray
+
+from edgebox.app.composition import App
+from edgebox.domain.errors import EdgeboxError
+from edgebox.media.jpeg import decode
+from tests.conftest import PATIENCE_S
+from tests.end_to_end.running import get_json, post, running, unharmed_bystander
+from tests.end_to_end.streets import street_jpeg
+
+PATIENT_MS = 30_000.0
+
+
+@pytest.fixture(scope="module")
+def street() -> NDArray[np.uint8]:
+    return decode(street_jpeg(3, 640, 360))
+
+
+class Client:
+    """Waits for each answer before it asks again, as a detector process of Frigate does."""
+
+    def __init__(self, endpoint: str) -> None:
+        self._zmq = zmq.asyncio.Context()
+        self._socket = self._zmq.socket(zmq.REQ)
+        self._socket.setsockopt(zmq.LINGER, 0)
+        self._socket.connect(endpoint)
+
+    async def __aenter__(self) -> "Client":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._zmq.destroy()
+
+    async def ask(self, *frames: bytes) -> Sequence[bytes]:
+        async with asyncio.timeout(PATIENCE_S):
+            await self._socket.send_multipart(frames)
+            return await self._socket.recv_multipart()
+
+    async def detect(self, rgb: NDArray[np.uint8]) -> NDArray[np.float32]:
+        header = {"shape": [1, *rgb.shape], "dtype": "uint8", "model_type": "ssd"}
+        (rows,) = await self.ask(json.dumps(header).encode(), rgb.tobytes())
+        return np.frombuffer(rows, np.float32).reshape(20, 6)
+
+    async def refused(self, *frames: bytes) -> str:
+        said, nothing = await self.ask(*frames)
+        assert nothing == b""
+        return str(json.loads(said)["error"])
+
+
+def mode_of(endpoint: str) -> int:
+    """Return the permissions of an endpoint's file."""
+    return stat.S_IMODE(Path(endpoint.removeprefix("ipc://")).stat().st_mode)
+
+
+@pytest.fixture
+async def endpoint(tmp_path: Path) -> str:
+    return f"ipc://{tmp_path}/detector"
+
+
+@pytest.fixture
+async def app(database: Path, endpoint: str) -> AsyncIterator[App]:
+    async with running(
+        database, zmq_detector__endpoint=endpoint, zmq_detector__deadline_ms=PATIENT_MS
+    ) as app:
+        yield app
+
+
+async def test_a_picture_is_answered_as_at_infer(
+    app: App, endpoint: str, street: NDArray[np.uint8]
+) -> None:
+    assert mode_of(endpoint) == 0o600
+    async with Client(endpoint) as client:
+        (said,) = await client.ask(b'{"model_request": true, "model_name": "yolo.onnx"}')
+        assert json.loads(said) == {"model_available": True, "model_loaded": True}
+        rows = await client.detect(street)
+    query = {"deadline_ms": 30_000, "score_min": 0.5}
+    _, expected = await post(app, street_jpeg(3, 640, 360), query)
+    seen = [row for row in rows.tolist() if row[1] >= 0.5]
+    assert seen, "a street full of people and cars, and nothing was seen"
+    for row, same in zip(seen, expected["detections"], strict=True):
+        x1, y1, x2, y2 = same["box"]
+        assert row[0] == same["label_id"]
+        assert row[1] == pytest.approx(same["score"], abs=0.001)
+        assert row[2:] == pytest.approx([y1 / 360, x1 / 640, y2 / 360, x2 / 640], abs=0.001)
+
+
+async def test_several_clients_share_batches_and_each_gets_its_own_answer(
+    app: App, endpoint: str, street: NDArray[np.uint8]
+) -> None:
+    empty = np.zeros_like(street)
+    async with Client(endpoint) as one, Client(endpoint) as two, Client(endpoint) as three:
+        for _ in range(3):
+            seen, nothing, again = await asyncio.gather(
+                one.detect(street), two.detect(empty), three.detect(street)
+            )
+            assert seen[:, 1].max() > 0.5 > nothing[:, 1].max()
+            assert np.allclose(seen, again, atol=0.01)
+    state = (await get_json(app, "/v1/state"))[1]
+    assert {row["app"]: row["count"] for row in state["box"]["applications"]}["zmq"] == 9
+
+
+async def test_bad_requests_are_told_why_and_harm_nobody(app: App, endpoint: str) -> None:
+    good = b'{"shape": [1, 8, 8, 3], "dtype": "uint8"}'
+    async with unharmed_bystander(app), Client(endpoint) as client:
+        for frames, message in (
+            ((b"hello", bytes(192)), "JSON"),
+            ((b"[]", bytes(192)), "object"),
+            ((good,), "a JSON object, and a tensor"),
+            ((good, bytes(192), b""), "a JSON object, and a tensor"),
+            ((good, bytes(191)), "the tensor has 191 bytes; header.shape needs 192"),
+            ((b'{"shape": [1, 8, 8, 3], "dtype": "float32"}', bytes(768)), "must be uint8"),
+            ((b" " * 5000, b""), "a JSON object, and a tensor"),
+        ):
+            assert message in await client.refused(*frames)
+        (said,) = await client.ask(b'{"model_data": true, "model_name": "yolo.onnx"}', b"onnx")
+        assert json.loads(said)["model_loaded"] is False
+        assert (await client.detect(np.zeros((8, 8, 3), np.uint8))).shape == (20, 6)
+
+
+async def test_what_cannot_be_in_time_is_refused_and_counted(
+    database: Path, endpoint: str, street: NDArray[np.uint8]
+) -> None:
+    async with (
+        running(database, zmq_detector__endpoint=endpoint, zmq_detector__deadline_ms=1.0) as app,
+        Client(endpoint) as client,
+    ):
+        header = {"shape": [1, *street.shape], "dtype": "uint8"}
+        said = await client.refused(json.dumps(header).encode(), street.tobytes())
+        assert "too little time" in said
+        assert app.box.refusals.counts["infeasible"] == 1
+    with pytest.raises(FileNotFoundError):
+        mode_of(endpoint)
+
+
+async def test_an_endpoint_that_cannot_be_used_ends_the_start(
+    database: Path, tmp_path: Path
+) -> None:
+    endpoint = f"ipc://{tmp_path}/missing/detector"
+    with pytest.raises(EdgeboxError, match="its folder be missing"):
+        async with running(database, zmq_detector__endpoint=endpoint):
+            pass

@@ -120,10 +120,23 @@ class _Routes:
         body = await read_body(request, BODY_PICTURES * frame_bytes_max, setting=_BODY_SETTING)
         length = request.headers.get(HEADER_LENGTH)
         inference_request = read_request(body, length, frame_bytes_max, model.outputs)
-        if len(inference_request.pictures) == 1 and model.pipeline is None and length is not None:
-            self._refuse_repetitions(request, model, inference_request, int(length))
+        variants = [
+            self._variant(model, inference_request, size_px)
+            for size_px in inference_request.sizes_px
+        ]
+        if len(variants) == 1 and model.pipeline is None and length is not None:
+            # What has the same JSON part on this connection is refused by that alone.
+            refuse_repetitions(
+                self._context,
+                request,
+                variants[0],
+                inference_request.deadline_ms,
+                app=inference_request.app,
+                said=_said,
+                start_bytes=int(length),
+            )
         with refusals_noted(self._context, request), cancelled_with_client(request):
-            answers = await self._answers(model, inference_request)
+            answers = await self._answers(model, inference_request, variants)
         boxes, score_min = inference_request.boxes, inference_request.score_min
         if len(answers) == 1 and model.pipeline is None:
             outputs = model.tensors(answers, boxes, score_min)
@@ -144,14 +157,16 @@ class _Routes:
         names = request.match_info
         return model_named(self._box, names["model"], names.get("version"))
 
-    async def _answers(self, model: Model, inference_request: InferenceRequest) -> list[Answer]:
+    async def _answers(
+        self, model: Model, inference_request: InferenceRequest, variants: list[VariantName]
+    ) -> list[Answer]:
         """Return the answers to all pictures; the first failure ends the request."""
-        several = len(inference_request.pictures) > 1
-        asking = enumerate(zip(inference_request.pictures, inference_request.sizes_px, strict=True))
+        several = len(variants) > 1
+        asking = zip(inference_request.pictures, inference_request.sizes_px, variants, strict=True)
         return await asyncio.gather(
             *(
-                self._answer(model, inference_request, picture, size_px, at if several else None)
-                for at, (picture, size_px) in asking
+                self._answer(model, inference_request, of, at if several else None)
+                for at, of in enumerate(asking)
             )
         )
 
@@ -170,39 +185,21 @@ class _Routes:
             app=inference_request.app,
         )
 
-    def _refuse_repetitions(
-        self,
-        request: web.Request,
-        model: Model,
-        inference_request: InferenceRequest,
-        json_bytes: int,
-    ) -> None:
-        """Refuse what has the same JSON part on this connection by that alone, if there is no
-        time."""
-        refuse_repetitions(
-            self._context,
-            request,
-            self._variant(model, inference_request, inference_request.sizes_px[0]),
-            inference_request.deadline_ms,
-            app=inference_request.app,
-            said=_said,
-            start_bytes=json_bytes,
-        )
-
     async def _answer(
         self,
         model: Model,
         inference_request: InferenceRequest,
-        picture: Picture,
-        size_px: tuple[int, int],
+        of: tuple[Picture, tuple[int, int], VariantName],
         at: int | None,
     ) -> Answer:
+        """Return the answer to a picture, of a size, on a variant; `at`: which one of several."""
+        picture, size_px, variant = of
         try:
             return await answered(
                 self._box,
                 picture,
                 size_px,
-                self._variant(model, inference_request, size_px),
+                variant,
                 inference_request.deadline_ms,
                 app=inference_request.app,
                 pipeline=model.pipeline,

@@ -42,7 +42,7 @@ class Opened:
     specs: dict[ExecutorId, ExecutorSpec] = field(default_factory=dict)
     """Specification of each executor."""
     cpu_fallbacks: dict[ExecutorId, ExecutorSpec] = field(default_factory=dict)
-    """Replacement on the CPU of each executor on a GPU, for when it cannot be opened any more, where
+    """Replacement on the CPU of each executor on a GPU, once that one cannot be opened any more, if
     the configuration leaves the choice of the device to the box."""
     problems: list[str] = field(default_factory=list)
     """Executors that could not be opened as configured, and why."""

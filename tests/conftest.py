@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import hypothesis
@@ -31,6 +32,15 @@ hypothesis.settings.register_profile(
     ],
 )
 hypothesis.settings.load_profile("any machine")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep out of the tests what the user of this machine has imported and configured."""
+    folder = TemporaryDirectory(prefix="edgebox-tests-")
+    config.add_cleanup(folder.cleanup)
+    os.environ["XDG_DATA_HOME"] = folder.name
+    for name in ("EDGEBOX_CONFIG", "EDGEBOX_TOKEN"):
+        os.environ.pop(name, None)
 
 
 def pytest_collection_finish() -> None:

@@ -59,3 +59,15 @@ def test_a_command_that_does_not_exist_is_noticed() -> None:
     assert unknown("edgebox service install --nothing -- --hots x") == ["--nothing", "--hots"]
     assert unknown("edgebox service install --camera scene: -- --name x --slo 3") == ["--slo"]
     assert unknown("edgebox simulate cameras yard.toml --json --seed 3") == []
+
+
+PARTS = {"ingest_client", "links_relay"}
+"""Programs that a benchmark starts."""
+
+
+def test_the_page_of_the_benchmarks_lists_each_that_can_be_run() -> None:
+    page = (ROOT / "benchmarks" / "README.md").read_text("utf-8")
+    modules = sorted((ROOT / "benchmarks").glob("*.py"))
+    run = {module.stem for module in modules if "__main__" in module.read_text("utf-8")} - PARTS
+    listed = set(re.findall(r"`python (?:-m benchmarks\.|benchmarks/)(\w+)", page))
+    assert run - listed == set()

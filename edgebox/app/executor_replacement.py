@@ -18,7 +18,7 @@ Profiles = Callable[[], Mapping[ExecutorId, Mapping[VariantName, LatencyProfile]
 
 
 class ExecutorReplacer:
-    """ExecutorReplacer of lost executors."""
+    """Opens lost executors again, from what they were opened with at the start."""
 
     def __init__(
         self, opened: Opened, families: Sequence[Family], found: ModelInventory, profiles: Profiles

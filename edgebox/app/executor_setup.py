@@ -42,8 +42,8 @@ class Opened:
     specs: dict[ExecutorId, ExecutorSpec] = field(default_factory=dict)
     """Specification of each executor."""
     cpu_fallbacks: dict[ExecutorId, ExecutorSpec] = field(default_factory=dict)
-    """ExecutorReplacer on the CPU for executors on GPUs that cannot be opened any more, where the
-    configuration leaves the choice of the device to the box."""
+    """Replacement on the CPU of each executor on a GPU, once that one cannot be opened any more, if
+    the configuration leaves the choice of the device to the box."""
     problems: list[str] = field(default_factory=list)
     """Executors that could not be opened as configured, and why."""
     hung: HungError | None = None

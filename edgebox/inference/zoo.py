@@ -65,13 +65,14 @@ def imported_folders(models: Path) -> list[Path]:
 def load_zoo(folders: Sequence[Path]) -> Zoo:
     """Load the families in these folders; the first to use a name keeps it.
 
-    Opens every model once on the CPU, so it takes about 50 ms for a small family.
+    A folder that is given twice, also by another path, is loaded once: the configuration may name a
+    bundled one. Opens every model once on the CPU, so it takes about 50 ms for a small family.
     """
     families: list[Family] = []
     problems: list[ModelError] = []
     names: dict[FamilyName, Path] = {}
     variants: dict[VariantName, Path] = {}
-    for folder in folders:
+    for folder in {folder.resolve(): folder for folder in folders}.values():
         try:
             family = load_family(folder)
             manifest = folder / MANIFEST

@@ -3,6 +3,7 @@
 Pure: turns the state of supervision into sentences.
 """
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 
 from edgebox.domain.model_family import ExecutorId, Variant, VariantName
@@ -17,7 +18,8 @@ def executor_state(executor: ExecutorId, of: Supervised, now_ns: int) -> str:
     """Return an executor's state and what follows from it, as a sentence."""
     said = f"{executor} is {of.state.value}"
     if of.state is ExecutorState.WAITING and of.retry_ns is not None:
-        return f"{said}, and is opened again in {max(0, of.retry_ns - now_ns) / 1e9:.0f} s"
+        left_s = math.ceil((of.retry_ns - now_ns) / 1e9)
+        return f"{said}, and is opened again {f'in {left_s} s' if left_s > 0 else 'now'}"
     if of.state is ExecutorState.WEDGED:
         return f"{said}, and only a restart of edgebox helps"
     return said

@@ -1,7 +1,7 @@
 """Owns which executors are busy, and how many others were busy while each one ran its batch.
 
 Pure. Executors of one machine share cores, caches and memory, so a batch takes longer while others
-run. How much longer is measured with its profile (`LatencyProfile.interference`).
+run. How much longer is measured with its profile (`LatencyProfile.slowed`).
 """
 
 from dataclasses import dataclass

@@ -216,6 +216,10 @@ class Corrections:
                 watched.suspected = drifted or watched.suspected
                 watched.unchecked = WINDOW
                 return []
+        elif watched.suspected is not None:
+            # It began when the batches first showed it, also if the sign test needed longer.
+            since_ns = min(drifted.since_ns, watched.suspected.since_ns)
+            drifted = replace(drifted, since_ns=since_ns)
         every = self._watched[executor]
         others = drift_evidence.factors_of_others(
             self._learning, executor, every, variant, found, drifted

@@ -1,4 +1,4 @@
-"""Owns the distributions of execution time: windows of samples, and the maximum of several draws.
+"""Owns the distributions of execution time: windows of samples, and quantiles of several draws.
 
 Pure. A window forgets samples that are old. It also forgets, all at once, older samples that newer
 ones contradict (`change_detection`); Orloj (section 3.2) resets its memory at intervals.
@@ -6,15 +6,13 @@ ones contradict (`change_detection`); Orloj (section 3.2) resets its memory at i
 Samples are in any unit of time or work. A sample between -1 and 0 is a request that takes less time
 than the fixed part of a batch (`batch_times`). It counts as 0 except in the `signed` properties. A
 batch takes as long as its longest member, so the relevant quantity is the maximum of k draws. For
-independent draws its CDF is the product of their CDFs. Source: Orloj (arXiv 2209.00159), section
-4.2. Equation 8 of the paper, a sum over all subsets of a batch, is the derivative of that product.
-The product takes k multiplications.
+independent draws of one distribution its CDF is the k-th power (`work` has batches of several).
 """
 
 import math
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -277,24 +275,6 @@ def _usable(sample: float) -> bool:
 
 def _multiplied(sample: float, factor: float) -> float:
     return sample * factor if sample >= 0 else min(0.0, (1 + sample) * factor - 1)
-
-
-def cdf_of_max(members: Iterable[tuple[EmpiricalDistribution, int]], at: Floats) -> Floats:
-    """Return the CDF of the maximum of independent draws, `(distribution, draws)` each."""
-    product = np.ones_like(at)
-    for distribution, draws in members:
-        product *= distribution.cdf(at) ** draws
-    return product
-
-
-def mean_of_max(members: Sequence[tuple[EmpiricalDistribution, int]]) -> float:
-    """Return the mean of the maximum of independent draws, exactly.
-
-    Between two neighbouring values the CDF is constant, so the integral of 1 - CDF is a sum.
-    """
-    points = np.unique(np.concatenate([d.values for d, draws in members if draws > 0]))
-    below = cdf_of_max(members, points[:-1])
-    return float(points[0] + np.dot(1 - below, np.diff(points)))
 
 
 def values_from_quantiles(times: Sequence[float], count: int = _PRIOR_SAMPLES) -> list[float]:

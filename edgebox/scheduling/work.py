@@ -2,7 +2,9 @@
 
 Pure. One `WorkTable` per variant answers for hundreds of candidate batches at once. The CDFs of all
 applications are tabulated at common nodes, as logarithms, so that the CDF of a batch's longest
-member is a matrix product and an exponential.
+member is a matrix product and an exponential. For independent requests it is the product of theirs.
+Source: Orloj (arXiv 2209.00159), section 4.2. Equation 8 of the paper, a sum over all subsets of a
+batch, is the derivative of that product.
 """
 
 from collections.abc import Sequence

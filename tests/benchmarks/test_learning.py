@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.learning import measure, scenes
+from benchmarks.learning import measure, run, scenes, workload
 
 SCENES = {scene.name: scene for scene in scenes()}
 
@@ -20,6 +20,13 @@ def test_another_mix_costs_nothing_and_is_no_drift(name: str) -> None:
 def test_a_slower_machine_is_told_from_a_mix_that_changes_with_it(many: str) -> None:
     found = measure(replace(SCENES[f"{many}: 1.5 times slower, 85% short"], requests=2500), 3)
     assert found["drifts"] == pytest.approx([1.5], rel=0.05)
+
+
+def test_a_slower_machine_that_was_suspected_first_is_not_taken_for_a_faster_one_later() -> None:
+    """What was learned since the suspicion is undone as well, or the machine would look quicker."""
+    scene = SCENES["one: 1.5 times slower, 50% short"]
+    _, drifts = run(scene, workload(scene, 101))
+    assert [drift.factor for drift in drifts] == pytest.approx([1.5], rel=0.05)
 
 
 @pytest.mark.parametrize(

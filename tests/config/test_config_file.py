@@ -444,7 +444,8 @@ def test_the_reference_says_what_the_code_does() -> None:
 def test_every_value_knows_where_it_is_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.delenv("XDG_DATA_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
     file = written(tmp_path, '[server]\nport = 1\nname = "hall"\n[storage]\npath = "a.sqlite3"\n')
     origins = load(file, {"server.port": 2}).origins
     assert origins == {
@@ -460,7 +461,8 @@ def test_every_value_knows_where_it_is_from(
 def test_values_of_sections_that_repeat_know_it_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.delenv("XDG_DATA_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
     text = '[[webhooks]]\nurl = "http://a"\n[[webhooks]]\nurl = "http://b"\nname = "b"\n'
     assert load(written(tmp_path, text)).origins == {
         "webhooks[0].url": "file", "webhooks[1].url": "file", "webhooks[1].name": "file",

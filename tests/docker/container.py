@@ -27,7 +27,10 @@ _FETCH = """
 import json, sys, urllib.error, urllib.request
 opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 try:
-    request = urllib.request.Request(sys.argv[1], headers={"Host": sys.argv[2]})
+    headers = {"Host": sys.argv[2]}
+    if sys.argv[3]:
+        headers["Authorization"] = f"Bearer {sys.argv[3]}"
+    request = urllib.request.Request(sys.argv[1], headers=headers)
     with opener.open(request, timeout=10) as answer:
         found = [answer.status, answer.read().decode()]
 except urllib.error.HTTPError as error:
@@ -192,13 +195,14 @@ class Container:
             out, err = process.communicate()
         return subprocess.CompletedProcess(argv, process.returncode, out, err)
 
-    def fetch(self, path: str, port: int, host: str = ADDRESS) -> tuple[int, str]:
+    def fetch(self, path: str, port: int, host: str = ADDRESS, token: str = "") -> tuple[int, str]:
         """Ask over HTTP for a path at the container's own address, as another machine does.
 
         Args:
             path: what is asked for.
             port: where.
             host: the address that whoever asks knows it by.
+            token: the token of whoever asks; empty: none.
 
         Returns:
             The status, 0 if nobody answers, and what was answered.
@@ -208,7 +212,7 @@ class Container:
             return 0, "it does not run"
         done = subprocess.run(
             ["nsenter", f"--target={pid}", "--net", sys.executable, "-c", _FETCH,
-             f"http://{ADDRESS}:{port}{path}", f"{host}:{port}"],
+             f"http://{ADDRESS}:{port}{path}", f"{host}:{port}", token],
             capture_output=True, text=True, timeout=30, check=False,
         )  # fmt: skip
         if done.returncode:

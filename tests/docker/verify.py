@@ -15,7 +15,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -25,8 +27,9 @@ from tests.docker.dockerfile import DockerfileError, ImageConfig
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CACHE = Path("/var/cache/edgebox-images")
-CAMERA = ["edgebox", "camera", "scene:7", "--name", "gate", "--json"]
-CAMERA += ["--rate-hz", "5", "--slo-ms", "1000"]
+CAMERA = "gate"
+STREAM = ["edgebox", "camera", "scene:7", "--name", CAMERA, "--json"]
+STREAM += ["--rate-hz", "5", "--slo-ms", "1000"]
 STREAMS_S = 15
 READY_WITHIN_S = 300.0
 STOP_WITHIN_S = 10.0
@@ -45,6 +48,14 @@ class Checks:
         """Print one result, and count it if it is bad."""
         self.failed += not good
         click.echo(f"{'ok    ' if good else 'FAILED'} {name}: {found}")
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The tokens of who checks a box, and of the camera that streams to it."""
+
+    admin: str
+    camera: str
 
 
 class Image:
@@ -142,9 +153,35 @@ def check_confinement(container: Container, config: ImageConfig, checks: Checks)
     checks.check("writes only where documented", writable == ["/tmp", *config.volumes], writable)
 
 
-def check_camera(container: Container, checks: Checks) -> None:
+def new_token(container: Container, name: str, scope: str) -> str:
+    """Return a token, made in the container as `docker exec` does it.
+
+    Raises:
+        ClickException: none was made.
+    """
+    argv = ["edgebox", "tokens", "add", name, "--scope", scope, "--json"]
+    done = container.execute(argv, 60)
+    try:
+        return str(json.loads(done.stdout)["token"])
+    except (json.JSONDecodeError, KeyError) as error:
+        raise click.ClickException(f"{' '.join(argv)}: {done.stdout}{done.stderr}") from error
+
+
+def with_token(argv: Sequence[str], token: str) -> list[str]:
+    """Return a command that has a token, as `docker exec -e EDGEBOX_TOKEN=...` gives it."""
+    return ["env", f"EDGEBOX_TOKEN={token}", *argv]
+
+
+def check_access(container: Container, port: int, token: str, checks: Checks) -> None:
+    """Check that nobody can use the box without a token."""
+    closed, _ = container.fetch("/v1/cameras", port)
+    opened, _ = container.fetch("/v1/cameras", port, token=token)
+    checks.check("wants a token", (closed, opened) == (401, 200), f"{closed}, with one {opened}")
+
+
+def check_camera(container: Container, token: str, checks: Checks) -> None:
     """Stream a camera, from the same image, and count what came back in time."""
-    done = container.execute([*CAMERA, "--duration", str(STREAMS_S)], 120)
+    done = container.execute(with_token([*STREAM, "--duration", str(STREAMS_S)], token), 120)
     try:
         found = json.loads(done.stdout)
     except json.JSONDecodeError:
@@ -155,22 +192,30 @@ def check_camera(container: Container, checks: Checks) -> None:
     checks.check("a camera's frames are answered in time", good, f"{on_time} of {captured}")
 
 
-def remembered(container: Container, port: int) -> dict[str, int]:
+def cameras_of(container: Container, port: int, token: str) -> list[dict[str, Any]]:
+    """Return the cameras that the box knows."""
+    found: list[dict[str, Any]] = json.loads(container.fetch("/v1/cameras", port, token=token)[1])[
+        "cameras"
+    ]
+    return found
+
+
+def remembered(container: Container, port: int, token: str) -> dict[str, int]:
     """Return how much the box knows of what was before: cameras, and rows by table."""
-    cameras = json.loads(container.fetch("/v1/cameras", port)[1])["cameras"]
-    system = json.loads(container.fetch("/v1/system", port)[1])
+    cameras = cameras_of(container, port, token)
+    system = json.loads(container.fetch("/v1/system", port, token=token)[1])
     return {"cameras": len(cameras), **system["storage"]["rows"]}
 
 
-def check_stop(image: Image, container: Container, checks: Checks) -> None:
+def check_stop(image: Image, container: Container, tokens: Tokens, checks: Checks) -> None:
     """Stop it as Docker does, while a camera streams."""
     port = image.config.ports[0]
 
     def streaming() -> bool:
-        cameras = json.loads(container.fetch("/v1/cameras", port)[1])["cameras"]
+        cameras = cameras_of(container, port, tokens.admin)
         return any(camera["connected"] for camera in cameras)
 
-    camera = container.begin(CAMERA)
+    camera = container.begin(with_token(STREAM, tokens.camera))
     started_s = wait_for(streaming, 30)
     status, took_s = container.stop(image.config.stop_signal, STOP_WITHIN_S)
     # The camera was in the container, too: it ends with it.
@@ -182,17 +227,17 @@ def check_stop(image: Image, container: Container, checks: Checks) -> None:
     )
 
 
-def check_restart(image: Image, before: dict[str, int], checks: Checks) -> None:
-    """Start it again on the same volume: what it knew it still knows."""
+def check_restart(image: Image, before: dict[str, int], tokens: Tokens, checks: Checks) -> None:
+    """Start it again on the same volume: what it knew it still knows, the tokens too."""
     container = image.started()
     try:
         if not check_start(image, container, checks):
             return
-        after = remembered(container, image.config.ports[0])
+        after = remembered(container, image.config.ports[0], tokens.admin)
         kept = {name: (count, after.get(name, 0)) for name, count in before.items()}
         good = before["cameras"] > 0 and all(now >= then for then, now in kept.values())
         checks.check("knows after a restart what it knew", good, kept)
-        check_stop(image, container, checks)
+        check_stop(image, container, tokens, checks)
     finally:
         container.kill()
 
@@ -205,10 +250,15 @@ def verify(image: Image, checks: Checks) -> None:
     try:
         if check_start(image, container, checks):
             check_confinement(container, image.config, checks)
-            check_camera(container, checks)
-            before = remembered(container, image.config.ports[0])
-            check_stop(image, container, checks)
-            check_restart(image, before, checks)
+            port = image.config.ports[0]
+            tokens = Tokens(
+                new_token(container, "verify", "admin"), new_token(container, CAMERA, "camera")
+            )
+            check_access(container, port, tokens.admin, checks)
+            check_camera(container, tokens.camera, checks)
+            before = remembered(container, port, tokens.admin)
+            check_stop(image, container, tokens, checks)
+            check_restart(image, before, tokens, checks)
     finally:
         container.kill()
     text = image.log.read_text("utf-8", "replace")

@@ -69,6 +69,13 @@ def test_an_unknown_family_is_named_with_what_was_left_out(street: Path) -> None
         load_zoo([street]).family("street")
 
 
+def test_a_folder_that_is_given_twice_is_one(street: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(street)
+    zoo = load_zoo([street, street.parent / "link", street])
+    assert [family.name for family in zoo.families] == ["street"]
+    assert not zoo.problems
+
+
 def test_a_missing_folder(tmp_path: Path) -> None:
     message = refused(tmp_path / "nowhere")
     assert "no such file" in message

@@ -255,6 +255,29 @@ def test_a_frame_is_never_believed_younger_than_at_its_arrival(
         assert transit.compute_deadline_ns <= latest_ns
 
 
+@given(rates, frame_sizes, st.data())
+def test_whoever_looks_at_a_link_changes_nothing(
+    mbps: list[float], sizes: list[int], data: st.DataObject
+) -> None:
+    """A look at the metrics or the page must not change what is planned."""
+    looked_at, left_alone = TransitEstimator(), TransitEstimator()
+    journeys = []
+    for known in (looked_at, left_alone):
+        known.echoed(NOW_NS - RTT_NS, NOW_NS)
+        link = ShapedLink(BandwidthTrace.per_second(mbps), NOW_NS)
+        journeys.append(Journey(link, known, RTT_NS))
+    at_ns = NOW_NS
+    for size_bytes in sizes:
+        at_ns += data.draw(st.sampled_from([20 * MS, 100 * MS, 2 * S]))
+        for later_ns in data.draw(st.lists(st.integers(0, 20 * S), max_size=2)):
+            looked_at.state(at_ns + later_ns)
+            looked_at.bandwidth.bps(at_ns + later_ns, size_bytes, at_ns)
+            looked_at.bandwidth.newest()
+        transits = [journey.carry(at_ns, size_bytes) for journey in journeys]
+        assert transits[0] == transits[1]
+        assert looked_at.state(at_ns) == left_alone.state(at_ns)
+
+
 @given(st.floats(0.5, 200), frame_sizes, st.integers(0, 60 * MS), st.integers(0, 80 * MS))
 def test_on_a_steady_link_the_capture_is_known(
     mbps: float, sizes: list[int], rtt_ns: int, encode_ns: int

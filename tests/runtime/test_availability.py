@@ -7,7 +7,7 @@ import pytest
 
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import DropReason
-from edgebox.runtime.availability import is_wedged, unserved_because
+from edgebox.runtime.availability import executor_state, is_wedged, unserved_because
 from edgebox.runtime.frames import DROP_MESSAGES
 from edgebox.scheduling.supervision import ExecutorState, Supervised
 from tests.scheduling.scene import MS
@@ -39,6 +39,17 @@ def test_the_state_of_who_could_run_it_is_the_reason(state: ExecutorState, said:
     assert because == f"no executor that runs this model is up: {said}"
     assert is_wedged(executors, [GATE]) is (state is ExecutorState.WEDGED)
     assert not is_wedged(executors, [YARD])
+
+
+@pytest.mark.parametrize(
+    ("after_ns", "said"),
+    [(-MS, "opened again now"), (0, "opened again now"), (MS, "again in 1 s"), (1_001 * MS, "2 s")],
+)
+def test_an_executor_that_is_due_is_opened_now_and_a_wait_is_never_told_too_short(
+    after_ns: int, said: str
+) -> None:
+    of = Supervised(ExecutorState.WAITING, retry_ns=NOW_NS + after_ns)
+    assert executor_state(FIRST, of, NOW_NS).endswith(said)
 
 
 def test_what_nobody_has_is_said_to_be_so_and_not_called_wedged() -> None:

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from edgebox.scheduling.batch_candidates import (
     most_likely_on_time,
     propose,
 )
-from edgebox.scheduling.distributions import EmpiricalDistribution, cdf_of_max, mean_of_max
+from edgebox.scheduling.distributions import EmpiricalDistribution, Floats
 from edgebox.scheduling.work import MEMBERSHIP, tabulate
 
 SIZES = (1, 2, 4)
@@ -23,6 +24,20 @@ FIXED_NS = 5.0
 SLOPE_NS = np.array([1.0, 2.0, 4.0])
 VALUES = st.lists(st.integers(1, 30).map(float), min_size=1, max_size=5)
 SLO_NS = 100.0
+
+
+def cdf_of_max(members: Sequence[tuple[EmpiricalDistribution, int]], at: Floats) -> Floats:
+    """Return the CDF of the maximum of independent draws, `(distribution, draws)` each."""
+    cdfs: list[Floats] = [distribution.cdf(at) ** draws for distribution, draws in members]
+    product: Floats = np.prod(cdfs, axis=0)
+    return product
+
+
+def mean_of_max(members: Sequence[tuple[EmpiricalDistribution, int]]) -> float:
+    """Return the mean of the maximum of independent draws: the integral of 1 - CDF."""
+    points = np.unique(np.concatenate([d.values for d, _ in members]))
+    below = cdf_of_max(members, points[:-1])
+    return float(points[0] + np.dot(1 - below, np.diff(points)))
 
 
 def cost(urgency: float) -> BatchCost:

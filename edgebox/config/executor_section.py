@@ -32,7 +32,7 @@ class ExecutorParameters:
         "NVIDIA GPU, and the CPU for models that no GPU can run; tensorrt and tensorrt:1, "
         "as auto with TensorRT before CUDA (building each model takes minutes the first "
         "time)",
-        pattern=r"auto|cpu|(cuda|tensorrt)(:\d{1,3})?",
+        pattern=r"auto|cpu|(cuda|tensorrt)(:[0-9]{1,3})?",
         wanted='"auto", "cpu", "cuda", "tensorrt" or one GPU ("cuda:0", "tensorrt:0")',
     )
     streams: int = key(

@@ -159,6 +159,8 @@ def test_executors_that_contradict_themselves_are_named(tmp_path: Path) -> None:
         "leave threads out: one for each core",
         'executors[2].threads: "auto" is for CPUs, but device is "cuda:0"; leave threads out',
     ]
+    (error,) = errors(tmp_path, '[[executors]]\ndevice = "cuda:\u0663"\n')
+    assert error.startswith(f"executors[0].device: must be {_DEVICES}")
     (error,) = errors(tmp_path, 'executors = "all"\n')
     assert error == 'executors: must be tables, [[executors]], not "all"'
 

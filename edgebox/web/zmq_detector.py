@@ -30,6 +30,7 @@ from edgebox.inference.family import Family
 from edgebox.runtime.stage_documents import best_rows
 from edgebox.vision.detections import Detections
 from edgebox.web.camera_pictures import NotServedError, answered, largest_in_time
+from edgebox.web.refused_pictures import OVERLOAD
 from edgebox.web.routes import refuse_unready
 from edgebox.web.web_context import WebContext
 
@@ -44,7 +45,8 @@ ROWS = 20
 COLUMNS = 6
 SCORE_MIN = 0.1
 """Clients have thresholds of their own, by class; of less than this none makes use."""
-IN_FLIGHT_MAX = 64
+IN_FLIGHT_MAX = 16
+"""Of all clients. Each waits for its answer before it asks again, so there are that many."""
 SIDE_MAX_PX = 4_096
 _HEADER_BYTES_MAX = 4_096
 _CHANNELS = 3
@@ -61,6 +63,7 @@ class ZmqDetector:
         self._zmq: Context | None = None
         self._task: asyncio.Task[None] | None = None
         self._answering: set[asyncio.Task[None]] = set()
+        self._in_flight = 0
 
     def start(self) -> None:
         """Listen, if there is an endpoint.
@@ -111,14 +114,18 @@ class ZmqDetector:
             Path(self._parameters.endpoint.removeprefix(IPC)).unlink(missing_ok=True)
 
     async def _serve(self, socket: "Socket") -> None:
-        while True:
-            frames = await socket.recv_multipart()
-            if b"" not in frames:
-                continue  # no client of this protocol, and nobody whom an answer would reach
-            at = frames.index(b"") + 1
-            task = asyncio.create_task(self._reply(socket, frames[:at], frames[at:]))
-            self._answering.add(task)
-            task.add_done_callback(self._answering.discard)
+        try:
+            while True:
+                frames = await socket.recv_multipart()
+                if b"" not in frames:
+                    continue  # no client of this protocol, and nobody whom an answer would reach
+                at = frames.index(b"") + 1
+                task = asyncio.create_task(self._reply(socket, frames[:at], frames[at:]))
+                self._answering.add(task)
+                task.add_done_callback(self._answering.discard)
+        except Exception:
+            _log.exception("zmq_detector ends: %s", self._parameters.endpoint)
+            raise
 
     async def _reply(
         self, socket: "Socket", envelope: Sequence[bytes], request: Sequence[bytes]
@@ -150,11 +157,15 @@ class ZmqDetector:
             return [orjson.dumps({"model_saved": False, "model_loaded": False, "error": said})]
         if len(request) != 2:
             raise InvalidInputError("a request is a JSON object, and a tensor")
-        if len(self._answering) > IN_FLIGHT_MAX:
-            raise InvalidInputError(f"more than {IN_FLIGHT_MAX} pictures wait for an answer")
+        if self._in_flight == IN_FLIGHT_MAX:
+            raise OVERLOAD
         rgb = picture_of(header, request[1])
         refuse_unready(self._context)
-        return [(await self._detected(rgb)).tobytes()]
+        self._in_flight += 1
+        try:
+            return [(await self._detected(rgb)).tobytes()]
+        finally:
+            self._in_flight -= 1
 
     async def _detected(self, rgb: NDArray[np.uint8]) -> NDArray[np.float32]:
         box, deadline_ms = self._context.box, self._parameters.deadline_ms

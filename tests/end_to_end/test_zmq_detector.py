@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from edgebox.app.composition import App
 from edgebox.domain.errors import EdgeboxError
 from edgebox.media.jpeg import decode
+from edgebox.web.zmq_detector import IN_FLIGHT_MAX
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.running import get_json, post, running, unharmed_bystander
 from tests.end_to_end.streets import street_jpeg
@@ -141,6 +142,31 @@ async def test_what_cannot_be_in_time_is_refused_and_counted(
         assert app.box.refusals.counts["infeasible"] == 1
     with pytest.raises(FileNotFoundError):
         mode_of(endpoint)
+
+
+async def test_who_floods_is_refused_and_the_others_are_answered(
+    app: App, endpoint: str, street: NDArray[np.uint8]
+) -> None:
+    """A client that does not wait for its answers, and one that says no word of the protocol."""
+    header = json.dumps({"shape": [1, *street.shape], "dtype": "uint8"}).encode()
+    flood = zmq.asyncio.Context()
+    async with unharmed_bystander(app), Client(endpoint) as client:
+        dealer = flood.socket(zmq.DEALER)
+        dealer.setsockopt(zmq.LINGER, 0)
+        dealer.connect(endpoint)
+        try:
+            await dealer.send_multipart([b"no", b"envelope"])
+            for _ in range(3 * IN_FLIGHT_MAX):
+                await dealer.send_multipart([b"", header, street.tobytes()])
+            async with asyncio.timeout(PATIENCE_S):
+                answers = [await dealer.recv_multipart() for _ in range(3 * IN_FLIGHT_MAX)]
+        finally:
+            flood.destroy()
+        refused = [json.loads(answer[1])["error"] for answer in answers if len(answer) == 3]
+        assert 0 < len(refused) < len(answers)
+        assert all("than it can answer in time" in said for said in refused)
+        assert (await client.detect(street))[:, 1].max() > 0.5
+    assert app.box.refusals.counts["overload"] == len(refused)
 
 
 async def test_an_endpoint_that_cannot_be_used_ends_the_start(

@@ -30,7 +30,7 @@ from edgebox.web.camera_pictures import (
     largest_in_time,
     read_picture,
 )
-from edgebox.web.form_file import FORM, read_form
+from edgebox.web.form_file import FORM, Form, read_form
 from edgebox.web.identification import identify, refuse_foreign_pages
 from edgebox.web.listening import cancelled_with_client
 from edgebox.web.problems import errors_as
@@ -92,9 +92,10 @@ class _Routes:
         check_names(request, (_DEADLINE,))
         refuse_unready(self._context)
         deadline_ms = _DEADLINE.read(request)
+        form = await self._form(request, identified=identified)
         family = self._family(request)
-        content, fields = await self._form(request, identified=identified)
-        confidence_min = _confidence(fields.get("min_confidence"))
+        confidence_min = _confidence(form.fields.get("min_confidence"))
+        content = form.file()
         picture, picture_px = await read_picture(self._context, content)
         variant = largest_in_time(self._box, family.offered, picture_px, deadline_ms)
         if identified:
@@ -143,20 +144,18 @@ class _Routes:
         family.insist_on_pictures()
         return family
 
-    async def _form(
-        self, request: web.Request, *, identified: bool
-    ) -> tuple[bytes | memoryview, dict[str, str]]:
-        """Return the picture and the fields of a request, whose sender is known then."""
+    async def _form(self, request: web.Request, *, identified: bool) -> Form:
+        """Return the form of a request, whose sender is known then; a bare body is its file."""
         frame_bytes_max = self._context.config.limits.frame_bytes_max
         bytes_max = frame_bytes_max if identified else _KEYED_BODY_BYTES_MAX
         setting = FRAME_BYTES_SETTING if identified else "without the header Authorization"
         body = await read_body(request, min(bytes_max, frame_bytes_max), setting=setting)
         if request.content_type != FORM:
-            return body, {}
+            return Form((memoryview(body),), {})
         form = read_form(body, request.headers[hdrs.CONTENT_TYPE])
         if not identified:
             self._admit(form.fields.get(_KEY_FIELD, ""))
-        return form.file, form.fields
+        return form
 
     def _admit(self, key: str) -> None:
         """Refuse a form whose `api_key` is no token that may send pictures."""

@@ -1,4 +1,4 @@
-"""Reads a form (multipart/form-data, RFC 7578) with one file that was received whole. Pure."""
+"""Reads a form (multipart/form-data, RFC 7578) that was received whole. Pure."""
 
 from dataclasses import dataclass
 from email.message import Message
@@ -13,22 +13,35 @@ _FIELD_BYTES_MAX = 1_024
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a form with one file says."""
+    """What a form says."""
 
-    file: memoryview
+    files: tuple[memoryview, ...]
     fields: dict[str, str]
     """Texts by their names; the last of each."""
 
+    def file(self) -> memoryview:
+        """Return the content of its one file.
+
+        Raises:
+            InvalidInputError: it has none, or more than one.
+        """
+        if len(self.files) != 1:
+            raise InvalidInputError(
+                f"the form has {len(self.files)} files; send one picture, as "
+                "curl -F image=@picture.jpg does"
+            )
+        return self.files[0]
+
 
 def read_form(body: bytes, content_type: str) -> Form:
-    """Return the file and the fields of a form.
+    """Return the files and the fields of a form.
 
     Args:
         body: of the request.
         content_type: its header, which names the boundary of the parts.
 
     Raises:
-        InvalidInputError: it is no such form, or has no file, or more than one.
+        InvalidInputError: it is no such form.
     """
     header = Message()
     header["Content-Type"] = content_type
@@ -36,18 +49,14 @@ def read_form(body: bytes, content_type: str) -> Form:
     if not isinstance(boundary, str) or not boundary:
         raise InvalidInputError(f"a {FORM} body needs a boundary in its Content-Type")
     parts = _parts(body, boundary)
-    files = [content for head, content in parts if _is_file(head)]
-    if len(files) != 1:
-        raise InvalidInputError(
-            f"the form has {len(files)} files; send one picture, as curl -F image=@picture.jpg does"
-        )
+    files = tuple(content for head, content in parts if _is_file(head))
     fields = {
         name: bytes(content[:_FIELD_BYTES_MAX]).decode("utf-8", "replace")
         for head, content in parts
         if not _is_file(head)
         and isinstance(name := head.get_param("name", header="Content-Disposition"), str)
     }
-    return Form(files[0], fields)
+    return Form(files, fields)
 
 
 def file_of_form(body: bytes, content_type: str) -> memoryview:
@@ -60,7 +69,7 @@ def file_of_form(body: bytes, content_type: str) -> memoryview:
     Raises:
         InvalidInputError: it is no such form, or has no file, or more than one.
     """
-    return read_form(body, content_type).file
+    return read_form(body, content_type).file()
 
 
 def _parts(body: bytes, boundary: str) -> list[tuple[Message, memoryview]]:

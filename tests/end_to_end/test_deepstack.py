@@ -44,6 +44,17 @@ async def asked(
         return response.status, await response.json()
 
 
+async def listed(app: App, fields: Mapping[str, str]) -> dict[str, Any]:
+    """Ask for the families with a form that has no file."""
+    form = aiohttp.FormData(dict(fields), default_to_multipart=True)
+    async with (
+        aiohttp.ClientSession() as client,
+        client.post(f"{app.url}/v1/vision/custom/list", data=form) as response,
+    ):
+        answer: dict[str, Any] = await response.json()
+        return answer
+
+
 async def test_a_street_is_understood_as_at_infer(app: App) -> None:
     street = street_jpeg(3)
     status, answer = await asked(app, street, {"min_confidence": "0.5"})
@@ -143,6 +154,10 @@ async def test_a_closed_box_knows_its_clients_by_their_api_key(database: Path) -
                 got, answer = await asked(app, street, fields, path=path, query={})
                 assert (got, answer["success"]) == (status, False)
                 assert message in answer["error"]
+        assert await listed(app, {"api_key": camera}) == {"success": True, "models": ["street"]}
+        assert (await listed(app, {"other": camera}))["code"] == 401
+        got, answer = await asked(app, street, path="/v1/vision/custom/cats", query={})
+        assert got == 401, "who may not ask learns nothing of the families"
         large = bytes(1_100_000)
         got, answer = await asked(app, large, {"api_key": camera})
         assert got == 413

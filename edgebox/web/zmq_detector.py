@@ -11,9 +11,13 @@ machine, unless the box is open to everybody.
 """
 
 import asyncio
+import contextlib
 import importlib.util
 import logging
 import math
+import os
+import socket as sockets
+import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +28,7 @@ from numpy.typing import NDArray
 
 from edgebox.config.detector_section import IPC, ZmqDetectorParameters
 from edgebox.domain.errors import EdgeboxError, InvalidInputError, UnknownNameError
-from edgebox.domain.field_reader import FieldReader, parse_object
+from edgebox.domain.field_reader import FieldReader, is_integer, parse_object
 from edgebox.domain.model_family import FamilyName
 from edgebox.inference.family import Family
 from edgebox.runtime.stage_documents import best_rows
@@ -64,6 +68,8 @@ class ZmqDetector:
         self._task: asyncio.Task[None] | None = None
         self._answering: set[asyncio.Task[None]] = set()
         self._in_flight = 0
+        self._file: os.stat_result | None = None
+        """The endpoint's file, as this box made it."""
 
     def start(self) -> None:
         """Listen, if there is an endpoint.
@@ -71,16 +77,19 @@ class ZmqDetector:
         Raises:
             EdgeboxError: the extra is missing, or the endpoint cannot be listened on.
         """
-        endpoint = self._parameters.endpoint
+        endpoint, path = self._parameters.endpoint, self._path()
         if not endpoint:
             return
         if importlib.util.find_spec("zmq") is None:
             raise EdgeboxError("zmq_detector needs the extra zmq: pip install 'edgebox[zmq]'")
         import zmq.asyncio  # noqa: PLC0415 - an extra
 
+        if path is not None:
+            _insist_on_nobody(path)
         self._zmq = zmq.asyncio.Context()
         socket = self._zmq.socket(zmq.ROUTER)
         socket.setsockopt(zmq.LINGER, 0)
+        socket.setsockopt(zmq.IPV6, 1)
         socket.setsockopt(zmq.MAXMSGSIZE, self._context.config.limits.frame_bytes_max)
         socket.setsockopt(zmq.RCVHWM, IN_FLIGHT_MAX)
         try:
@@ -92,8 +101,9 @@ class ZmqDetector:
                 f"zmq_detector.endpoint: cannot listen on {endpoint}: {error.strerror}; another "
                 "program may use it, or its folder be missing"
             ) from None
-        if endpoint.startswith(IPC):
-            Path(endpoint.removeprefix(IPC)).chmod(0o600)
+        if path is not None:
+            path.chmod(0o600)
+            self._file = path.lstat()
         self._task = asyncio.create_task(self._serve(socket))
 
     async def stop(self) -> None:
@@ -108,10 +118,19 @@ class ZmqDetector:
             self._zmq = None
             self._remove_file()
 
+    def _path(self) -> Path | None:
+        """Return the file of the endpoint; None: it has none."""
+        endpoint = self._parameters.endpoint
+        return Path(endpoint.removeprefix(IPC)) if endpoint.startswith(IPC) else None
+
     def _remove_file(self) -> None:
-        """Remove the endpoint's file, which ZeroMQ leaves behind."""
-        if self._parameters.endpoint.startswith(IPC):
-            Path(self._parameters.endpoint.removeprefix(IPC)).unlink(missing_ok=True)
+        """Remove the endpoint's file, which ZeroMQ leaves behind, unless it is another's now."""
+        path = self._path()
+        if path is None or self._file is None:
+            return
+        with contextlib.suppress(OSError):
+            if os.path.samestat(path.lstat(), self._file):
+                path.unlink()
 
     async def _serve(self, socket: "Socket") -> None:
         try:
@@ -149,7 +168,7 @@ class ZmqDetector:
         """
         if not request or len(request[0]) > _HEADER_BYTES_MAX:
             raise InvalidInputError("a request is a JSON object, and a tensor")
-        header = parse_object(request[0])
+        header = parse_object(request[0], "the header")
         if "model_request" in header:
             return [orjson.dumps({"model_available": True, "model_loaded": True})]
         if "model_data" in header:
@@ -203,7 +222,7 @@ def picture_of(header: Mapping[str, object], tensor: bytes) -> NDArray[np.uint8]
     if dtype != "uint8":
         raise InvalidInputError(f"header.dtype must be uint8, not {dtype[:40]!r}")
     sides = shape if isinstance(shape, list) else []
-    whole = all(isinstance(side, int) and 0 < side <= SIDE_MAX_PX for side in sides)
+    whole = all(is_integer(side, 1, SIDE_MAX_PX) for side in sides)
     if not whole or len(sides) != _DIMENSIONS or sides[0] != 1 or _CHANNELS not in sides[1::2]:
         raise InvalidInputError(
             f"header.shape must be [1, height, width, 3] or [1, 3, height, width] with sides up "
@@ -231,6 +250,36 @@ def rows_of(found: Detections, picture_px: tuple[int, int]) -> NDArray[np.float3
     rows[at, 0], rows[at, 1] = shown.labels, shown.scores
     rows[at, 2:] = shown.boxes[:, [1, 0, 3, 2]] / np.tile(picture_px[::-1], 2)
     return rows
+
+
+def _insist_on_nobody(path: Path) -> None:
+    """Refuse a path that is in use: ZeroMQ would remove whatever is there, and listen.
+
+    A socket that nobody listens on is what a box left that ended abnormally.
+
+    Raises:
+        EdgeboxError: another program listens there, or it is no socket.
+    """
+    try:
+        is_socket = stat.S_ISSOCK(path.lstat().st_mode)
+    except OSError:
+        return  # nothing is there, or listening tells why not
+    if not is_socket:
+        raise EdgeboxError(
+            f"zmq_detector.endpoint: there is something else at {path}; remove it, or choose "
+            "another path"
+        )
+    with sockets.socket(sockets.AF_UNIX) as asking:
+        asking.setblocking(False)
+        try:
+            asking.connect(str(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return
+        except OSError:
+            pass  # its queue is full, or it is of another kind
+    raise EdgeboxError(
+        f"zmq_detector.endpoint: another program listens on {path}; stop it, or choose another path"
+    )
 
 
 def _refusal(said: str) -> list[bytes]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 import stat
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -35,6 +36,7 @@ class Client:
         self._zmq = zmq.asyncio.Context()
         self._socket = self._zmq.socket(zmq.REQ)
         self._socket.setsockopt(zmq.LINGER, 0)
+        self._socket.setsockopt(zmq.IPV6, 1)
         self._socket.connect(endpoint)
 
     async def __aenter__(self) -> "Client":
@@ -62,6 +64,18 @@ class Client:
 def mode_of(endpoint: str) -> int:
     """Return the permissions of an endpoint's file."""
     return stat.S_IMODE(Path(endpoint.removeprefix("ipc://")).stat().st_mode)
+
+
+def write_file(endpoint: str, text: str) -> None:
+    Path(endpoint.removeprefix("ipc://")).write_text(text)
+
+
+def remove_file(endpoint: str) -> None:
+    Path(endpoint.removeprefix("ipc://")).unlink()
+
+
+def read_file(endpoint: str) -> str:
+    return Path(endpoint.removeprefix("ipc://")).read_text()
 
 
 @pytest.fixture
@@ -115,8 +129,8 @@ async def test_bad_requests_are_told_why_and_harm_nobody(app: App, endpoint: str
     good = b'{"shape": [1, 8, 8, 3], "dtype": "uint8"}'
     async with unharmed_bystander(app), Client(endpoint) as client:
         for frames, message in (
-            ((b"hello", bytes(192)), "JSON"),
-            ((b"[]", bytes(192)), "object"),
+            ((b"hello", bytes(192)), "the header must be JSON"),
+            ((b"[]", bytes(192)), "the header must be a JSON object"),
             ((good,), "a JSON object, and a tensor"),
             ((good, bytes(192), b""), "a JSON object, and a tensor"),
             ((good, bytes(191)), "the tensor has 191 bytes; header.shape needs 192"),
@@ -167,6 +181,63 @@ async def test_who_floods_is_refused_and_the_others_are_answered(
         assert all("than it can answer in time" in said for said in refused)
         assert (await client.detect(street))[:, 1].max() > 0.5
     assert app.box.refusals.counts["overload"] == len(refused)
+
+
+async def test_what_a_box_left_at_its_endpoint_is_replaced(
+    database: Path, endpoint: str, street: NDArray[np.uint8]
+) -> None:
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(endpoint.removeprefix("ipc://"))
+    async with (
+        running(database, zmq_detector__endpoint=endpoint, zmq_detector__deadline_ms=PATIENT_MS),
+        Client(endpoint) as client,
+    ):
+        assert (await client.detect(street))[:, 1].max() > 0.5
+
+
+async def test_a_file_at_the_endpoint_is_kept_and_ends_the_start(
+    database: Path, endpoint: str
+) -> None:
+    write_file(endpoint, "of somebody")
+    with pytest.raises(EdgeboxError, match="there is something else at"):
+        async with running(database, zmq_detector__endpoint=endpoint):
+            pass
+    assert read_file(endpoint) == "of somebody"
+
+
+async def test_an_endpoint_of_another_program_is_left_to_it(
+    app: App, endpoint: str, tmp_path: Path, street: NDArray[np.uint8]
+) -> None:
+    with pytest.raises(EdgeboxError, match="another program listens"):
+        async with running(tmp_path / "second.sqlite3", zmq_detector__endpoint=endpoint):
+            pass
+    async with Client(endpoint) as client:
+        assert (await client.detect(street))[:, 1].max() > 0.5
+
+
+async def test_an_endpoint_that_another_program_took_over_is_left_to_it(
+    database: Path, endpoint: str
+) -> None:
+    path = endpoint.removeprefix("ipc://")
+    with socket.socket(socket.AF_UNIX) as other:
+        async with running(database, zmq_detector__endpoint=endpoint):
+            remove_file(endpoint)
+            other.bind(path)
+        assert mode_of(endpoint)
+
+
+async def test_an_ipv6_address_is_listened_on(database: Path, street: NDArray[np.uint8]) -> None:
+    with socket.socket(socket.AF_INET6) as free:
+        try:
+            free.bind(("::1", 0))
+        except OSError:
+            pytest.skip("this machine has no IPv6")
+        endpoint = f"tcp://[::1]:{free.getsockname()[1]}"
+    async with (
+        running(database, zmq_detector__endpoint=endpoint, zmq_detector__deadline_ms=PATIENT_MS),
+        Client(endpoint) as client,
+    ):
+        assert (await client.detect(street))[:, 1].max() > 0.5
 
 
 async def test_an_endpoint_that_cannot_be_used_ends_the_start(

@@ -35,6 +35,7 @@ def test_both_orders_of_a_tensor_are_the_same_picture(
         ({"shape": [1, 4, 4, 4], "dtype": "uint8"}, "header.shape must be"),
         ({"shape": [1, -4, -4, 3], "dtype": "uint8"}, "header.shape must be"),
         ({"shape": [1, 10**9, 1, 3], "dtype": "uint8"}, "header.shape must be"),
+        ({"shape": [1, True, 16, 3], "dtype": "uint8"}, "header.shape must be"),
         ({"shape": [1, 4, 5, 3], "dtype": "uint8"}, "has 48 bytes; header.shape needs 60"),
     ],
 )

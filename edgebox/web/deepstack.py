@@ -2,7 +2,8 @@
 
 docs/reference/http-api.md. Frigate, Blue Iris and others speak it. It is a sub-application, because
 the protocol has its own error format. Its clients cannot tell how long they wait: `deadline_ms` in
-the address does. So an answer comes in time, or a refusal, never one that is too late.
+the address does: what is not likely to be answered by then is refused. An answer is late only if
+its batch takes longer than was learned.
 """
 
 import time

@@ -3,7 +3,8 @@
 A request is a header, a JSON object with the `shape` and `dtype` of a tensor, and the tensor. The
 answer is 20 rows of 6 float32: class, score, and the box as y_min, x_min, y_max, x_max in parts of
 the picture; rows without a detection are zero. A client waits `deadline_ms`: what cannot be
-answered by then is refused at once, by a header with `error` and no tensor, which the client logs.
+answered by then is refused at once, by a header with `error` and no tensor, which clients log as an
+answer that they cannot decode.
 It asks before whether its model is there: the box runs its own family, whatever that model is.
 
 Pictures are batched with the cameras' frames. Clients have no tokens: the endpoint is one of this

@@ -35,6 +35,7 @@ from edgebox.inference.family import Family
 from edgebox.runtime.stage_documents import best_rows
 from edgebox.vision.detections import Detections
 from edgebox.web.camera_pictures import NotServedError, answered, largest_in_time
+from edgebox.web.refusal_pacing import COST_PER_S, WHOLE_COST, RefusalBudget
 from edgebox.web.refused_pictures import OVERLOAD
 from edgebox.web.routes import refuse_unready
 from edgebox.web.web_context import WebContext
@@ -54,6 +55,8 @@ IN_FLIGHT_MAX = 16
 """Of all clients. Each waits for its answer before it asks again, so there are that many."""
 SIDE_MAX_PX = 4_096
 _HEADER_BYTES_MAX = 4_096
+_REST_S = WHOLE_COST / COST_PER_S
+"""Until there is budget for a message that is beyond it."""
 _CHANNELS = 3
 _DIMENSIONS = 4
 
@@ -69,6 +72,9 @@ class ZmqDetector:
         self._task: asyncio.Task[None] | None = None
         self._answering: set[asyncio.Task[None]] = set()
         self._in_flight = 0
+        self._budget = RefusalBudget()
+        self._owed = 0
+        """Messages that came to no answered picture, and are not yet paid from the budget."""
         self._file: os.stat_result | None = None
         """The endpoint's file, as this box made it."""
 
@@ -137,15 +143,30 @@ class ZmqDetector:
         try:
             while True:
                 frames = await socket.recv_multipart()
-                if b"" not in frames:
-                    continue  # no client of this protocol, and nobody whom an answer would reach
-                at = frames.index(b"") + 1
-                task = asyncio.create_task(self._reply(socket, frames[:at], frames[at:]))
-                self._answering.add(task)
-                task.add_done_callback(self._answering.discard)
+                if b"" in frames:
+                    at = frames.index(b"") + 1
+                    task = asyncio.create_task(self._reply(socket, frames[:at], frames[at:]))
+                    self._answering.add(task)
+                    task.add_done_callback(self._answering.discard)
+                else:  # no client of this protocol, and nobody whom an answer would reach
+                    self._owed += 1
+                await self._rest()
         except Exception:
             _log.exception("zmq_detector ends: %s", self._parameters.endpoint)
             raise
+
+    async def _rest(self) -> None:
+        """Let the loop do what else is due, and wait while refusals are beyond their budget.
+
+        Receiving waits for nothing while there are messages: a flood would keep the event loop.
+        """
+        await asyncio.sleep(0)  # the answer begins, so what is refused at once is known
+        clock_s = asyncio.get_running_loop().time
+        while self._owed:
+            if self._budget.spend(WHOLE_COST, clock_s()):
+                self._owed -= 1
+            else:
+                await asyncio.sleep(_REST_S)
 
     async def _reply(
         self, socket: "Socket", envelope: Sequence[bytes], request: Sequence[bytes]
@@ -153,11 +174,13 @@ class ZmqDetector:
         try:
             reply = await self._answer(request)
         except EdgeboxError as error:
+            self._owed += 1
             if isinstance(error, NotServedError):
                 self._context.box.refusals.add_request(self._parameters.endpoint, error)
             reply = _refusal(str(error))
         except Exception:
             _log.exception("a picture over ZeroMQ failed")
+            self._owed += 1
             reply = _refusal("the box failed on this request; its log says why")
         await socket.send_multipart([*envelope, *reply])
 
@@ -171,8 +194,10 @@ class ZmqDetector:
             raise InvalidInputError("a request is a JSON object, and a tensor")
         header = parse_object(request[0], "the header")
         if "model_request" in header:
+            self._owed += 1
             return [orjson.dumps({"model_available": True, "model_loaded": True})]
         if "model_data" in header:
+            self._owed += 1
             said = "the box runs its own models: edgebox models import"
             return [orjson.dumps({"model_saved": False, "model_loaded": False, "error": said})]
         if len(request) != 2:

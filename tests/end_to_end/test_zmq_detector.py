@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from edgebox.app.composition import App
 from edgebox.domain.errors import EdgeboxError
 from edgebox.media.jpeg import decode
+from edgebox.web.refusal_pacing import COST_PER_S, WHOLE_COST
 from edgebox.web.zmq_detector import IN_FLIGHT_MAX
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.running import get_json, post, running, unharmed_bystander
@@ -181,6 +182,31 @@ async def test_who_floods_is_refused_and_the_others_are_answered(
         assert all("than it can answer in time" in said for said in refused)
         assert (await client.detect(street))[:, 1].max() > 0.5
     assert app.box.refusals.counts["overload"] == len(refused)
+
+
+async def test_requests_that_are_no_pictures_are_read_no_faster_than_their_budget_allows(
+    app: App, endpoint: str, street: NDArray[np.uint8]
+) -> None:
+    saved = COST_PER_S // WHOLE_COST
+    count = 2 * saved
+    flood = zmq.asyncio.Context()
+    async with unharmed_bystander(app), Client(endpoint) as client:
+        dealer = flood.socket(zmq.DEALER)
+        dealer.setsockopt(zmq.LINGER, 0)
+        dealer.connect(endpoint)
+        began_s = asyncio.get_running_loop().time()
+        try:
+            for number in range(count):
+                said = b"{}" if number % 2 else b'{"model_request": true}'
+                await dealer.send_multipart([b"", said])
+            async with asyncio.timeout(PATIENCE_S):
+                assert (await client.detect(street))[:, 1].max() > 0.5
+                for _ in range(count):
+                    await dealer.recv_multipart()
+        finally:
+            flood.destroy()
+        took_s = asyncio.get_running_loop().time() - began_s
+    assert took_s > 0.9 * (count - saved) * WHOLE_COST / COST_PER_S
 
 
 async def test_what_a_box_left_at_its_endpoint_is_replaced(

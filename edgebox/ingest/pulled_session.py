@@ -60,6 +60,7 @@ class PulledSession:
         self._numbers = itertools.count(1)
         self._pictures: dict[int, tuple[DecodedPicture, int]] = {}
         self._captured_total = self._captured_before = 0
+        self._captured_ns: int | None = None
         self._encoding: set[asyncio.Task[None]] = set()
 
     def opened(self, record: CameraRecord) -> None:
@@ -119,8 +120,8 @@ class PulledSession:
         self._captured_total = newest.captured_total - self._captured_before
         number = next(self._numbers)
         self._pictures[number] = (newest.picture, self._captured_total)
-        captured_ns = newest.picture.captured_ns
-        self._apply(self._window.captured(number, captured_ns, time.monotonic_ns()))
+        self._captured_ns = newest.picture.captured_ns
+        self._apply(self._window.captured(number, self._captured_ns, time.monotonic_ns()))
 
     def report(self) -> None:
         """Count pictures that were not used; called about once a second."""
@@ -131,7 +132,7 @@ class PulledSession:
         self._decoding.note(now_ns)
         waiting = int(self._window.waiting is not None)
         unused = self._captured_total - self._window.sent_total - waiting
-        skipped = self._record.reported(unused, now_ns)
+        skipped = self._record.reported(unused, now_ns, self._captured_ns)
         if new := skipped.total:
             metrics = self._box.metrics.of(self._record.camera.id)
             metrics.captured(new, new, now_ns, skipped.ordered)

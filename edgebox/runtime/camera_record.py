@@ -235,10 +235,17 @@ class CameraRecord:
         )
         return next(earlier, self._advice_history[0][1])
 
-    def reported(self, skipped_total: int, now_ns: int) -> Skips:
-        """Return the frames skipped since hello that were not counted yet; count them."""
+    def reported(self, skipped_total: int, now_ns: int, captured_ns: int | None = None) -> Skips:
+        """Return the frames skipped since hello that were not counted yet; count them.
+
+        Args:
+            skipped_total: frames skipped since hello.
+            now_ns: the present.
+            captured_ns: when the last of them was captured; None: just now.
+        """
         new = self._new_skips(skipped_total, now_ns)
-        return Skips(new, self._planned.take(new, new, now_ns))
+        at_ns = now_ns if captured_ns is None else captured_ns
+        return Skips(new, self._planned.take(new, new, at_ns) if new else 0)
 
     def _new_skips(self, skipped_total: int, now_ns: int) -> int:
         """Return how many of the frames skipped since hello were not counted yet; count them.

@@ -11,10 +11,11 @@ from edgebox.link.zone_messages import written_zones
 from edgebox.runtime.box import Box
 from edgebox.runtime.camera_record import HISTORY_S, CameraRecord
 from edgebox.runtime.frame_metrics import CameraMetrics, Counts, CropCounts
-from edgebox.runtime.grading import grade
+from edgebox.runtime.grading import Grade, grade
 from edgebox.runtime.source_status import check_source
 from edgebox.runtime.stage_documents import stages_json
 from edgebox.web.cascade_documents import cascade_document
+from edgebox.web.miss_remedies import miss_remedies
 from edgebox.web.state_types import CameraPipeline, CameraSite, CameraState, Departure
 from edgebox.web.state_types import Counts as CountsDocument
 
@@ -34,6 +35,14 @@ def camera_state(box: Box, record: CameraRecord) -> CameraState:
     last_frame_s = _ago_s(record.last_frame_ns, now_ns)
     source = box.sources.get(camera.id)
     trouble = _told_trouble(record) if source is None else source.trouble
+    graded = grade(
+        connected=record.connected or source is not None,
+        lost=bool(trouble),
+        last_frame_s=last_frame_s,
+        on_time_share=share,
+        advice=advice,
+        rate_hz=camera.rate_hz,
+    )
     return {
         "id": camera.id,
         "app": camera.app,
@@ -52,15 +61,8 @@ def camera_state(box: Box, record: CameraRecord) -> CameraState:
         "width_px": camera.width_px,
         "height_px": camera.height_px,
         "advice": advice,
-        "remedies": _remedies(box, record, trouble),
-        "grade": grade(
-            connected=record.connected or source is not None,
-            lost=bool(trouble),
-            last_frame_s=last_frame_s,
-            on_time_share=share,
-            advice=advice,
-            rate_hz=camera.rate_hz,
-        ),
+        "remedies": _remedies(box, record, trouble, graded, window),
+        "grade": graded,
         "trouble": trouble or None,
         "on_time_share": share,
         "dropped_in_window": dict(window.dropped),
@@ -147,8 +149,10 @@ def _told_trouble(record: CameraRecord) -> str:
     return "" if told is None else told.text
 
 
-def _remedies(box: Box, record: CameraRecord, trouble: str) -> tuple[Remedy, ...]:
-    """Return those of its source, if that is lost, else those of the plan in force."""
+def _remedies(
+    box: Box, record: CameraRecord, trouble: str, graded: Grade, window: Counts
+) -> tuple[Remedy, ...]:
+    """Return those of its source, if that is lost, of its misses, or of the plan in force."""
     if trouble:
         source, told = box.sources.get(record.camera.id), record.source_trouble
         if source is not None:
@@ -156,7 +160,10 @@ def _remedies(box: Box, record: CameraRecord, trouble: str) -> tuple[Remedy, ...
         return () if told is None else (check_source(told.remedy),)
     plan = box.last_plan.plan
     planned = None if plan is None else plan.assignments.get(record.camera.id)
-    return planned.remedies if planned is not None and record.connected else ()
+    found = planned.remedies if planned is not None and record.connected else ()
+    if graded in ("strained", "failing"):
+        return miss_remedies(window.dropped, found, pulled=record.pulled)
+    return found
 
 
 def _left(record: CameraRecord, left_ns: int, now_ns: int) -> Departure:

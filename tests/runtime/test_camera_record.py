@@ -141,3 +141,33 @@ def test_no_more_frames_were_skipped_than_can_have_been_captured() -> None:
     later = FrameArrival.at_once(10_000, NOW_NS + 3 * SECOND)
     # It is a captured frame itself.
     assert known.frame_arrived(head, later, 90_000).skipped.total == 999
+
+
+@given(st.integers(2, 9), st.integers(5, 30), st.integers(0, 8))
+def test_pictures_that_come_several_at_once_were_not_ordered_to_be_left_out(
+    together: int, rate_hz: int, used: int
+) -> None:
+    """Of a source whose pictures are fetched in bursts, all but one are replaced by newer ones."""
+    known = CameraRecord(camera(slo_ms=300, rate_hz=rate_hz), "test/1", None, None)
+    period_ns, used = SECOND // rate_hz, min(used, together - 1)
+    known.link.pong(NOW_NS, NOW_NS, NOW_NS)
+    captured = sent = reported_s = ordered = 0
+    while (now_ns := NOW_NS + captured * period_ns) < NOW_NS + 60 * SECOND:
+        first_ns = now_ns - (together - 1) * period_ns
+        sent += 1
+        used_ns = first_ns + used * period_ns
+        update = arrive(known, used_ns, now_ns, total=captured + used + 1)
+        ordered += update.skipped.ordered
+        captured += together
+        if (now_ns - NOW_NS) // SECOND > reported_s:
+            reported_s = (now_ns - NOW_NS) // SECOND
+            ordered += known.reported(captured - sent, now_ns, now_ns).ordered
+    assert ordered <= 2
+
+
+def test_a_report_of_nothing_new_changes_no_account() -> None:
+    known = record()
+    arrive(known, NOW_NS, NOW_NS)
+    assert known.reported(0, NOW_NS + 5 * SECOND).ordered == 0
+    # Ten captured in the second before; the plan asked for them all.
+    assert known.reported(9, NOW_NS + 5 * SECOND).ordered == 0

@@ -254,7 +254,7 @@ class App:
         self.box.set_not_ready("reading model families")
         at_start = await asyncio.to_thread(look_into, inference.models_folder)
         families, problems = await asyncio.to_thread(load_families, self.config)
-        pipelines = make_pipelines(self.config, families, problems)
+        pipelines, unmade = make_pipelines(self.config, families, problems)
         assert self._storage is not None
         load_reports = self._storage.load_accuracy_reports
         families = [f.with_reports(await load_reports(f.name, f.sha256)) for f in families]
@@ -266,7 +266,9 @@ class App:
         self._opened.leave_out(found.hung)
         executors = self._opened.executors
         left_out = [f"a model family is left out: {problem}" for problem in problems]
-        models, missing = served(found.families, inference.family, pipelines, inference.pipeline)
+        models, missing = served(
+            found.families, inference.family, pipelines, inference.pipeline, unmade
+        )
         for text in (*left_out, *self._opened.problems, *found.problems, *missing):
             self.box.notices.publish("error", text)
         self.profiled = found.profiled

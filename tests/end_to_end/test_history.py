@@ -64,6 +64,7 @@ async def chart_of(app: Any, address: str, captured: int) -> dict[str, Any]:
     async with asyncio.timeout(PATIENCE_S):
         status, chart = await get_json(app, address)
         while seen(chart["captured"]) < captured:
+            await asyncio.sleep(0.05)
             status, chart = await get_json(app, address)
     assert status == 200
     assert seen(chart["captured"]) == captured

@@ -13,7 +13,7 @@ from playwright.async_api import Browser
 from edgebox.config.config_file import Config
 from edgebox.inference.profiler import ProfilingLimits
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
-from edgebox.web.page import PAGE
+from edgebox.web.page_folder import PAGE
 from tests.conftest import BUNDLED_FOLDERS, PATIENCE_S, PROFILE_S
 from tests.end_to_end.browsing import launched, lent
 from tests.end_to_end.on_time_shares import Reports

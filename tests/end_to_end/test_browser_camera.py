@@ -13,7 +13,7 @@ from playwright.async_api import Browser, BrowserContext, expect
 from edgebox.app.composition import App
 from edgebox.domain.requests import CameraId
 from edgebox.link.messages import BoxPong, ErrorMessage
-from edgebox.web.page import PAGE
+from edgebox.web.page_folder import PAGE
 from tests.end_to_end.browsing import (
     PATIENCE_MS,
     PHONE,

@@ -29,6 +29,8 @@ from tests.end_to_end.running import (
     until,
 )
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 
 def source() -> PictureSource:
     return PictureSource(SIZE_PX, 10.0, lambda number: PICTURE)

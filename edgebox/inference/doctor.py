@@ -9,11 +9,12 @@ import platform
 import shutil
 import socket
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from edgebox.domain.errors import EdgeboxError, ModelError
+from edgebox.domain.pipelines import PipelineName
 from edgebox.inference.decoder_checks import check_decoders
 from edgebox.inference.executor import Executor, OnnxExecutor
 from edgebox.inference.family import Family
@@ -46,11 +47,15 @@ class Executors(Protocol):
         """Close all."""
 
 
+Pipelines = Callable[[Sequence[Family]], tuple[Collection[str], Mapping[PipelineName, str]]]
+"""Returns the names of the configured pipelines that can be served, and why others cannot."""
+
+
 def examine(
     *,
     families: Sequence[Path],
     opening: Callable[[Sequence[Family]], Executors] | None = None,
-    pipelines: Callable[[Sequence[Family]], Collection[str]] | None = None,
+    pipelines: Pipelines | None = None,
     storage_file: str | None = None,
     page_built: bool | None = None,
     host: str = "127.0.0.1",
@@ -61,7 +66,7 @@ def examine(
     Args:
         families: folders of families, the bundled ones among them.
         opening: opens the configured executors; None: not checked.
-        pipelines: returns the names of the configured pipelines; None: not checked.
+        pipelines: returns the configured pipelines; None: not checked.
         storage_file: the database's file; None: not checked.
         page_built: whether the page's files exist; None: not checked.
         host: address to try the port on.
@@ -93,7 +98,7 @@ def _examine_models(
     zoo: Zoo,
     gpus: Sequence[Gpu] | None,
     opening: Callable[[Sequence[Family]], Executors] | None,
-    pipelines: Callable[[Sequence[Family]], Collection[str]] | None,
+    pipelines: Pipelines | None,
 ) -> list[Finding]:
     cuda = find_cuda()
     return [
@@ -134,16 +139,19 @@ def check_executors(
     return [*findings, Finding("Providers", Health.OK, listed)]
 
 
-def check_pipelines(
-    zoo: Zoo, pipelines: Callable[[Sequence[Family]], Collection[str]]
-) -> list[Finding]:
+def check_pipelines(zoo: Zoo, pipelines: Pipelines) -> list[Finding]:
     """Report which pipelines are configured, and whether models can be their stages."""
     try:
-        names = pipelines(zoo.families)
+        names, missing = pipelines(zoo.families)
     except EdgeboxError as error:
         mend = "correct [[pipelines]], or add the family that is missing"
         return [Finding("Pipelines", Health.FAIL, str(error), mend)]
-    return [Finding("Pipelines", Health.OK, ", ".join(names))] if names else []
+    found = [Finding("Pipelines", Health.OK, ", ".join(names))] if names else []
+    mend = "mend the cause; everything else is served meanwhile"
+    return found + [
+        Finding("Pipelines", Health.WARN, f"{name} is not served: {why}", mend)
+        for name, why in missing.items()
+    ]
 
 
 def _executor_finding(

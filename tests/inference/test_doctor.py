@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from edgebox.domain.errors import ConfigError, ModelError
+from edgebox.domain.pipelines import PipelineName
 from edgebox.inference import package_checks
 from edgebox.inference.cuda_libraries import CUDA_BUILD, DRIVER
 from edgebox.inference.doctor import (
@@ -173,7 +174,7 @@ def test_extras_are_listed_with_their_use(monkeypatch: pytest.MonkeyPatch) -> No
     found = check_extras().found
     assert found.startswith("camera; not installed: mqtt (events over MQTT: pip install")
     monkeypatch.setattr(package_checks, "_version", lambda name: "1")
-    assert check_extras().found == "camera, mqtt, onvif, mdns, tls, accuracy, plot"
+    assert check_extras().found == "camera, mqtt, onvif, mdns, zmq, tls, accuracy, plot"
 
 
 @dataclass
@@ -292,11 +293,18 @@ def test_a_library_that_is_missing_is_worth_what_does_not_work_without_it(
 
 def test_pipelines_are_named_and_what_is_wrong_with_them_is_said() -> None:
     zoo = load_zoo(bundled_folders())
-    (finding,) = check_pipelines(zoo, lambda families: [f"of {each.name}" for each in families])
+    (finding,) = check_pipelines(
+        zoo, lambda families: ([f"of {each.name}" for each in families], {})
+    )
     assert (finding.health, "of street" in finding.found) == (Health.OK, True)
-    assert check_pipelines(zoo, lambda families: ()) == []
+    assert check_pipelines(zoo, lambda families: ((), {})) == []
 
-    def wrong(families: Sequence[Family]) -> list[str]:
+    broken = {PipelineName("gate"): "its cascade has no file"}
+    (finding,) = check_pipelines(zoo, lambda families: ((), broken))
+    assert finding.health is Health.WARN
+    assert "gate is not served: its cascade has no file" in finding.found
+
+    def wrong(families: Sequence[Family]) -> tuple[list[str], dict[PipelineName, str]]:
         raise ConfigError("edgebox.toml:\n  pipelines[0].stages[0].family: there is none")
 
     (finding,) = check_pipelines(zoo, wrong)

@@ -11,10 +11,9 @@ import socket
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from edgebox.domain.errors import EdgeboxError, ModelError
-from edgebox.domain.pipelines import PipelineName
 from edgebox.inference.decoder_checks import check_decoders
 from edgebox.inference.executor import Executor, OnnxExecutor
 from edgebox.inference.family import Family
@@ -33,6 +32,9 @@ from edgebox.inference.zoo import Zoo, load_zoo
 from edgebox.storage.connecting import has_room
 from edgebox.storage.probe import probe
 
+PipelineCheck = Callable[[Sequence[Family]], tuple[Collection[str], Mapping[Any, str]]]
+"""Returns the names of the configured pipelines, and why others cannot be served, by name."""
+
 _GIB = 1 << 30
 
 
@@ -47,15 +49,11 @@ class Executors(Protocol):
         """Close all."""
 
 
-Pipelines = Callable[[Sequence[Family]], tuple[Collection[str], Mapping[PipelineName, str]]]
-"""Returns the names of the configured pipelines that can be served, and why others cannot."""
-
-
 def examine(
     *,
     families: Sequence[Path],
     opening: Callable[[Sequence[Family]], Executors] | None = None,
-    pipelines: Pipelines | None = None,
+    pipelines: PipelineCheck | None = None,
     storage_file: str | None = None,
     page_built: bool | None = None,
     host: str = "127.0.0.1",
@@ -66,7 +64,7 @@ def examine(
     Args:
         families: folders of families, the bundled ones among them.
         opening: opens the configured executors; None: not checked.
-        pipelines: returns the configured pipelines; None: not checked.
+        pipelines: returns which pipelines are configured; None: not checked.
         storage_file: the database's file; None: not checked.
         page_built: whether the page's files exist; None: not checked.
         host: address to try the port on.
@@ -98,7 +96,7 @@ def _examine_models(
     zoo: Zoo,
     gpus: Sequence[Gpu] | None,
     opening: Callable[[Sequence[Family]], Executors] | None,
-    pipelines: Pipelines | None,
+    pipelines: PipelineCheck | None,
 ) -> list[Finding]:
     cuda = find_cuda()
     return [
@@ -139,18 +137,17 @@ def check_executors(
     return [*findings, Finding("Providers", Health.OK, listed)]
 
 
-def check_pipelines(zoo: Zoo, pipelines: Pipelines) -> list[Finding]:
+def check_pipelines(zoo: Zoo, pipelines: PipelineCheck) -> list[Finding]:
     """Report which pipelines are configured, and whether models can be their stages."""
     try:
         names, missing = pipelines(zoo.families)
     except EdgeboxError as error:
         mend = "correct [[pipelines]], or add the family that is missing"
         return [Finding("Pipelines", Health.FAIL, str(error), mend)]
-    found = [Finding("Pipelines", Health.OK, ", ".join(names))] if names else []
-    mend = "mend the cause; everything else is served meanwhile"
-    return found + [
-        Finding("Pipelines", Health.WARN, f"{name} is not served: {why}", mend)
-        for name, why in missing.items()
+    mend = "do what is said; until then a box serves everything else"
+    return [
+        *([Finding("Pipelines", Health.OK, ", ".join(names))] if names else []),
+        *(Finding(f"Pipeline {n}", Health.FAIL, why, mend) for n, why in missing.items()),
     ]
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from edgebox.domain.errors import ConfigError, ModelError
-from edgebox.domain.pipelines import PipelineName
 from edgebox.inference import package_checks
 from edgebox.inference.cuda_libraries import CUDA_BUILD, DRIVER
 from edgebox.inference.doctor import (
@@ -298,13 +297,11 @@ def test_pipelines_are_named_and_what_is_wrong_with_them_is_said() -> None:
     )
     assert (finding.health, "of street" in finding.found) == (Health.OK, True)
     assert check_pipelines(zoo, lambda families: ((), {})) == []
+    (finding,) = check_pipelines(zoo, lambda families: ((), {"gate": "there is no cascade"}))
+    assert (finding.check, finding.health) == ("Pipeline gate", Health.FAIL)
+    assert finding.found == "there is no cascade"
 
-    broken = {PipelineName("gate"): "its cascade has no file"}
-    (finding,) = check_pipelines(zoo, lambda families: ((), broken))
-    assert finding.health is Health.WARN
-    assert "gate is not served: its cascade has no file" in finding.found
-
-    def wrong(families: Sequence[Family]) -> tuple[list[str], dict[PipelineName, str]]:
+    def wrong(families: Sequence[Family]) -> tuple[list[str], dict[str, str]]:
         raise ConfigError("edgebox.toml:\n  pipelines[0].stages[0].family: there is none")
 
     (finding,) = check_pipelines(zoo, wrong)

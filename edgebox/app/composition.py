@@ -39,6 +39,7 @@ from edgebox.domain.model_family import Variant, VariantName
 from edgebox.domain.overrides import NOTHING_SET
 from edgebox.domain.requests import CameraId
 from edgebox.inference.machine import usable_cores
+from edgebox.inference.memory import give_back
 from edgebox.ingest.pulled_cameras import PulledCameras
 from edgebox.link.bandwidth import EstimatorKind
 from edgebox.link.override_messages import changed
@@ -405,6 +406,9 @@ class App:
         if self._minutes_since_collection >= _COLLECT_MINUTES or not self.box.connected:
             gc.collect()
             self._minutes_since_collection = 0
+        if not self.box.connected:
+            # What a crowd or an attack held is the C library's still.
+            asyncio.get_running_loop().run_in_executor(None, give_back)
         self._report_storage_error()
 
     def _report_storage_error(self) -> None:

@@ -20,7 +20,6 @@ SHARED = "edgebox"
 LEFT_OUT = frozenset(("edgebox.camera.local_model",))
 """Imported where it is there only: it runs models, and needs ONNX Runtime."""
 _IMPORT = re.compile(rf"^(\s*(?:from|import)\s+){SHARED}(?=[.\s])", re.MULTILINE)
-_VERSION = f'version("{SHARED}")'
 
 
 def needed(repository: Path) -> dict[str, Path]:
@@ -67,8 +66,7 @@ def _file(repository: Path, name: str) -> Path | None:
 
 def moved(text: str) -> str:
     """Return a module's text with edgebox as a part of the client."""
-    text = _IMPORT.sub(rf"\g<1>{PACKAGE}._{SHARED}", text)
-    return text.replace(_VERSION, 'version("edgebox-client")')
+    return _IMPORT.sub(rf"\g<1>{PACKAGE}._{SHARED}", text)
 
 
 def write_package(repository: Path, target: Path) -> None:

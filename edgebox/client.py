@@ -17,6 +17,7 @@ from edgebox.domain.errors import EdgeboxError
 from edgebox.link.backoff import Backoff
 from edgebox.link.box_address import (
     OTHER_CERTIFICATE,
+    UNKNOWN_CERTIFICATE,
     authorization,
     fingerprint_of,
     http_url,
@@ -79,6 +80,8 @@ async def subscribe(
                 why = "the box ended the connection"
             except aiohttp.ServerFingerprintMismatch:
                 why = OTHER_CERTIFICATE
+            except aiohttp.ClientConnectorCertificateError as error:
+                why = f"{UNKNOWN_CERTIFICATE} ({error.certificate_error})"
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
                 why = str(error) or "nothing was heard from the box"
             if not failed:

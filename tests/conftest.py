@@ -15,9 +15,12 @@ import pytest
 
 from edgebox.app.composition import App
 from edgebox.config.config_file import load
+from edgebox.inference.family import MANIFEST
+from edgebox.inference.zoo import bundled_folders
 from edgebox.storage.database import Storage
 
 PROFILE_S = 1.0
+BUNDLED_FOLDERS = "edgebox.app.family_folders.bundled_folders"
 PATIENCE_S = 180.0
 """How long a test waits for what must come: on cores that are busy with other things, too."""
 
@@ -68,25 +71,44 @@ def settings(database: Path, **overrides: Any) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def small_families(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Return copies of the bundled families that have their three smallest sizes only."""
+    root = tmp_path_factory.mktemp("bundled")
+    folders = [shutil.copytree(bundled, root / bundled.name) for bundled in bundled_folders()]
+    for folder in folders:
+        head, *variants = (folder / MANIFEST).read_text().split("[[variants]]")
+        (folder / MANIFEST).write_text("[[variants]]".join([head, *variants[:3]]))
+    return folders
+
+
+@pytest.fixture(scope="session")
+def measured(tmp_path_factory: pytest.TempPathFactory, small_families: list[Path]) -> Path:
     """Return a database that has this machine's profiles; copy it, do not use it.
 
-    The processes of a run share it: the first that needs it measures.
+    The processes of a run share it: the first that needs it measures. Families of few sizes are
+    also measured on two executors beside each other.
     """
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "profiles"
     folder.mkdir(exist_ok=True)
     database, done = folder / "edgebox.sqlite3", folder / "done"
 
-    async def measure() -> None:
-        app = App(load(None, settings(database)))
+    async def measure(**options: Any) -> None:
+        app = App(load(None, settings(database, **options)))
         await app.start()
         await app.stop()
+
+    async def measure_all() -> None:
+        await measure()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(BUNDLED_FOLDERS, lambda: small_families)
+            await measure()
+            await measure(executors=[{"device": "cpu", "streams": 2, "threads": 1}])
 
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not done.exists():
-            asyncio.run(measure())
+            asyncio.run(measure_all())
             done.touch()
     return database
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from edgebox.app.executor_setup import open_one
 from edgebox.app.startup import profiles_of
-from edgebox.camera.ui_client import Viewed, next_within, watched_camera
 from edgebox.config.config_file import Config
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.model_family import AccuracyReport, LatencyProfile, Variant, VariantName
@@ -44,6 +44,9 @@ from edgebox.media.sources import PICTURE_SUFFIXES, FrameSource, open_source, re
 from edgebox.media.video import VideoFileSource
 from edgebox.storage.database import Storage
 from edgebox.storage.wall_clock import wall_clock_ms
+
+if TYPE_CHECKING:
+    from edgebox.camera.ui_client import Viewed
 
 FRAMES_DEFAULT = 300
 """Default number of frames of a video or a live camera; a folder is used completely."""
@@ -185,6 +188,11 @@ async def _collect(
     largest: Variant, camera: LiveCamera, progress: Progress, stopping: Stopping
 ) -> list[bytes]:
     """Receive frames of a camera that are large enough for the largest variant."""
+    from edgebox.camera.ui_client import (  # noqa: PLC0415 - only who watches a camera pays for it
+        next_within,
+        watched_camera,
+    )
+
     whole: list[bytes] = []
     small_px = (0, 0)
     last_frame_s = time.monotonic()
@@ -210,7 +218,7 @@ async def _collect(
     return whole
 
 
-def _is_whole(seen: Viewed, largest: Variant) -> bool:
+def _is_whole(seen: "Viewed", largest: Variant) -> bool:
     width, height = probe(seen.jpeg)
     least = send_size(seen.width_px, seen.height_px, largest)
     return width >= least[0] and height >= least[1]

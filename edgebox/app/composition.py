@@ -39,6 +39,7 @@ from edgebox.domain.model_family import Variant, VariantName
 from edgebox.domain.overrides import NOTHING_SET
 from edgebox.domain.requests import CameraId
 from edgebox.inference.machine import usable_cores
+from edgebox.inference.memory import give_back
 from edgebox.ingest.pulled_cameras import PulledCameras
 from edgebox.link.bandwidth import EstimatorKind
 from edgebox.link.override_messages import changed
@@ -254,7 +255,7 @@ class App:
         self.box.set_not_ready("reading model families")
         at_start = await asyncio.to_thread(look_into, inference.models_folder)
         families, problems = await asyncio.to_thread(load_families, self.config)
-        pipelines = make_pipelines(self.config, families, problems)
+        pipelines, unmade = make_pipelines(self.config, families, problems)
         assert self._storage is not None
         load_reports = self._storage.load_accuracy_reports
         families = [f.with_reports(await load_reports(f.name, f.sha256)) for f in families]
@@ -266,7 +267,9 @@ class App:
         self._opened.leave_out(found.hung)
         executors = self._opened.executors
         left_out = [f"a model family is left out: {problem}" for problem in problems]
-        models, missing = served(found.families, inference.family, pipelines, inference.pipeline)
+        models, missing = served(
+            found.families, inference.family, pipelines, inference.pipeline, unmade
+        )
         for text in (*left_out, *self._opened.problems, *found.problems, *missing):
             self.box.notices.publish("error", text)
         self.profiled = found.profiled
@@ -403,6 +406,9 @@ class App:
         if self._minutes_since_collection >= _COLLECT_MINUTES or not self.box.connected:
             gc.collect()
             self._minutes_since_collection = 0
+        if not self.box.connected:
+            # What a crowd or an attack held is the C library's still.
+            asyncio.get_running_loop().run_in_executor(None, give_back)
         self._report_storage_error()
 
     def _report_storage_error(self) -> None:

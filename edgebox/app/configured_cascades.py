@@ -36,7 +36,9 @@ def with_cascades(
         models: the models folder.
 
     Raises:
-        CascadeError: the file, its models or the stages do not fit.
+        CascadeError: the stages do not fit the cascade.
+        ModelError: the cascade's file is missing or broken, or its models are not those that it
+            was fitted with; the message begins with the key of its stage.
     """
     stages = [stage.stage() for stage in table.stages]
     first = next(at for at, stage in enumerate(table.stages) if not stage.after)
@@ -48,7 +50,7 @@ def with_cascades(
             stored = read_cascade(models, of.cascade)
             insist_on_models(stored, families.values())
         except ModelError as error:
-            raise CascadeError(f"{where}: {error}") from None
+            raise ModelError(f"{where}: {error}") from None
         small, large = stored.small, stored.large
         if mistake := part_mistake(families, small, large):
             raise CascadeError(f"{where}: {mistake}")

@@ -1,10 +1,11 @@
 """Decides whether the models of a box can be the stages of its configured pipelines."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from edgebox.app.configured_cascades import CascadeError, with_cascades
 from edgebox.config.config_file import Config
 from edgebox.config.keys import nearest
+from edgebox.config.pipeline_section import PipelineParameters
 from edgebox.domain.errors import ConfigError, ModelError
 from edgebox.domain.model_family import FamilyName
 from edgebox.domain.pipelines import Pipeline, PipelineName, PipelineStage, StageName
@@ -13,9 +14,12 @@ from edgebox.inference.zoo import bundled_folders
 
 
 def make_pipelines(
-    config: Config, families: Iterable[Family], unloaded: Iterable[ModelError] = ()
-) -> dict[PipelineName, Pipeline]:
-    """Return the pipelines, once it is known which families can be served.
+    config: Config, families: Iterable[Family], unloaded: Sequence[ModelError] = ()
+) -> tuple[dict[PipelineName, Pipeline], dict[PipelineName, str]]:
+    """Return the pipelines, once it is known which families can be served, and why others are not.
+
+    A mistake in the configuration is an error. A model or a cascade that cannot be loaded is the
+    trouble of the pipelines that need it alone.
 
     Args:
         config: the configuration, without contradictions in itself.
@@ -23,31 +27,55 @@ def make_pipelines(
         unloaded: why other families cannot be served; said where a stage names one that cannot.
 
     Raises:
-        ConfigError: every stage that no model of this box can be, every cascade that cannot be
-            used, and every pipeline with the name of a family or a variant.
+        ConfigError: every stage that no model of this box can be, every stage that does not fit
+            its cascade, and every pipeline with the name of a family or a variant.
     """
     known = {family.name: family for family in families}
     made: dict[PipelineName, Pipeline] = {}
+    missing: dict[PipelineName, str] = {}
     problems: list[str] = []
     for number, table in enumerate(config.pipelines):
+        problems += (f"pipelines[{number}].{each}" for each in _of_name(table.name, known.values()))
+        if why := _unloaded(table, known, unloaded):
+            missing[PipelineName(table.name)] = why
+            continue
         try:
             pipeline = with_cascades(table, known, config.inference.models_folder)
         except CascadeError as error:
             problems.append(f"pipelines[{number}].{error}")
             continue
+        except ModelError as error:
+            missing[PipelineName(table.name)] = str(error)
+            continue
         made[pipeline.name] = pipeline
-        problems += (f"pipelines[{number}].{each}" for each in _of_name(table.name, known.values()))
         places = {StageName(s.name): place for place, s in enumerate(table.stages)}
         for stage in pipeline.stages:
             where = f"pipelines[{number}].stages[{places[stage.name]}]"
             problems += (f"{where}.{each}" for each in _of_models(pipeline, stage, known))
-    if any(stage.family not in known for of in made.values() for stage in of.stages):
-        problems += (f"not loaded: {why}" for why in unloaded)
     if problems:
         raise ConfigError(
             "\n".join([f"{config.source}:", *(f"  {problem}" for problem in problems)])
         )
-    return made
+    return made, missing
+
+
+def _unloaded(
+    table: PipelineParameters,
+    families: Mapping[FamilyName, Family],
+    unloaded: Sequence[ModelError],
+) -> str:
+    """Return which stage cannot run because models were not loaded; empty: none.
+
+    What is not loaded may have any name: its file could not be read.
+    """
+    for number, stage in enumerate(table.stages):
+        if unloaded and FamilyName(stage.family) not in families:
+            whys = "; ".join(map(str, unloaded))
+            return (
+                f'stages[{number}].family: there is no model family "{stage.family}" that can be '
+                f"served; not loaded: {whys}"
+            )
+    return ""
 
 
 def _of_name(name: str, families: Iterable[Family]) -> Iterator[str]:

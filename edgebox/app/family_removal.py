@@ -8,10 +8,10 @@ from edgebox.app.family_folders import known_folders
 from edgebox.config.config_file import Config
 from edgebox.config.inference_section import InferenceParameters
 from edgebox.domain.errors import EdgeboxError, ModelError
+from edgebox.domain.job_errors import FamilyInUseError
 from edgebox.inference.family import MANIFEST
 from edgebox.inference.importing.folder import UNFINISHED, family_name
 from edgebox.inference.zoo import bundled_folders
-from edgebox.web.web_context import FamilyInUseError
 
 
 def remove_family(config: Config, name: str, *, default: str | None = None) -> Path:

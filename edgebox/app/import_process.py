@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from edgebox.domain.job_errors import ImportRefusedError
 from edgebox.runtime.child_process import ended, environment_without_secrets
-from edgebox.web.web_context import ImportRefusedError
 
 _WORKER_MODULE = "edgebox.inference.importing.import_worker"
 IMPORT_S = 900.0

@@ -20,6 +20,7 @@ from edgebox.app.startup import measure, stored_profiles, warm
 from edgebox.config.config_file import Config
 from edgebox.config.default_family import store_default
 from edgebox.domain.errors import EdgeboxError, ModelError
+from edgebox.domain.job_errors import FamilyInUseError
 from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile, VariantName
 from edgebox.inference.executor import Executor, HungError, OnnxExecutor
 from edgebox.inference.executor_thread import BatchResult
@@ -31,7 +32,6 @@ from edgebox.runtime.box import Box
 from edgebox.scheduling.events import ExecutorHung, ExecutorStarted, VariantsAvailable
 from edgebox.scheduling.supervision import ExecutorState
 from edgebox.storage.database import Storage
-from edgebox.web.web_context import FamilyInUseError
 
 _POLL_S = 0.002
 _IDLE_S = 60.0

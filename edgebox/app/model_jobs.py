@@ -19,6 +19,12 @@ from edgebox.app.live_families import LiveFamilies
 from edgebox.app.startup import measure
 from edgebox.config.config_file import Config
 from edgebox.domain.errors import EdgeboxError, ModelError
+from edgebox.domain.job_errors import (
+    CamerasConnectedError,
+    FamilyExistsError,
+    MemoryLimitedError,
+    NoImportsError,
+)
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
 from edgebox.inference.executor import Executor, HungError, OnnxExecutor
 from edgebox.inference.executor_thread import BatchResult
@@ -32,13 +38,7 @@ from edgebox.runtime.job_runner import Finished, Job, Jobs
 from edgebox.scheduling.events import ExecutorHung, ExecutorStarted
 from edgebox.scheduling.supervision import ExecutorState
 from edgebox.storage.database import Storage
-from edgebox.web.web_context import (
-    CamerasConnectedError,
-    FamilyExistsError,
-    MemoryLimitedError,
-    NoImportsError,
-    Upload,
-)
+from edgebox.web.web_context import Upload
 
 _POLL_S = 0.02
 """Period at which a measurement checks for cameras and for idle executors."""

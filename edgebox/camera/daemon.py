@@ -460,6 +460,14 @@ def _mode(detect: PlacementMode | str) -> PlacementMode:
         raise InvalidInputError(f"detect must be one of {modes}, not {detect!r}") from None
 
 
+_MEANING = {
+    421: "the box does not know the name in its address: add it to server.allowed_hosts on the box",
+    429: "the box was asked too often from this address",
+    503: "the box is starting, or has all the connections that it may have",
+}
+"""Of statuses of a box that is there; the camera tries again."""
+
+
 def _refused(error: aiohttp.WSServerHandshakeError) -> BoxRefusedError | ConnectionLostError:
     """Return what a box means that does not open a WebSocket."""
     if error.status == 401:
@@ -470,7 +478,8 @@ def _refused(error: aiohttp.WSServerHandshakeError) -> BoxRefusedError | Connect
         )
     if error.status == 403:
         return BoxRefusedError("forbidden", "the token does not allow to send pictures")
-    return ConnectionLostError(f"cannot connect: {error}")
+    meaning = _MEANING.get(error.status, "this is no edgebox, or not its address (--server)")
+    return ConnectionLostError(f"cannot connect: {meaning} (HTTP status {error.status})")
 
 
 def _frame_size(source: FrameSource | None, size_px: tuple[int, int] | None) -> tuple[int, int]:

@@ -11,7 +11,13 @@ import orjson
 
 from edgebox.domain.errors import ConfigError, EdgeboxError, StorageError
 from edgebox.domain.home_folder import expanded
-from edgebox.link.box_address import OTHER_CERTIFICATE, fingerprint_of, http_url, stream_url
+from edgebox.link.box_address import (
+    OTHER_CERTIFICATE,
+    UNKNOWN_CERTIFICATE,
+    fingerprint_of,
+    http_url,
+    stream_url,
+)
 
 _TIMEOUT_S = 30.0
 
@@ -37,6 +43,8 @@ def why(error: Exception) -> str:
     """Return why a box could not be reached, in words."""
     if isinstance(error, aiohttp.ServerFingerprintMismatch):
         return OTHER_CERTIFICATE
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return f"{UNKNOWN_CERTIFICATE} ({error.certificate_error})"
     return str(error) or "no answer"
 
 

@@ -15,11 +15,13 @@ def importing() -> Iterator[None]:
 
     What an import makes stays.
     """
+    enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.enable()
+        if enabled:
+            gc.enable()
 
 
 class LazyGroup(click.Group):

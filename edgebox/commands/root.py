@@ -302,7 +302,7 @@ def doctor(config_file: Path | None, as_json: bool) -> None:
     from edgebox.config.config_file import load
     from edgebox.inference.doctor import examine
     from edgebox.inference.findings import Health, to_json
-    from edgebox.web.page import PAGE
+    from edgebox.web.page_folder import PAGE
 
     with clear_errors("doctor"):
         config = load(config_file)

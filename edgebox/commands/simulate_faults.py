@@ -29,7 +29,7 @@ _SHOWN_MAX = 10
     type=click.IntRange(1, 10**12),
     default=1_000_000,
     show_default=True,
-    help="Events with faults, over all seeds: 20,000 each.",
+    help="Events to simulate, over all seeds: 20,000 each at most.",
 )
 @click.option(
     "--seed", type=click.IntRange(0), default=1, show_default=True, help="The first seed."
@@ -71,21 +71,31 @@ def faults(
         if not __debug__:
             raise InvalidInputError("python -O leaves the checks out: run it without -O")
         kinds = _kinds(only)
-        jobs = list(seeds(seed, events))
+        jobs: dict[int, int] = {}
         file = FaultResults(results, kinds)
-        done = file.known(dict(jobs))
-        before = sum(result.events for result in done)
+        done: list[SeedResult] = []
+        before = 0
         began_s = time.monotonic()
         with progress_bar(as_json) as progress:
-            left = sorted(set(jobs) - {(of.seed, dict(jobs)[of.seed]) for of in done})
-            for result in _run(left, kinds, processes or os.cpu_count() or 1):
-                done.append(result)
-                file.add(result, dict(jobs)[result.seed])
-                progress("seeds", len(done) / len(jobs))
+            # A box that needs another process ends its seed early: others take its events.
+            while (
+                not any(result.failure for result in done)
+                and (missing := events - sum(result.events for result in done)) > 0
+            ):
+                more = dict(seeds(seed + len(jobs), missing))
+                jobs |= more
+                known = file.known(more)
+                done += known
+                before += sum(result.events for result in known)
+                left = sorted(more.items() - {(of.seed, more[of.seed]) for of in known})
+                for result in _run(left, kinds, processes or os.cpu_count() or 1):
+                    done.append(result)
+                    file.add(result, more[result.seed])
+                    progress("events", min(1.0, sum(of.events for of in done) / events))
             done.sort(key=lambda result: result.seed)
             took_s = time.monotonic() - began_s
-            failures = [_shrunk(result, dict(jobs)) for result in done if result.failure]
-    document = _document(done, failures, took_s, dict(jobs), before)
+            failures = [_shrunk(result, jobs) for result in done if result.failure]
+    document = _document(done, failures, took_s, jobs, before)
     if as_json:
         print_json(document)
     else:

@@ -9,9 +9,9 @@ import platform
 import shutil
 import socket
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from edgebox.domain.errors import EdgeboxError, ModelError
 from edgebox.inference.decoder_checks import check_decoders
@@ -32,6 +32,9 @@ from edgebox.inference.zoo import Zoo, load_zoo
 from edgebox.storage.connecting import has_room
 from edgebox.storage.probe import probe
 
+PipelineCheck = Callable[[Sequence[Family]], tuple[Collection[str], Mapping[Any, str]]]
+"""Returns the names of the configured pipelines, and why others cannot be served, by name."""
+
 _GIB = 1 << 30
 
 
@@ -50,7 +53,7 @@ def examine(
     *,
     families: Sequence[Path],
     opening: Callable[[Sequence[Family]], Executors] | None = None,
-    pipelines: Callable[[Sequence[Family]], Collection[str]] | None = None,
+    pipelines: PipelineCheck | None = None,
     storage_file: str | None = None,
     page_built: bool | None = None,
     host: str = "127.0.0.1",
@@ -61,7 +64,7 @@ def examine(
     Args:
         families: folders of families, the bundled ones among them.
         opening: opens the configured executors; None: not checked.
-        pipelines: returns the names of the configured pipelines; None: not checked.
+        pipelines: returns which pipelines are configured; None: not checked.
         storage_file: the database's file; None: not checked.
         page_built: whether the page's files exist; None: not checked.
         host: address to try the port on.
@@ -93,7 +96,7 @@ def _examine_models(
     zoo: Zoo,
     gpus: Sequence[Gpu] | None,
     opening: Callable[[Sequence[Family]], Executors] | None,
-    pipelines: Callable[[Sequence[Family]], Collection[str]] | None,
+    pipelines: PipelineCheck | None,
 ) -> list[Finding]:
     cuda = find_cuda()
     return [
@@ -134,16 +137,18 @@ def check_executors(
     return [*findings, Finding("Providers", Health.OK, listed)]
 
 
-def check_pipelines(
-    zoo: Zoo, pipelines: Callable[[Sequence[Family]], Collection[str]]
-) -> list[Finding]:
+def check_pipelines(zoo: Zoo, pipelines: PipelineCheck) -> list[Finding]:
     """Report which pipelines are configured, and whether models can be their stages."""
     try:
-        names = pipelines(zoo.families)
+        names, missing = pipelines(zoo.families)
     except EdgeboxError as error:
         mend = "correct [[pipelines]], or add the family that is missing"
         return [Finding("Pipelines", Health.FAIL, str(error), mend)]
-    return [Finding("Pipelines", Health.OK, ", ".join(names))] if names else []
+    mend = "do what is said; until then a box serves everything else"
+    return [
+        *([Finding("Pipelines", Health.OK, ", ".join(names))] if names else []),
+        *(Finding(f"Pipeline {n}", Health.FAIL, why, mend) for n, why in missing.items()),
+    ]
 
 
 def _executor_finding(

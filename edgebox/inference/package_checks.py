@@ -22,7 +22,7 @@ EXTRAS = {
     "mqtt": ("aiomqtt", "events over MQTT"),
     "onvif": ("onvif-zeep-async", "finding network cameras"),
     "mdns": ("zeroconf", "finding boxes in the local network"),
-    "zmq": ("zmq", "being the detector of Frigate over ZeroMQ"),
+    "zmq": ("pyzmq", "being the detector of Frigate over ZeroMQ"),
     "tls": ("cryptography", "a certificate that the box signs itself"),
     "accuracy": ("pycocotools", "a second opinion on accuracy"),
     "plot": ("matplotlib", "plots of simulations"),

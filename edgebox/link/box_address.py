@@ -56,6 +56,12 @@ OTHER_CERTIFICATE = (
 )
 
 
+UNKNOWN_CERTIFICATE = (
+    "nobody whom this machine trusts has signed the box's certificate. If the box signs its own, "
+    "give its fingerprint, which `edgebox serve` prints (--fingerprint)"
+)
+
+
 def fingerprint_of(text: str) -> bytes:
     """Return the SHA-256 fingerprint of a certificate that a text has in hexadecimal digits.
 

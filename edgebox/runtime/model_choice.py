@@ -85,20 +85,25 @@ def served(
     default_family: str,
     pipelines: Mapping[PipelineName, Pipeline] | None = None,
     default_pipeline: str = "",
+    missing: Mapping[PipelineName, str] | None = None,
 ) -> tuple[ModelChoice, list[str]]:
-    """Return what is served, and which pipelines are not, because no executor runs a stage.
+    """Return what is served, and which pipelines are not.
+
+    A pipeline of which no executor runs a stage is not served either.
 
     Args:
         families: those that executors run.
         default_family: for cameras that name none.
-        pipelines: all that are configured.
+        pipelines: those whose models are there.
         default_pipeline: for cameras that name neither a pipeline nor a family; empty: none.
+        missing: further ones that are configured, and why they cannot be served.
 
     Raises:
         ModelError: the default pipeline is not served.
     """
     known = {family.name: family for family in families}
     reasons = {name: _unserved_because(each, known) for name, each in (pipelines or {}).items()}
+    reasons |= missing or {}
     texts = {name: f"pipeline {name} is left out: {why}" for name, why in reasons.items() if why}
     default = PipelineName(default_pipeline) if default_pipeline else None
     if default in texts:

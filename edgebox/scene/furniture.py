@@ -21,6 +21,7 @@ from edgebox.scene.shapes import (
     across,
     block,
     extruded,
+    on_side,
     on_sides,
     scaled,
 )
@@ -78,8 +79,9 @@ def _windows(rng: Random, length: float, half: float, height: float, floor_m: fl
                 for sign in (0, 1):
                     colour, lit = _pane(rng)
                     if along == length:
-                        faces.append(on_sides(frame, frame_z, half, trim)[sign])
-                        faces.append(on_sides(span, z, half, colour, lit)[sign])
+                        side = (half, -half)[sign]
+                        faces.append(on_side(frame, frame_z, side, trim))
+                        faces.append(on_side(span, z, side, colour, lit))
                     else:
                         end = (sign - 0.5) * length
                         faces.append(across(end, frame, frame_z, trim))

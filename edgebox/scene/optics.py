@@ -34,13 +34,11 @@ class View:
     def project(self, points: Floats) -> Floats:
         """Return (n, 2) picture coordinates, px, of (n, 3) world points with z >= NEAR_M."""
         scale = self.focal_px / np.maximum(points[:, 2], NEAR_M)
-        return np.stack(
-            (
-                self.middle_px + points[:, 0] * scale,
-                self.horizon_px + (self.height_m - points[:, 1]) * scale,
-            ),
-            axis=1,
-        )
+        # Filled in, for `np.stack` takes twice as long, and scenes project thousands of faces.
+        spots = np.empty((len(points), 2))
+        spots[:, 0] = self.middle_px + points[:, 0] * scale
+        spots[:, 1] = self.horizon_px + (self.height_m - points[:, 1]) * scale
+        return spots
 
     def scaled(self, factor: float) -> View:
         """Return the same camera with a picture of `factor` times the size."""
@@ -101,9 +99,11 @@ class Pose:
         """Return (n, 3) world directions for (n, 3) local ones."""
         sine, cosine = np.sin(self.heading_rad), np.cos(self.heading_rad)
         forward, left, up = directions.T
-        return np.stack(
-            (forward * sine - left * cosine, up, forward * cosine + left * sine), axis=1
-        )
+        turned = np.empty((len(directions), 3))
+        turned[:, 0] = forward * sine - left * cosine
+        turned[:, 1] = up
+        turned[:, 2] = forward * cosine + left * sine
+        return turned
 
 
 def clip_near(polygon: Floats) -> Floats:

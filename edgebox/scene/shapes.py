@@ -74,12 +74,21 @@ class Hull:
     @cached_property
     def face_centres(self) -> Floats:
         """Return the (m, 3) centres of the faces."""
-        return np.array([face.points.mean(axis=0) for face in self.faces])
+        sums = np.add.reduceat(self.points, self.starts[:-1], axis=0)
+        centres: Floats = sums / np.diff(self.starts)[:, None]
+        return centres
 
     @cached_property
     def normals(self) -> Floats:
         """Return the (m, 3) outward unit normals of the faces."""
-        return np.array([unit_normal(face.points, self.centre) for face in self.faces])
+        first, second, third = (self.points[np.array(self.starts[:-1]) + at] for at in range(3))
+        along, across = second - first, third - second
+        normals: Floats = along[:, (1, 2, 0)] * across[:, (2, 0, 1)]
+        normals -= along[:, (2, 0, 1)] * across[:, (1, 2, 0)]
+        normals /= np.maximum(np.sqrt(np.einsum("ij,ij->i", normals, normals)), 1e-9)[:, None]
+        inward = np.einsum("ij,ij->i", normals, first - self.centre) < 0
+        normals[inward] *= -1
+        return normals
 
     @cached_property
     def colours(self) -> Floats:
@@ -118,16 +127,6 @@ class Solid:
     height_m: float
     lamps: tuple[Lamp, ...] = ()
     paint: Colour | None = None  # of the largest painted part, which people call its colour
-
-
-def unit_normal(polygon: Floats, inside: Floats) -> Floats:
-    """Return the unit normal of a (k, 3) polygon that points away from the point `inside`."""
-    (ax, ay, az), (bx, by, bz) = np.diff(polygon[:3], axis=0).tolist()
-    # By hand: `np.cross` of two vectors takes ten times as long, and scenes have thousands.
-    normal = np.array([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx])
-    normal = normal / max(float(np.linalg.norm(normal)), 1e-9)
-    away = float(normal @ (polygon[0] - inside)) >= 0
-    return normal if away else -normal
 
 
 def scaled(colour: Colour, factor: float) -> Colour:
@@ -179,10 +178,20 @@ def on_sides(
     shines: bool = False,
 ) -> list[Face]:
     """Return a rectangle painted on the left and on the right side."""
-    corners = ((x[0], z[0]), (x[0], z[1]), (x[1], z[1]), (x[1], z[0]))
-    return [
-        face([(px, y, pz) for px, pz in corners], colour, shines) for y in (half_width, -half_width)
-    ]
+    return [on_side(x, z, y, colour, shines) for y in (half_width, -half_width)]
+
+
+def on_side(
+    x: tuple[float, float],
+    z: tuple[float, float],
+    y: float,
+    colour: Colour,
+    shines: bool = False,
+) -> Face:
+    """Return a rectangle painted on the side at `y`."""
+    return face(
+        [(x[0], y, z[0]), (x[0], y, z[1]), (x[1], y, z[1]), (x[1], y, z[0])], colour, shines
+    )
 
 
 def across(

@@ -42,15 +42,10 @@ class Road:
     def at(self, along_m: Floats, right_m: Floats | float) -> Floats:
         """Return (n, 3) ground points, given distances along the road and to its right."""
         sine, cosine = sin(self.heading_rad), cos(self.heading_rad)
-        along, right = np.broadcast_arrays(along_m, right_m)
-        return np.stack(
-            (
-                self.x_m + along * sine + right * cosine,
-                np.zeros(along.shape),
-                self.z_m + along * cosine - right * sine,
-            ),
-            axis=-1,
-        )
+        points = np.zeros((len(along_m), 3))
+        points[:, 0] = self.x_m + along_m * sine + right_m * cosine
+        points[:, 2] = self.z_m + along_m * cosine - right_m * sine
+        return points
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,14 @@ from aiohttp import web
 
 from edgebox.domain.access import Scope
 from edgebox.domain.errors import InvalidInputError, ModelError, TooLargeError, UnknownNameError
+from edgebox.domain.job_errors import (
+    CamerasConnectedError,
+    FamilyExistsError,
+    FamilyInUseError,
+    ImportRefusedError,
+    MemoryLimitedError,
+    NoImportsError,
+)
 from edgebox.domain.model_family import FamilyName
 from edgebox.inference.family import Family
 from edgebox.inference.importing.folder import family_name
@@ -28,16 +36,7 @@ from edgebox.web.schemas import (
     one_of,
     record,
 )
-from edgebox.web.web_context import (
-    CamerasConnectedError,
-    FamilyExistsError,
-    FamilyInUseError,
-    ImportRefusedError,
-    MemoryLimitedError,
-    NoImportsError,
-    Upload,
-    WebContext,
-)
+from edgebox.web.web_context import Upload, WebContext
 
 _LICENCE_LENGTH_MAX = 200
 

@@ -1,15 +1,14 @@
 """Serves the page's files: `GET /` and the files it loads."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from aiohttp import web
 
 from edgebox.domain.errors import EdgeboxError
+from edgebox.web.page_folder import PAGE
 from edgebox.web.routes import Route
 from edgebox.web.web_context import WebContext
 
-PAGE = Path(__file__).parent / "page"
 ASSETS = "/assets"
 
 

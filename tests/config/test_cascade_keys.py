@@ -34,7 +34,7 @@ def said(tmp_path: Path, text: str) -> str:
 def test_a_cascade_gives_its_stages_their_variants(tmp_path: Path, stored: StoredCascade) -> None:
     write_cascade(tmp_path / "models", stored)
     text = FILE.format(models=tmp_path / "models").replace("threshold = 0.5", "share = 0.25")
-    made = make_pipelines(loaded(tmp_path, text), FAMILIES)[PipelineName("gate")]
+    made = make_pipelines(loaded(tmp_path, text), FAMILIES)[0][PipelineName("gate")]
     assert made.first.variant == SMALL
     stage = made.cascade_stage
     assert stage is not None
@@ -47,13 +47,30 @@ def test_a_cascade_gives_its_stages_their_variants(tmp_path: Path, stored: Store
     assert threshold == stored.curve.at_share(0.25).threshold
 
 
-def test_files_and_models_that_do_not_fit(tmp_path: Path, stored: StoredCascade) -> None:
+def test_one_cascade_that_cannot_be_used_is_the_trouble_of_its_pipeline(
+    tmp_path: Path, stored: StoredCascade
+) -> None:
     models = tmp_path / "models"
-    key = "pipelines[0].stages[1].cascade: "
-    assert said(tmp_path, FILE).startswith(f"{key}{models / 'test.cascade.json'}: there is no")
+    other = '\n[[pipelines]]\nname = "other"\n[[pipelines.stages]]\nname = "a"\nfamily = "street"\n'
+    config = loaded(tmp_path, FILE.format(models=models) + other)
+    key = "stages[1].cascade: "
+
+    def missing() -> str:
+        made, missing = make_pipelines(config, FAMILIES)
+        assert list(made) == ["other"]
+        assert list(missing) == ["gate"]
+        return missing[PipelineName("gate")]
+
+    assert missing().startswith(f"{key}{models / 'test.cascade.json'}: there is no")
     changed = replace(stored, small=replace(stored.small, fingerprint="another"))
     write_cascade(models, changed)
-    assert said(tmp_path, FILE).startswith(f"{key}cascade 'test' was fitted with another street-")
+    assert missing().startswith(f"{key}cascade 'test' was fitted with another street-")
+    (models / "test.cascade.json").write_text("{}")
+    assert missing().startswith(f"{key}{models / 'test.cascade.json'}: ")
+
+
+def test_stages_that_do_not_fit_their_cascade(tmp_path: Path, stored: StoredCascade) -> None:
+    models = tmp_path / "models"
     write_cascade(models, stored)
     wanted = 'pipelines[0].stages[1].variant: the cascade "test" was fitted with "street-416"'
     text = FILE.replace('cascade = "test"', 'cascade = "test"\nvariant = "street-320"')
@@ -122,7 +139,7 @@ def parts(first: str, second: str) -> StoredCascade:
 def test_an_exit_is_a_cascade_of_two_parts(tmp_path: Path) -> None:
     write_cascade(tmp_path / "models", parts("street-exit-256", "street-rest-256"))
     config = loaded(tmp_path, EXIT.format(models=tmp_path / "models"))
-    stage = make_pipelines(config, FAMILIES)[PipelineName("gate")].cascade_stage
+    stage = make_pipelines(config, FAMILIES)[0][PipelineName("gate")].cascade_stage
     assert stage is not None
     assert stage.cascade is not None
     assert stage.cascade.continues

@@ -1,7 +1,6 @@
 """End-to-end tests run on the loop that the `edgebox` command runs on, and share a browser."""
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,12 +11,10 @@ import uvloop
 from playwright.async_api import Browser
 
 from edgebox.config.config_file import Config
-from edgebox.inference.family import MANIFEST
 from edgebox.inference.profiler import ProfilingLimits
-from edgebox.inference.zoo import bundled_folders
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
-from edgebox.web.page import PAGE
-from tests.conftest import PATIENCE_S, PROFILE_S
+from edgebox.web.page_folder import PAGE
+from tests.conftest import BUNDLED_FOLDERS, PATIENCE_S, PROFILE_S
 from tests.end_to_end.browsing import launched, lent
 from tests.end_to_end.on_time_shares import Reports
 
@@ -48,6 +45,7 @@ def on_time_shares(
 
 
 PROFILING_LIMITS = "edgebox.app.startup.ProfilingLimits"
+BURST_NS = "edgebox.inference.interference_measurement._BURST_NS"
 
 
 def hurried(budget_s: float) -> ProfilingLimits:
@@ -62,20 +60,22 @@ def hurried(budget_s: float) -> ProfilingLimits:
 def hurried_profiles(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have boxes measure in a hurry what is new to them."""
     monkeypatch.setattr(PROFILING_LIMITS, hurried)
+    monkeypatch.setattr(BURST_NS, 5_000_000)
 
 
 @pytest.fixture
-def few_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have boxes come with the three smallest sizes of the bundled family.
+def few_sizes(
+    request: pytest.FixtureRequest, small_families: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Have boxes come with the three smallest sizes of the bundled families.
 
-    All sixteen take some seconds to measure, on each executor that is not measured already.
+    All sixteen take some seconds to measure, on each executor that is not measured already, and
+    pictures that have the time are put into large ones: few do for tests that ask neither how good
+    answers are nor which size is chosen. One that does is marked `all_sizes`.
     """
-    bundled = bundled_folders()[0]
-    folder = tmp_path / "bundled" / bundled.name
-    shutil.copytree(bundled, folder)
-    head, *variants = (folder / MANIFEST).read_text().split("[[variants]]")
-    (folder / MANIFEST).write_text("[[variants]]".join([head, *variants[:3]]))
-    monkeypatch.setattr("edgebox.app.family_folders.bundled_folders", lambda: [folder])
+    if request.node.get_closest_marker("all_sizes"):
+        return
+    monkeypatch.setattr(BUNDLED_FOLDERS, lambda: small_families)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

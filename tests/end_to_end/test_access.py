@@ -29,6 +29,8 @@ from tests.end_to_end.running import (
     until,
 )
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 
 def source() -> PictureSource:
     return PictureSource(SIZE_PX, 10.0, lambda number: PICTURE)
@@ -238,6 +240,13 @@ async def test_a_box_with_its_own_certificate(database: Path) -> None:
         server, code = app.url, app.access.begin_pairing(CameraId("gate")).shown
         with pytest.raises(PairingRefusedError, match="another certificate"):
             await pair(server, code, "gate", fingerprint="0" * 64)
+        with pytest.raises(PairingRefusedError, match="give its fingerprint"):
+            await pair(server, code, "gate")
+        remarks: asyncio.Queue[str] = asyncio.Queue()
+        stranger = anext(subscribe(server, token="any", on_remark=remarks.put_nowait))
+        trying = asyncio.ensure_future(stranger)
+        assert "give its fingerprint" in await remarks.get()
+        trying.cancel()
         gate = await pair(server, code, "gate", fingerprint=app.fingerprint)
         async with streaming(app, "gate", token=gate, fingerprint=app.fingerprint):
             viewer = await new_token(app, Scope.VIEWER)

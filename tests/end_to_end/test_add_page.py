@@ -18,7 +18,10 @@ from tests.end_to_end.onvif_camera import onvif_camera
 from tests.end_to_end.running import get_json, running, streaming
 from tests.end_to_end.sources import write_video
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="session"),  # the browser's
+    pytest.mark.usefixtures("few_sizes"),
+]
 
 
 async def open_add(browser: Browser, app: App, **options: Any) -> tuple[Page, list[str]]:

@@ -34,6 +34,8 @@ from tests.end_to_end.running import (
 )
 from tests.end_to_end.wire import JPEG, WireCamera, upgrade_request, websocket_frame
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 HELLO = {"type": "hello", "versions": [1], "camera": "gate", "width_px": 320, "height_px": 180}
 HOUR_NS = 3_600_000_000_000
 

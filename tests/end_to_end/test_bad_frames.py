@@ -10,6 +10,8 @@ from edgebox.link.messages import Ack
 from tests.end_to_end.running import counts_of, gone, running, texts, unharmed_bystander, until
 from tests.end_to_end.wire import JPEG, WireCamera, jpeg_claiming
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 FRAME_BYTES_MAX = 30_000
 
 
@@ -98,6 +100,7 @@ async def test_a_message_over_the_hard_limit_ends_the_connection(database: Path)
         assert any("frame_bytes_max" in text for text in texts(app, "warning"))
 
 
+@pytest.mark.all_sizes
 async def test_a_camera_whose_header_lies_about_its_own_picture_gets_boxes_inside_it(
     database: Path,
 ) -> None:

@@ -17,6 +17,8 @@ from tests.end_to_end.running import running, texts, unharmed_bystander
 from tests.end_to_end.wire import WireCamera
 from tests.inference.tiny_onnx import FAILING_32, MERGING_32, YOLOX_32, write_family
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 
 @pytest.mark.parametrize(
     ("model", "message"),

@@ -13,7 +13,7 @@ from playwright.async_api import Browser, BrowserContext, expect
 from edgebox.app.composition import App
 from edgebox.domain.requests import CameraId
 from edgebox.link.messages import BoxPong, ErrorMessage
-from edgebox.web.page import PAGE
+from edgebox.web.page_folder import PAGE
 from tests.end_to_end.browsing import (
     PATIENCE_MS,
     PHONE,
@@ -26,7 +26,10 @@ from tests.end_to_end.filming import INSECURE_HOST, CameraPage, SlowLink, film, 
 from tests.end_to_end.running import counts_of, free_port, get_json, gone, running, texts
 from tests.end_to_end.wire import WireCamera
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="session"),  # the browser's
+    pytest.mark.usefixtures("few_sizes"),
+]
 
 SLOW_BPS = 120_000.0
 SMALLEST_PX = 128
@@ -111,6 +114,7 @@ async def test_several_deadlines_are_asked_for(database: Path, allowed: BrowserC
         assert [(step.by_ns, step.utility) for step in steps] == [(1_000_000_000, 0.3)]
 
 
+@pytest.mark.all_sizes
 async def test_a_slow_link_makes_the_frames_smaller(
     database: Path, allowed: BrowserContext
 ) -> None:

@@ -21,7 +21,7 @@ from edgebox.inference.cascade_file import CascadeModel, StoredCascade, write_ca
 from edgebox.inference.zoo import bundled_folders, load_zoo
 from edgebox.runtime.frames import Answer
 from edgebox.vision.cascade_decider import FEATURES
-from tests.end_to_end.running import running, streaming, until
+from tests.end_to_end.running import running, streaming, texts, unharmed_bystander, until
 from tests.end_to_end.streets import street_jpeg
 from tests.end_to_end.test_pipelines import SIZE_PX, crops_of, street, watched
 
@@ -85,6 +85,18 @@ async def app(
     write_cascade(tmp_path / "models", cascade(request.param))
     async with running(database, file=file, scheduler__sample_share=0) as app:
         yield app
+
+
+async def test_a_cascade_whose_file_is_missing_is_the_trouble_of_its_pipeline_alone(
+    database: Path, file: Path
+) -> None:
+    async with running(database, file=file) as app:
+        assert any(
+            "pipeline gate is left out" in text and "test.cascade.json: there is no" in text
+            for text in texts(app, "error")
+        )
+        async with unharmed_bystander(app):
+            pass
 
 
 async def state_of(app: App, camera: str) -> dict[str, object]:

@@ -13,6 +13,8 @@ from tests.conftest import PATIENCE_S
 from tests.end_to_end.running import running, streaming
 from tests.end_to_end.streets import street_picture
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = ("README.md", "docs/tutorial.md", "docs/how-to/client.md")
 _PROGRAM = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)

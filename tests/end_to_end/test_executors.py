@@ -26,6 +26,8 @@ from tests.end_to_end.running import (
 )
 from tests.end_to_end.test_residency import family_of_files
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 CORES = sorted(os.sched_getaffinity(0))
 FIRST, LAST = CORES[0], CORES[-1]
 
@@ -33,7 +35,7 @@ FIRST, LAST = CORES[0], CORES[-1]
 @pytest.fixture
 def families(tmp_path: Path) -> dict[str, Any]:
     """Return the configuration of a box that has two families of its own."""
-    folders = [family_of_files(tmp_path / name, name, (128, 192)) for name in ("gate", "yard")]
+    folders = [family_of_files(tmp_path / name, name, (64, 96)) for name in ("gate", "yard")]
     return {
         "inference__families": [str(folder) for folder in folders],
         "inference__family": "gate",

@@ -36,6 +36,8 @@ from tests.end_to_end.running import (
 )
 from tests.end_to_end.wire import WireCamera
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 STOP_MAX_S = 60.0
 """The box's own limit is 8 s; the rest is the machine's."""
 FRAMES = 8
@@ -253,7 +255,7 @@ async def test_connections_that_are_cut_in_the_middle_of_a_frame(
             assert counts_of(app, name).captured == 0, "half of a frame is none"
 
 
-async def test_a_gpu_that_is_lost_while_the_cpu_goes_on(few_sizes: None, database: Path) -> None:
+async def test_a_gpu_that_is_lost_while_the_cpu_goes_on(database: Path) -> None:
     gpu, other = ExecutorId("cpu/0"), ExecutorId("cpu/1")
     two = [{"device": "cpu", "streams": 2, "threads": 1}]
     async with running(database, executors=two) as app, streaming(app) as camera:

@@ -19,6 +19,8 @@ from edgebox.link.announcement import FoundBox
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.running import CLOSED, free_port, new_token, running, until
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 _chance = random.SystemRandom()
 _CAMERA = """
 import edgebox.camera.finding, edgebox.commands.box_choice, edgebox.commands.root

@@ -22,6 +22,8 @@ from edgebox.link.messages import CameraPing, FrameHeader, Hello, Pong, Report
 from tests.end_to_end.running import SIZE_PX, counts_of, running, unharmed_bystander, until
 from tests.end_to_end.wire import JPEG
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 AT_ONCE = 3
 CONNECTIONS = 12
 MESSAGES = 30

@@ -4,11 +4,15 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from edgebox.domain.requests import CameraId
 from edgebox.storage.database import Storage
 from edgebox.storage.levels import HOUR, MINUTE
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.running import counts_of, get_json, gone, running, streaming, until
+
+pytestmark = pytest.mark.usefixtures("few_sizes")
 
 GATE = CameraId("gate")
 
@@ -60,6 +64,7 @@ async def chart_of(app: Any, address: str, captured: int) -> dict[str, Any]:
     async with asyncio.timeout(PATIENCE_S):
         status, chart = await get_json(app, address)
         while seen(chart["captured"]) < captured:
+            await asyncio.sleep(0.05)
             status, chart = await get_json(app, address)
     assert status == 200
     assert seen(chart["captured"]) == captured

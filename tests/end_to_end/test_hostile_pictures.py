@@ -19,6 +19,8 @@ from tests.end_to_end.running import counts_of, gone, post, running, unharmed_by
 from tests.end_to_end.wire import JPEG, WireCamera
 from tests.media.hostile import many_scans, with_header
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 SCANS = many_scans(1920, 1080, 60_000, scan_bytes=34)
 SEGMENTS = with_header(JPEG, b"\xff\xe5\x00\x02" * 500_000)
 

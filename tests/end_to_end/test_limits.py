@@ -11,6 +11,7 @@ from typing import Any
 
 import aiohttp
 import orjson
+import pytest
 
 from edgebox.app.composition import App
 from edgebox.camera.daemon import Camera
@@ -32,6 +33,8 @@ from tests.end_to_end.running import (
     until,
 )
 from tests.end_to_end.wire import JPEG
+
+pytestmark = pytest.mark.usefixtures("few_sizes")
 
 MB = 1_000_000
 

@@ -25,6 +25,8 @@ from tests.end_to_end.running import (
 from tests.end_to_end.test_model_jobs import ask, end_of, left_in, model
 from tests.end_to_end.wire import JPEG
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 
 async def send(app: App, method: str, path: str, body: Any = None) -> tuple[int, Any]:
     async with (

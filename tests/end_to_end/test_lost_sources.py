@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from edgebox.app.composition import App
 from edgebox.domain.requests import CameraId
 from edgebox.media import losses
@@ -13,6 +15,8 @@ from edgebox.runtime.camera_record import CameraRecord
 from tests.end_to_end.browsing import eventually
 from tests.end_to_end.running import SLO_MS, counts_of, get_json, running, texts, until
 from tests.end_to_end.sources import rtsp, write_video
+
+pytestmark = pytest.mark.usefixtures("few_sizes")
 
 
 def record_of(app: App) -> CameraRecord:

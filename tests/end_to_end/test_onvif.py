@@ -23,6 +23,8 @@ from edgebox.ingest.onvif_cameras import (
 from tests.end_to_end.onvif_camera import match, onvif_camera
 from tests.end_to_end.running import running
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 USER, PASSWORD, HOST = "ann", "p@ss/w0rd", "127.0.0.1"
 
 

@@ -36,6 +36,8 @@ from tests.end_to_end.running import (
 )
 from tests.end_to_end.wire import JPEG
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 HERE = Path(__file__).parent
 GET_PATHS = (
     *("/healthz", "/readyz", "/v1/state", "/v1/plan", "/v1/events", "/v1/cameras"),
@@ -48,7 +50,9 @@ NAMES = (("/gate", "/{id}"), ("/unknown", "/{code}"), ("/jobs/1", "/jobs/{id}"))
 
 
 @pytest.fixture
-async def app(database: Path) -> AsyncIterator[App]:
+async def app(database: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[App]:
+    """Run a closed box. Settings may leave a camera without answers: no request waits long."""
+    monkeypatch.setattr("edgebox.web.picture_routes._WAIT_S", 1.0)
     async with running(database, **CLOSED) as app:
         yield app
 

@@ -26,9 +26,13 @@ from tests.end_to_end.browsing import (
 )
 from tests.end_to_end.running import PICTURE, free_port, get_json, gone, running, streaming, until
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="session"),  # the browser's
+    pytest.mark.usefixtures("few_sizes"),
+]
 
 
+@pytest.mark.all_sizes
 async def test_a_camera_is_shown_live_with_what_the_box_decided(
     database: Path, browser: Browser
 ) -> None:

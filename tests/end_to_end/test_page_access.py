@@ -10,7 +10,10 @@ from edgebox.domain.requests import CameraId
 from tests.end_to_end.browsing import new_page, tile_of
 from tests.end_to_end.running import CLOSED, new_token, running, streaming, until
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="session"),  # the browser's
+    pytest.mark.usefixtures("few_sizes"),
+]
 
 
 async def test_a_person_logs_in_makes_a_token_and_logs_out(

@@ -28,7 +28,10 @@ from tests.end_to_end.browsing import (
 from tests.end_to_end.running import SLO_MS, free_port, get_json, gone, running, streaming, until
 from tests.end_to_end.sources import write_video
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="session"),  # the browser's
+    pytest.mark.usefixtures("few_sizes"),
+]
 
 PLACE = "#/cameras/gate"
 
@@ -54,6 +57,7 @@ async def live_frames(page: Page) -> Locator:
     return canvas
 
 
+@pytest.mark.all_sizes
 async def test_live_data_appear_and_the_figures_are_the_apis(
     database: Path, browser: Browser
 ) -> None:
@@ -186,6 +190,7 @@ async def test_the_pointer_moves_one_cursor_over_all_charts(
         assert complaints == []
 
 
+@pytest.mark.all_sizes
 async def test_what_the_planner_considers_is_the_apis_and_follows_a_setting(
     database: Path, browser: Browser
 ) -> None:
@@ -210,6 +215,7 @@ async def test_what_the_planner_considers_is_the_apis_and_follows_a_setting(
         assert complaints == []
 
 
+@pytest.mark.all_sizes
 async def test_a_size_that_is_out_of_reach_says_what_would_lift_that(
     database: Path, browser: Browser
 ) -> None:
@@ -280,6 +286,7 @@ async def test_what_is_refused_is_told_in_the_boxs_words_at_its_field(
         assert (await get_json(app, "/v1/cameras/gate"))[1]["overrides"]["slo_ms"] is None
 
 
+@pytest.mark.all_sizes
 async def test_stills_and_results_are_taken_home(
     database: Path, browser: Browser, tmp_path: Path
 ) -> None:

@@ -9,7 +9,10 @@ from playwright.async_api import Browser, Page, expect
 from tests.end_to_end.browsing import eventually, new_page, open_page, street
 from tests.end_to_end.running import running, streaming
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="session"),  # the browser's
+    pytest.mark.usefixtures("few_sizes"),
+]
 
 LABEL = "document.activeElement?.getAttribute('aria-label')"
 TITLES = {

@@ -11,7 +11,10 @@ from tests.conftest import PATIENCE_S
 from tests.end_to_end.browsing import PATIENCE_MS, new_page, street
 from tests.end_to_end.running import running, streaming
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="session"),  # the browser's
+    pytest.mark.usefixtures("few_sizes"),
+]
 
 PLACES = ("#/scheduler", "#/models", "#/cameras/gate", "#/settings", "#/add", "#/access", "#/")
 

@@ -22,7 +22,10 @@ from tests.end_to_end.browsing import (
 from tests.end_to_end.program import SOURCE_TREE
 from tests.end_to_end.running import running, streaming
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="session"),  # the browser's
+    pytest.mark.usefixtures("few_sizes"),
+]
 
 AXE = SOURCE_TREE / "webui" / "node_modules" / "axe-core" / "axe.min.js"
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")

@@ -23,7 +23,10 @@ from tests.end_to_end.browsing import (
 from tests.end_to_end.program import edgebox
 from tests.end_to_end.running import free_port, get_json, running, streaming, until
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="session"),  # the browser's
+    pytest.mark.usefixtures("few_sizes"),
+]
 
 PLACE = "#/scheduler"
 
@@ -88,6 +91,7 @@ BESIDE = """
 """How many entries of the legend are cut or lie under the Pause button."""
 
 
+@pytest.mark.all_sizes
 @pytest.mark.parametrize("width", [1440, 390])
 async def test_a_legend_of_many_variants_shows_them_all(
     database: Path, browser: Browser, width: int

@@ -20,7 +20,10 @@ from tests.end_to_end.browsing import (
 from tests.end_to_end.running import free_port, get_json, running, until
 from tests.notifications.receiver import receiving
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="session"),  # the browser's
+    pytest.mark.usefixtures("few_sizes"),
+]
 
 
 async def open_settings(browser: Browser, app: App, **options: Any) -> tuple[Page, list[str]]:

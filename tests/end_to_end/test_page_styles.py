@@ -10,7 +10,10 @@ from edgebox.app.composition import App
 from tests.end_to_end.browsing import PATIENCE_MS, new_page
 from tests.end_to_end.running import running, streaming
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="session"),  # the browser's
+    pytest.mark.usefixtures("few_sizes"),
+]
 
 PAGES = {
     "#/": "[data-testid=camera-tile]",

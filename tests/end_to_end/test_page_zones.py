@@ -8,7 +8,10 @@ from playwright.async_api import Browser, expect
 from tests.end_to_end.browsing import open_page, street
 from tests.end_to_end.running import get_json, running, streaming
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="session"),  # the browser's
+    pytest.mark.usefixtures("few_sizes"),
+]
 
 
 async def test_zones_and_lines_are_drawn_and_removed(database: Path, browser: Browser) -> None:

@@ -1,5 +1,6 @@
 """What a box writes is for its user only, and an import is told no secrets."""
 
+import asyncio
 import os
 import stat
 from pathlib import Path
@@ -50,6 +51,7 @@ async def test_files_are_for_the_user_of_the_box_alone(tmp_path: Path, database:
         ) as answer:
             job = await answer.json()
         while job["state"] == "running":
+            await asyncio.sleep(0.05)
             async with client.get(f"{url}/v1/jobs/{job['id']}") as answer:
                 job = await answer.json()
         assert job["state"] == "done", job

@@ -14,7 +14,10 @@ from edgebox.client import subscribe
 from tests.end_to_end.browsing import PATIENCE_MS, new_page, street, tile_of
 from tests.end_to_end.running import SLO_MS, running, until
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="session"),  # the browser's
+    pytest.mark.usefixtures("few_sizes"),
+]
 
 PREFIX = b"/street/1"
 

@@ -22,6 +22,8 @@ from tests.end_to_end.sources import (
     write_video,
 )
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 USER, PASSWORD = "ann", "p@ss/w:rd"
 ADMIN: dict[str, Any] = {"access__open_scope": "admin"}
 
@@ -307,6 +309,7 @@ async def test_a_source_is_tried_before_it_is_added(database: Path, h264: Path) 
         assert app.box.sources == {}
 
 
+@pytest.mark.all_sizes
 async def test_a_fetched_camera_sends_no_more_than_the_plan_asks_for(
     database: Path, h264: Path
 ) -> None:
@@ -323,6 +326,7 @@ async def test_a_fetched_camera_sends_no_more_than_the_plan_asks_for(
         assert decoding.used <= decoding.pictures
 
 
+@pytest.mark.all_sizes
 async def test_the_smaller_stream_is_read_while_the_plan_needs_no_more(
     database: Path, h264: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,6 +20,8 @@ from tests.end_to_end.program import configured, edgebox, said, serving
 from tests.end_to_end.running import get_json, running, streaming, texts, until
 from tests.end_to_end.wire import JPEG
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 
 async def fetch(app: App, folder: Path) -> Path:
     """Save what the box gives away; return the file, named as the box says."""

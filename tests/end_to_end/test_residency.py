@@ -24,7 +24,8 @@ from edgebox.storage.database import Storage
 from tests.conftest import settings
 from tests.end_to_end.running import closed, get_json, post, running, streaming, texts, until
 
-SIZES_PX = (128, 256, 416)
+SIZES_PX = (64, 160, 192)
+"""Small: what is in memory is the question, and every test measures its families anew."""
 FILE_BYTES = (bundled_folders()[0] / "street.onnx").stat().st_size
 FILE_MB = round(FILE_BYTES / 1e6 + 0.1, 1)
 """A bit more than the bundled detector's file."""
@@ -76,7 +77,7 @@ def family_of_files(folder: Path, name: str, sizes_px: Sequence[int] = SIZES_PX)
 async def test_frames_are_answered_while_what_the_plan_wants_is_loaded(
     database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    planned(monkeypatch, 416)
+    planned(monkeypatch, 192)
     folder = family_of_files(tmp_path / "gate", "gate")
     async with running(
         database,
@@ -86,11 +87,11 @@ async def test_frames_are_answered_while_what_the_plan_wants_is_loaded(
         inference__memory_limit_mb=4 * FILE_MB - 0.1,
         inference__profile_s=1.0,
     ) as app:
-        assert app.box.families[FamilyName("gate")].variants[-1].name == "gate-416"
+        assert app.box.families[FamilyName("gate")].variants[-1].name == "gate-192"
         async with streaming(app, rate_hz=10.0) as camera:
             await until(
                 lambda: any(
-                    a.variant == "gate-416" for a in app.box.driver.scheduler.advice.values()
+                    a.variant == "gate-192" for a in app.box.driver.scheduler.advice.values()
                 ),
                 "the largest variant",
             )
@@ -101,8 +102,8 @@ async def test_frames_are_answered_while_what_the_plan_wants_is_loaded(
             assert memory["used_bytes"] <= memory["limit_bytes"]
             assert memory["hits"] + memory["misses"] >= 1
             held = [each["weights"] for each in memory["resident"]]
-            assert {"gate/gate-128.onnx", "gate/gate-416.onnx", "street/street.onnx"} <= set(held)
-            rows = [row for row in state["box"]["latencies"] if row["variant"] == "gate-416"]
+            assert {"gate/gate-64.onnx", "gate/gate-192.onnx", "street/street.onnx"} <= set(held)
+            rows = [row for row in state["box"]["latencies"] if row["variant"] == "gate-192"]
             await until(lambda: camera.summary().on_time >= 20, "twenty answers")
         status, state = await get_json(app, "/v1/state")
         rows = [row for row in state["box"]["latencies"] if row["variant"].startswith("gate")]
@@ -116,8 +117,8 @@ async def test_frames_are_answered_while_what_the_plan_wants_is_loaded(
 async def test_what_is_not_in_memory_is_loaded_when_a_plan_names_it(
     database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    planned(monkeypatch, 256)
-    folder = family_of_files(tmp_path / "gate", "gate", (128, 160, 192, 256))
+    planned(monkeypatch, 160)
+    folder = family_of_files(tmp_path / "gate", "gate", (64, 96, 128, 160))
     async with running(
         database,
         inference__families=[str(folder)],
@@ -128,14 +129,14 @@ async def test_what_is_not_in_memory_is_loaded_when_a_plan_names_it(
     ) as app:
         (memory,) = app.box.driver.scheduler.memories.values()
         assert list(memory.resident) == [
-            "gate/gate-128.onnx",
+            "gate/gate-64.onnx",
             "street/street.onnx",
-            "gate/gate-160.onnx",
+            "gate/gate-96.onnx",
         ]
         async with streaming(app, rate_hz=10.0) as camera:
             await until(lambda: memory.switches > 0, "a load")
-            assert "gate/gate-256.onnx" in memory.resident
-            assert "gate/gate-160.onnx" not in memory.resident
+            assert "gate/gate-160.onnx" in memory.resident
+            assert "gate/gate-96.onnx" not in memory.resident
             before = camera.summary().on_time
             await until(lambda: camera.summary().on_time >= before + 10, "ten more answers")
             # Nothing was lost to it; a slow machine may skip frames at the camera.
@@ -145,7 +146,7 @@ async def test_what_is_not_in_memory_is_loaded_when_a_plan_names_it(
         picture = encode(np.full((640, 640, 3), 120, np.uint8))
         status, answer = await post(app, picture, {"family": "gate", "deadline_ms": 30_000})
         assert status == 200, answer
-        assert answer["variant"] == "gate-256"
+        assert answer["variant"] == "gate-160"
 
 
 async def test_what_is_set_aside_takes_no_memory_but_is_listed(
@@ -153,9 +154,9 @@ async def test_what_is_set_aside_takes_no_memory_but_is_listed(
 ) -> None:
     folder = family_of_files(tmp_path / "gate", "gate")
     family = load_zoo([folder]).family("gate")
-    smallest = VariantName("gate-128")
+    smallest = VariantName("gate-64")
     aside = AccuracyReport(
-        "F1", 0.25, 0.01, "yard.mp4", 500, 7, "gate-256 is no slower", {"recall": 0.5}
+        "F1", 0.25, 0.01, "yard.mp4", 500, 7, "gate-160 is no slower", {"recall": 0.5}
     )
     storage = await Storage.open(database)
     storage.save_accuracy_reports(family.name, family.sha256, {smallest: aside})
@@ -167,12 +168,12 @@ async def test_what_is_set_aside_takes_no_memory_but_is_listed(
         inference__profile_s=1.0,
     ) as app:
         (memory,) = app.box.driver.scheduler.memories.values()
-        assert set(memory.resident) == {"street/street.onnx", "gate/gate-256.onnx"}
+        assert set(memory.resident) == {"street/street.onnx", "gate/gate-160.onnx"}
         models = (await get_json(app, "/v1/models"))[1]
         listed = {v["name"]: v for f in models["families"] for v in f["variants"]}
-        assert listed["gate-128"]["dominated"] == "gate-256 is no slower"
-        assert listed["gate-128"]["accuracy"] == 0.25
-        assert listed["gate-128"]["accuracy_report"] == {
+        assert listed["gate-64"]["dominated"] == "gate-160 is no slower"
+        assert listed["gate-64"]["accuracy"] == 0.25
+        assert listed["gate-64"]["accuracy_report"] == {
             "kind": "F1",
             "standard_error": 0.01,
             "source": "yard.mp4",
@@ -180,10 +181,10 @@ async def test_what_is_set_aside_takes_no_memory_but_is_listed(
             "measured_at_ms": 7,
             "details": {"recall": 0.5},
         }
-        assert listed["gate-128"]["in_memory"] == []
-        assert listed["gate-128"]["profiles"]["cpu/0"]
-        assert listed["gate-256"]["in_memory"] == listed["street-128"]["in_memory"] == ["cpu/0"]
-        assert listed["gate-256"]["dominated"] is None
+        assert listed["gate-64"]["in_memory"] == []
+        assert listed["gate-64"]["profiles"]["cpu/0"]
+        assert listed["gate-160"]["in_memory"] == listed["street-128"]["in_memory"] == ["cpu/0"]
+        assert listed["gate-160"]["dominated"] is None
         document = (await get_json(app, "/v1/openapi.json"))[1]
         strict = closed(document)
         for path in ("/v1/models", "/v1/state"):
@@ -205,7 +206,7 @@ async def test_what_does_not_fit_is_named_with_the_limit_that_would_do(
         assert list(app.box.families) == ["street"]
         (text,) = texts(app, "error")
     size = f"{FILE_BYTES / 1e6:.0f} MB"
-    assert f"leaves out gate/gate-128.onnx ({size}), gate/gate-256.onnx" in text
+    assert f"leaves out gate/gate-64.onnx ({size}), gate/gate-160.onnx" in text
     three, four = (math.ceil(count * FILE_BYTES / 1e6) for count in (3, 4))
     assert f"with {three} each of them could be held" in text
     assert f"with {four} all at once" in text
@@ -219,8 +220,8 @@ async def test_what_does_not_fit_is_named_with_the_limit_that_would_do(
 async def test_a_file_that_is_gone_when_it_shall_be_loaded_harms_nobody(
     database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    planned(monkeypatch, 256)
-    folder = family_of_files(tmp_path / "gate", "gate", (128, 160, 256))
+    planned(monkeypatch, 160)
+    folder = family_of_files(tmp_path / "gate", "gate", (64, 96, 160))
     async with running(
         database,
         inference__families=[str(folder)],

@@ -44,6 +44,8 @@ from tests.inference.unruly_model import (
     write_family,
 )
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 QUERY: dict[str, Any] = {"family": FAMILY, "variant": VARIANT, "deadline_ms": 60_000}
 CPU = ExecutorId("cpu/0")
 DOCKER_S = 10.0
@@ -126,7 +128,7 @@ async def test_a_model_that_raises_does_not_take_the_executor_from_others(app: A
     assert supervised(app).losses.total() == 0
 
 
-async def test_the_other_executor_goes_on(few_sizes: None, database: Path, tmp_path: Path) -> None:
+async def test_the_other_executor_goes_on(database: Path, tmp_path: Path) -> None:
     # The thread that hangs outlives the box, and computes beside the tests that follow.
     family = write_family(tmp_path / FAMILY, compared=160_000)
     two = [{"device": "cpu", "streams": 2, "threads": 1}]
@@ -148,7 +150,7 @@ async def test_the_other_executor_goes_on(few_sizes: None, database: Path, tmp_p
         assert sorted(line.rsplit(" ", 1)[1] for line in shown) == ["0.0", "1.0"]
 
 
-async def test_the_cpu_stands_in_for_a_gpu_that_is_lost(few_sizes: None, app: App) -> None:
+async def test_the_cpu_stands_in_for_a_gpu_that_is_lost(app: App) -> None:
     # The box believes from here on that this executor was opened on a GPU, which `auto` had found:
     # that it cannot be opened there is as real as its failures.
     opened, spare = app._opened, ExecutorId("cpu/1")
@@ -167,7 +169,7 @@ async def test_the_cpu_stands_in_for_a_gpu_that_is_lost(few_sizes: None, app: Ap
 
 
 async def test_the_cpu_stands_in_for_a_gpu_whose_opening_hangs(
-    few_sizes: None, app: App, monkeypatch: pytest.MonkeyPatch
+    app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go_on, spare = threading.Event(), ExecutorId("cpu/1")
     opened = app._opened
@@ -248,7 +250,7 @@ async def test_a_camera_that_comes_while_no_executor_is_up_is_served_afterwards(
 
 
 async def test_a_family_whose_only_executor_is_wedged_is_told_once(
-    few_sizes: None, database: Path, family: Path, monkeypatch: pytest.MonkeyPatch
+    database: Path, family: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables = [{"device": "cpu", "threads": 1} for _ in range(2)]
     tables[1]["families"] = ["street"]
@@ -282,7 +284,6 @@ async def test_a_family_whose_only_executor_is_wedged_is_told_once(
 
 
 async def test_an_ensemble_is_ready_while_every_stage_can_run(
-    few_sizes: None,
     tmp_path: Path,
     database: Path,
     family: Path,

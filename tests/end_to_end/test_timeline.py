@@ -18,6 +18,8 @@ from tests.conftest import PATIENCE_S
 from tests.end_to_end.running import PICTURE, counts_of, get_json, gone, running, streaming, until
 from tests.end_to_end.test_viewers import viewing
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 OPENAPI = document(ROUTES, "1")
 SCHEMA = {"$ref": "#/components/schemas/Timeline", "components": OPENAPI["components"]}
 

@@ -25,6 +25,8 @@ from tests.end_to_end.running import (
     until,
 )
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 
 @contextlib.asynccontextmanager
 async def viewing(app: App) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:

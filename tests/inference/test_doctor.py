@@ -173,7 +173,7 @@ def test_extras_are_listed_with_their_use(monkeypatch: pytest.MonkeyPatch) -> No
     found = check_extras().found
     assert found.startswith("camera; not installed: mqtt (events over MQTT: pip install")
     monkeypatch.setattr(package_checks, "_version", lambda name: "1")
-    assert check_extras().found == "camera, mqtt, onvif, mdns, tls, accuracy, plot"
+    assert check_extras().found == "camera, mqtt, onvif, mdns, zmq, tls, accuracy, plot"
 
 
 @dataclass
@@ -292,11 +292,16 @@ def test_a_library_that_is_missing_is_worth_what_does_not_work_without_it(
 
 def test_pipelines_are_named_and_what_is_wrong_with_them_is_said() -> None:
     zoo = load_zoo(bundled_folders())
-    (finding,) = check_pipelines(zoo, lambda families: [f"of {each.name}" for each in families])
+    (finding,) = check_pipelines(
+        zoo, lambda families: ([f"of {each.name}" for each in families], {})
+    )
     assert (finding.health, "of street" in finding.found) == (Health.OK, True)
-    assert check_pipelines(zoo, lambda families: ()) == []
+    assert check_pipelines(zoo, lambda families: ((), {})) == []
+    (finding,) = check_pipelines(zoo, lambda families: ((), {"gate": "there is no cascade"}))
+    assert (finding.check, finding.health) == ("Pipeline gate", Health.FAIL)
+    assert finding.found == "there is no cascade"
 
-    def wrong(families: Sequence[Family]) -> list[str]:
+    def wrong(families: Sequence[Family]) -> tuple[list[str], dict[str, str]]:
         raise ConfigError("edgebox.toml:\n  pipelines[0].stages[0].family: there is none")
 
     (finding,) = check_pipelines(zoo, wrong)

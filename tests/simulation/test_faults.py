@@ -140,6 +140,21 @@ def test_a_search_that_was_interrupted_goes_on(tmp_path: Path) -> None:
     assert "is no result of a seed" in other.stderr
 
 
+def test_as_many_events_are_simulated_as_were_asked_for(tmp_path: Path) -> None:
+    """The box of seed 1 needs another process after 303 events."""
+    line = ["simulate", "faults", "--processes", "1", "--seed", "1", "--events", "500", "--json"]
+    line += ["--results", str(tmp_path / "results.jsonl")]
+    documents = []
+    for _ in range(2):
+        ended = CliRunner().invoke(main, line)
+        assert ended.exit_code == 0, ended.output
+        documents.append(orjson.loads(ended.stdout))
+    assert documents[0]["processes_ended"] >= 1
+    assert documents[0]["events"] >= 500
+    assert documents[1]["digest"] == documents[0]["digest"]
+    assert documents[1]["events_per_s"] == 0, "an interrupted search knows the further seeds, too"
+
+
 @pytest.mark.parametrize("seed", [2, 4, 6])
 def test_a_journal_gives_the_same_orders_when_an_executor_comes_back(seed: int) -> None:
     """Found: it mattered whether its profiles came in the same objects as before, or in others."""

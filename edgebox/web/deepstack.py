@@ -6,6 +6,7 @@ the address does: what is not likely to be answered by then is refused. An answe
 its batch takes longer than was learned.
 """
 
+import asyncio
 import time
 
 import numpy as np
@@ -37,6 +38,7 @@ from edgebox.web.listening import cancelled_with_client
 from edgebox.web.problems import errors_as
 from edgebox.web.query_parameters import Number, check_names
 from edgebox.web.refused_pictures import refusals_noted, refuse_repetitions
+from edgebox.web.request_limits import SlowBodyError
 from edgebox.web.routes import JSON, json_response, refuse_unready
 from edgebox.web.web_context import WebContext
 
@@ -47,6 +49,8 @@ CONFIDENCE_MIN = 0.4
 _KEY_FIELD = "api_key"
 _KEYED_BODY_BYTES_MAX = 1_048_576
 """Who a form comes from is known only when it was read, if its token is in it."""
+KEYED_BODY_S = 5.0
+"""Nor may it hold one of the requests at once for longer."""
 _DEADLINE = Number(
     "deadline_ms",
     DEADLINE_MIN_MS,
@@ -150,7 +154,12 @@ class _Routes:
         frame_bytes_max = self._context.config.limits.frame_bytes_max
         bytes_max = frame_bytes_max if identified else _KEYED_BODY_BYTES_MAX
         setting = FRAME_BYTES_SETTING if identified else "without the header Authorization"
-        body = await read_body(request, min(bytes_max, frame_bytes_max), setting=setting)
+        try:
+            async with asyncio.timeout(None if identified else KEYED_BODY_S):
+                body = await read_body(request, min(bytes_max, frame_bytes_max), setting=setting)
+        except TimeoutError:
+            said = f"a form without the header Authorization must arrive within {KEYED_BODY_S:g} s"
+            raise SlowBodyError(said) from None
         if request.content_type != FORM:
             return Form((memoryview(body),), {})
         form = read_form(body, request.headers[hdrs.CONTENT_TYPE])

@@ -1,14 +1,18 @@
 """/v1/vision on a real box, with clients as the protocol's descriptions have them."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
+from yarl import URL
 
 from edgebox.app.composition import App
 from edgebox.domain.access import Scope
+from edgebox.web import deepstack
+from tests.conftest import PATIENCE_S
 from tests.end_to_end.running import CLOSED, new_token, post, running, unharmed_bystander
 from tests.end_to_end.streets import street_jpeg
 from tests.end_to_end.wire import JPEG
@@ -164,3 +168,19 @@ async def test_a_closed_box_knows_its_clients_by_their_api_key(database: Path) -
         assert "without the header Authorization" in answer["error"]
         got, answer = await asked(app, large, headers=bearer)
         assert (got, answer["code"]) == (400, 400)
+
+
+async def test_a_form_whose_sender_is_unknown_comes_soon_or_not_at_all(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deepstack, "KEYED_BODY_S", 0.2)
+    async with running(database, **CLOSED) as app:
+        url = URL(app.url)
+        reader, writer = await asyncio.open_connection(url.host, url.port)
+        writer.write(
+            b"POST /v1/vision/detection HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 900\r\n"
+            b"Content-Type: multipart/form-data; boundary=x\r\n\r\n--x\r\n"
+        )
+        async with asyncio.timeout(PATIENCE_S):
+            assert b" 408 " in await reader.readline()
+        writer.close()

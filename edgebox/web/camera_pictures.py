@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebox.domain.errors import EdgeboxError, InvalidInputError
-from edgebox.domain.model_family import Variant, VariantName, up_to
+from edgebox.domain.errors import EdgeboxError, InvalidInputError, UnknownNameError
+from edgebox.domain.model_family import FamilyName, Variant, VariantName, up_to
 from edgebox.domain.pipelines import Pipeline
 from edgebox.domain.requests import DropReason
 from edgebox.inference.family import Family
@@ -100,6 +100,24 @@ async def answered(
     if ending.reason is DropReason.INVALID:
         raise InvalidInputError(ending.message)
     raise NotServedError(ending.reason, ending.message)
+
+
+def family_named(box: Box, name: str | None, where: str = "") -> Family:
+    """Return the family of a name, or the default one.
+
+    Args:
+        box: ready.
+        name: of the family; None or empty: the default.
+        where: the name stands, for the error.
+
+    Raises:
+        UnknownNameError: there is no such family.
+    """
+    family = box.families.get(FamilyName(name or box.models.default_family))
+    if family is None:
+        there = ", ".join(box.families)
+        raise UnknownNameError(f"{where}no model family {name!r}; there are {there}")
+    return family
 
 
 def offered_to(family: Family, pipeline: Pipeline | None) -> Sequence[Variant]:

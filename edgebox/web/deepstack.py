@@ -14,10 +14,8 @@ import orjson
 from aiohttp import hdrs, web
 
 from edgebox.domain.access import ForbiddenError, Scope, UnauthorizedError
-from edgebox.domain.errors import InvalidInputError, UnknownNameError
+from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.field_reader import is_number
-from edgebox.domain.model_family import FamilyName
-from edgebox.inference.family import Family
 from edgebox.runtime.frames import ONE_SHOT_APP
 from edgebox.runtime.stage_documents import best_rows
 from edgebox.vision.detections import Detections
@@ -29,6 +27,7 @@ from edgebox.web.camera_pictures import (
     FRAME_BYTES_SETTING,
     NotServedError,
     answered,
+    family_named,
     largest_in_time,
     read_picture,
 )
@@ -98,7 +97,8 @@ class _Routes:
         refuse_unready(self._context)
         deadline_ms = _DEADLINE.read(request)
         form = await self._form(request, identified=identified)
-        family = self._family(request)
+        family = family_named(self._box, request.match_info.get("family"))
+        family.insist_on_pictures()
         confidence_min = _confidence(form.fields.get("min_confidence"))
         content = form.file()
         picture, picture_px = await read_picture(self._context, content)
@@ -139,15 +139,6 @@ class _Routes:
                 raise
             return False
         return True
-
-    def _family(self, request: web.Request) -> Family:
-        name = request.match_info.get("family", self._box.models.default_family)
-        family = self._box.families.get(FamilyName(name))
-        if family is None:
-            there = ", ".join(self._box.families)
-            raise UnknownNameError(f"no model family {name!r}; there are {there}")
-        family.insist_on_pictures()
-        return family
 
     async def _form(self, request: web.Request, *, identified: bool) -> Form:
         """Return the form of a request, whose sender is known then; a bare body is its file."""

@@ -7,7 +7,7 @@ from aiohttp import web
 from edgebox.domain.access import Scope
 from edgebox.domain.cascades import cascade_json
 from edgebox.domain.errors import InvalidInputError, TooLargeError, UnknownNameError
-from edgebox.domain.model_family import FamilyName, VariantName
+from edgebox.domain.model_family import VariantName
 from edgebox.domain.pipelines import Pipeline
 from edgebox.domain.requests import DropReason
 from edgebox.inference.family import Family
@@ -24,6 +24,7 @@ from edgebox.web.camera_pictures import (
     FRAME_BYTES_SETTING,
     NotServedError,
     answered,
+    family_named,
     largest_in_time,
     offered_to,
     read_picture,
@@ -164,10 +165,10 @@ def _models(box: Box, request: web.Request) -> tuple[Family, Pipeline | None]:
             pictures.
     """
     name, wanted = _FAMILY.read(request), _PIPELINE.read(request)
-    if name and name not in box.families:
-        raise UnknownNameError(f"no model family {name!r}; there are {', '.join(box.families)}")
+    if name:
+        family_named(box, name)
     if not wanted:
-        family = box.families[FamilyName(name or box.models.default_family)]
+        family = family_named(box, name)
         family.insist_on_pictures()
         return family, None
     try:

@@ -28,13 +28,16 @@ import orjson
 from numpy.typing import NDArray
 
 from edgebox.config.detector_section import IPC, ZmqDetectorParameters
-from edgebox.domain.errors import EdgeboxError, InvalidInputError, UnknownNameError
+from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.domain.field_reader import FieldReader, is_integer, parse_object
-from edgebox.domain.model_family import FamilyName
-from edgebox.inference.family import Family
 from edgebox.runtime.stage_documents import best_rows
 from edgebox.vision.detections import Detections
-from edgebox.web.camera_pictures import NotServedError, answered, largest_in_time
+from edgebox.web.camera_pictures import (
+    NotServedError,
+    answered,
+    family_named,
+    largest_in_time,
+)
 from edgebox.web.refusal_pacing import COST_PER_S, WHOLE_COST, RefusalBudget
 from edgebox.web.refused_pictures import OVERLOAD
 from edgebox.web.routes import refuse_unready
@@ -214,21 +217,12 @@ class ZmqDetector:
 
     async def _detected(self, rgb: NDArray[np.uint8]) -> NDArray[np.float32]:
         box, deadline_ms = self._context.box, self._parameters.deadline_ms
-        family, picture_px = self._family(), (rgb.shape[1], rgb.shape[0])
+        picture_px = rgb.shape[1], rgb.shape[0]
+        family = family_named(box, self._parameters.family, "zmq_detector.family: ")
+        family.insist_on_pictures()
         variant = largest_in_time(box, family.offered, picture_px, deadline_ms, app=APP)
         answer = await answered(box, rgb, picture_px, variant, deadline_ms, app=APP)
         return rows_of(answer.detections, picture_px)
-
-    def _family(self) -> Family:
-        box, name = self._context.box, self._parameters.family
-        family = box.families.get(FamilyName(name or box.models.default_family))
-        if family is None:
-            there = ", ".join(box.families)
-            raise UnknownNameError(
-                f"zmq_detector.family: no model family {name!r}; there are {there}"
-            )
-        family.insist_on_pictures()
-        return family
 
 
 def picture_of(header: Mapping[str, object], tensor: bytes) -> NDArray[np.uint8]:

@@ -13,9 +13,9 @@ from edgebox.app.startup import measured
 from edgebox.config.inference_section import InferenceParameters
 from edgebox.domain.errors import EdgeboxError, ModelError
 from edgebox.domain.model_family import ExecutorId, FamilyName
-from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.executor_spec import ExecutorSpec
 from edgebox.inference.family import Family
+from edgebox.inference.model_executor import ModelExecutor
 from edgebox.runtime.availability import is_wedged
 from edgebox.runtime.box import Box
 from edgebox.scheduling.events import ExecutorStarted
@@ -160,6 +160,6 @@ class CpuFallback:
         box.notices.publish("warning", f"{executor.id} replaces {lost}: {executor.device}")
 
 
-def _abandon_opened(opening: asyncio.Future[OnnxExecutor]) -> None:
+def _abandon_opened(opening: asyncio.Future[ModelExecutor]) -> None:
     if not opening.cancelled() and opening.exception() is None:
         opening.result().abandon()

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from edgebox.domain.errors import InvalidInputError, TooLargeError
 from edgebox.domain.field_reader import INTEGER_MAX, FieldReader, is_integer, parse_object, shown
+from edgebox.inference.remote.binary_tensors import unpack_elements
 from edgebox.link.protocol import NAME_PATTERN, NAME_WANTED
 from edgebox.media.jpeg import probe
 from edgebox.media.jpeg_header import PIXELS_MAX, SIDE_MAX_PX
 from edgebox.runtime.frames import ONE_SHOT_APP
 from edgebox.web.camera_pictures import DEADLINE_MAX_MS, DEADLINE_MIN_MS, DEADLINE_MS
 from edgebox.web.detection_documents import SCORE_MIN, BoxForm
-from edgebox.web.v2.tensor_codec import INPUTS, OUTPUTS, TensorSpec, unpack_elements
+from edgebox.web.v2.tensor_codec import INPUTS, OUTPUTS, TensorSpec
 
 JSON_BYTES_MAX = 1 << 20
 JSON_ITEMS_MAX = 1 << 17

@@ -463,7 +463,7 @@ async def measure_and_store(
     """
     storage = await Storage.open(config.storage.file)
     opened = Opened()
-    done = []
+    done: list[tuple[Family, ModelExecutor, list[LatencyProfile]]] = []
     try:
         if not families:
             families, _ = await asyncio.to_thread(load_families, config)

@@ -42,9 +42,13 @@ _GIB = 1 << 30
 class Executors(Protocol):
     """Executors that were opened to be looked at."""
 
-    executors: list[ModelExecutor]
-    problems: list[str]
-    """Problems of opening executors."""
+    @property
+    def executors(self) -> Sequence[ModelExecutor]:
+        """Those that are open."""
+
+    @property
+    def problems(self) -> Sequence[str]:
+        """Problems of opening executors."""
 
     def close(self) -> None:
         """Close all."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, FamilyName, VariantName
@@ -10,6 +10,7 @@ from edgebox.inference.executor import Executor
 from edgebox.inference.family import Family
 
 
+@runtime_checkable
 class ModelExecutor(Executor, Protocol):
     """An executor that holds families: `OnnxExecutor` here, others elsewhere."""
 

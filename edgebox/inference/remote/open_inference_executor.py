@@ -119,7 +119,7 @@ class OpenInferenceExecutor:
         """Families that cannot run there, and why."""
         self.takes_encoded = self._models.takes_encoded
         self.device = f"{address.url} ({self._models.description})"
-        self._worker = ExecutorThread(
+        self._worker: ExecutorThread = ExecutorThread(
             f"{THREADS}{executor_id}", self._run, on_end=self._server.close
         )
 

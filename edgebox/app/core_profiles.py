@@ -101,8 +101,9 @@ async def measure_shared_cores(
         storage, executors, families, profiles,
         profile_s=profile_s, on_progress=on_progress, again=again,
     )  # fmt: skip
+    here = [executor for executor in executors if executor.shares_machine]
     found, more = await measure_interference(
-        storage, executors, families, with_cores,
+        storage, here, families, with_cores,
         profile_s=profile_s, on_progress=on_progress, again=again,
     )  # fmt: skip
     return found, problems + more

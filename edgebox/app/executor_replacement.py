@@ -9,9 +9,9 @@ from dataclasses import replace
 from edgebox.app.executor_setup import Opened
 from edgebox.app.startup import ModelInventory, warm
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
-from edgebox.inference.executor_spec import ExecutorSpec, open_executor
+from edgebox.inference.executor_spec import open_executor
 from edgebox.inference.family import Family
-from edgebox.inference.model_executor import ModelExecutor
+from edgebox.inference.model_executor import ExecutorSpecification, ModelExecutor
 from edgebox.runtime.supervisor import Reopened
 
 Profiles = Callable[[], Mapping[ExecutorId, Mapping[VariantName, LatencyProfile]]]
@@ -37,7 +37,7 @@ class ExecutorReplacer:
         self._limits = {limited.executor: limited for limited in found.limits}
         self._profiles = profiles
 
-    def add(self, executor: ModelExecutor, spec: ExecutorSpec, found: ModelInventory) -> None:
+    def add(self, executor: ModelExecutor, spec: ExecutorSpecification, found: ModelInventory) -> None:
         """Add an executor that may have to be replaced. Called on the loop."""
         self._opened.executors.append(executor)
         self._opened.specs[executor.id] = spec

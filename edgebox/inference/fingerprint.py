@@ -36,7 +36,7 @@ def neighbours(executor: ModelExecutor, executors: Sequence[ModelExecutor]) -> s
         sorted(
             f"{other.id} {other.device} cores {','.join(map(str, other.cores)) or 'any'}"
             for other in executors
-            if other.id != executor.id
+            if other.id != executor.id and other.shares_machine
         )
     )
 

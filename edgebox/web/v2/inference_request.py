@@ -30,7 +30,9 @@ JSON_ITEMS_MAX = 1 << 17
 PICTURES_MAX = 32
 _ID_CHARACTERS_MAX = 256
 _BOX_FORMS: tuple[BoxForm, ...] = ("xyxy", "xywh")
-_PARAMETERS = ("deadline_ms", "timeout", "score_min", "boxes", "app", "binary_data_output")
+_PARAMETERS = (
+    "deadline_ms", "timeout", "score_min", "boxes", "app", "partial", "binary_data_output",
+)  # fmt: skip
 _IGNORED = frozenset(("priority", "sequence_id", "sequence_start", "sequence_end", "headers"))
 _SHARED_MEMORY = "shared_memory_region"
 
@@ -60,6 +62,8 @@ class InferenceRequest:
     boxes: BoxForm
     app: str
     """The application of the pictures."""
+    partial: bool
+    """Whether pictures are answered of which others cannot be."""
 
 
 def read_request(
@@ -91,6 +95,7 @@ def read_request(
     all_binary = parameters.flag("binary_data_output", False)
     boxes = _box_form(parameters)
     app = parameters.text("app", ONE_SHOT_APP, pattern=NAME_PATTERN, expected=NAME_WANTED)
+    partial = parameters.flag("partial", False)
     wanted = _outputs(read.items("outputs", len(offered), []), all_binary, offered)
     inputs = read.items("inputs", len(INPUTS))
     read.finish()
@@ -99,7 +104,7 @@ def read_request(
     pictures = _pictures(inputs, binary)
     sizes = tuple(_size_px(picture, picture_bytes_max, at) for at, picture in enumerate(pictures))
     return InferenceRequest(
-        identity or None, pictures, sizes, wanted, deadline_ms, score_min, boxes, app
+        identity or None, pictures, sizes, wanted, deadline_ms, score_min, boxes, app, partial
     )
 
 

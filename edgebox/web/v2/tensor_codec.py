@@ -3,13 +3,14 @@
 Pure. `inference.remote.binary_tensors` has what a client needs as well.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebox.domain.requests import DropReason
 from edgebox.inference.family import Family
 from edgebox.inference.remote.binary_tensors import pack_element
 from edgebox.runtime.frames import Answer
@@ -132,6 +133,14 @@ def outputs_of(
         spec.name: Tensor(spec, (*sizes[: len(spec.shape)], *spec.shape[2:]), value)
         for spec, value in zip(outputs_for(family), values, strict=True)
     }
+
+
+def with_reasons(outcomes: Tensor, dropped: Mapping[int, DropReason]) -> Tensor:
+    """Return outcomes with the reasons of pictures that were not answered, by row."""
+    return replace(
+        outcomes,
+        values=_texts(dropped.get(row, each) for row, each in enumerate(outcomes.values)),
+    )
 
 
 def _texts(values: Iterable[str]) -> tuple[str, ...]:

@@ -37,7 +37,9 @@ class ExecutorReplacer:
         self._limits = {limited.executor: limited for limited in found.limits}
         self._profiles = profiles
 
-    def add(self, executor: ModelExecutor, spec: ExecutorSpecification, found: ModelInventory) -> None:
+    def add(
+        self, executor: ModelExecutor, spec: ExecutorSpecification, found: ModelInventory
+    ) -> None:
         """Add an executor that may have to be replaced. Called on the loop."""
         self._opened.executors.append(executor)
         self._opened.specs[executor.id] = spec

@@ -42,7 +42,7 @@ class ExecutorParameters:
 
     kind: str = key(
         LOCAL,
-        "Where models run: local, in this process; open_inference, on a server that speaks the "
+        "What runs models: local, this process; open_inference, a server that speaks the "
         "Open Inference Protocol over HTTP: another edgebox, Triton, OpenVINO Model Server, KServe",
         choices=tuple(KEYS_BY_KIND),
     )

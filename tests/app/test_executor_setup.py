@@ -14,6 +14,7 @@ from edgebox.app import executor_setup
 from edgebox.app.executor_setup import Opened, open_executors, open_one
 from edgebox.config.config_file import Config, load
 from edgebox.domain.errors import ConfigError, ModelError
+from edgebox.inference import executor_spec
 from edgebox.inference.executor import Executor, HungError, OnnxExecutor, blank_canvas
 from edgebox.inference.executor_spec import ExecutorSpec, open_executor
 from edgebox.inference.family import Family
@@ -297,7 +298,7 @@ def test_a_gpu_that_comes_back_too_late_is_left_behind(
         left.set()
 
     monkeypatch.setattr(executor_setup, "open_executor", open_later)
-    monkeypatch.setattr(executor_setup, "run_limit_s", lambda *, builds: 0.0)
+    monkeypatch.setattr(executor_spec, "run_limit_s", lambda *, builds: 0.0)
     monkeypatch.setattr(OnnxExecutor, "abandon", abandon)
     with pytest.raises(HungError):
         open_executors(configured({"device": "cuda:0"}), [street])

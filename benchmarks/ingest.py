@@ -208,7 +208,13 @@ async def bare_box(
 async def whole_box(policy: str) -> AsyncIterator[tuple[Box, int]]:
     """Run the product as it is; yield the box and its port."""
     config = config_of(policy, profile_s=5.0)
-    app = App(replace(config, server=replace(config.server, port=0)))
+    app = App(
+        replace(
+            config,
+            server=replace(config.server, port=0),
+            access=replace(config.access, open_to=OpenTo.EVERYBODY),
+        )
+    )
     await app.start()
     try:
         yield app.box, app.port

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgebox.domain.requests import CameraId
+from edgebox.fleet.box_report import REPORT_AGE_MAX_NS, BoxName, BoxReport, KnownBoxes, Service
 from edgebox.fleet.redirect import (
     REDIRECTS_MAX,
     STAY,
@@ -18,7 +19,6 @@ from edgebox.fleet.redirect import (
     redirect_connected,
     redirect_hello,
 )
-from edgebox.fleet.box_report import REPORT_AGE_MAX_NS, BoxName, BoxReport, KnownBoxes, Service
 
 STREET = Service("street 5f0c")
 OTHER = Service("yard 77aa")

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from edgebox.domain.requests import CameraId
-from edgebox.fleet.redirect import STAY, Placing, redirect_connected, redirect_hello
 from edgebox.fleet.box_report import BoxReport, KnownBoxes
+from edgebox.fleet.redirect import STAY, Placing, redirect_connected, redirect_hello
 from edgebox.simulation.fleet.population import FleetCamera
 from edgebox.simulation.fleet.simulated_box import SERVICE, SimulatedBox
 

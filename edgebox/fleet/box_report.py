@@ -43,6 +43,8 @@ class BoxReport:
     draining: bool = False
     """Whether it sends its cameras away, because it is about to stop."""
     version: str = ""
+    fingerprint: str | None = None
+    """SHA-256 of its certificate, in hexadecimal; None: it has none."""
     absent_s: Mapping[CameraId, float] = field(default_factory=dict)
     """The cameras it knows, with the seconds since each was connected; 0: it is."""
 

@@ -3,8 +3,8 @@
 The rule, for a camera that says hello and for one that is connected alike: of this box, of two
 others drawn at random and of the box that the camera was at last, the one that will be the least
 loaded *with* the camera serves it. The camera's own box is preferred by `STAY` of load, because
-there it keeps its history and its tracks, and because a move costs frames. A box that would be
-full comes after all that would not be.
+there it keeps its history and its tracks, and because a move costs frames; of a camera that no
+box knows it is the one that is asked. A box that would be full comes after all that would not be.
 
 Sources. Two random choices leave the fullest of n boxes about log log n cameras above the mean,
 one choice log n / log log n (Azar, Broder, Karlin and Upfal, Balanced allocations, 1999;
@@ -89,7 +89,8 @@ def redirect_hello(
     able_here = not here.draining and camera.service in here.services
     if not serving or (able_here and camera.redirects >= REDIRECTS_MAX):
         return None
-    home = here.box if camera.redirects else home_of(camera.camera, [here, *serving])
+    known = None if camera.redirects else home_of(camera.camera, [here, *serving])
+    home = known or here.box
     drawn = _drawn(serving, home, rng)
     if all(_full(camera, box) for box in ([here, *drawn] if able_here else drawn)):
         roomy = [box for box in serving if not _full(camera, box)]

@@ -11,10 +11,16 @@ from collections.abc import Sequence
 SILENCE_MAX_S = 3.0
 """Silence after which a connection counts as lost, where there is another box. The box answers the
 camera's pings every second."""
-CONNECT_TIMEOUT_S = 1.0
-"""How long a connection may take then."""
 BOXES_MAX = 16
 """The most addresses in a welcome. A box that knows more draws them at random for each camera."""
+
+
+def connect_timeout_s(rtt_ns: int) -> float:
+    """Return how long a connection to another box may take, by the round trip to the one before.
+
+    TCP, TLS and the WebSocket take four round trips together.
+    """
+    return 0.5 + 5 * rtt_ns / 1e9
 
 
 class BoxAddresses:
@@ -35,10 +41,13 @@ class BoxAddresses:
         """Say whether there is another box to go to."""
         return len(self._all()) > 1
 
-    def welcomed(self, others: Sequence[str]) -> None:
-        """Note that the current box serves the camera, and which others there are."""
+    def welcomed(self) -> None:
+        """Note that the current box serves the camera."""
         self.redirects = 0
         self._tried.clear()
+
+    def told(self, others: Sequence[str]) -> None:
+        """Take in which other boxes there are."""
         self._told = tuple(others)[:BOXES_MAX]
 
     def redirected(self, to: str) -> None:

@@ -21,7 +21,7 @@ def test_all_others_are_tried_at_once_before_any_again(
 ) -> None:
     names = [f"box-{number}" for number in range(configured + told)]
     addresses = BoxAddresses(names[:configured], random.Random(seed))
-    addresses.welcomed(names[configured:])
+    addresses.told(names[configured:])
     tried = [addresses.current]
     while not addresses.lost():
         tried.append(addresses.current)
@@ -35,7 +35,7 @@ def test_a_redirect_is_followed_and_counted_until_the_welcome() -> None:
     assert addresses.several
     addresses.redirected("c")
     assert addresses.redirects == 2
-    addresses.welcomed([])
+    addresses.welcomed()
     assert addresses.redirects == 0
 
 
@@ -50,7 +50,7 @@ def test_a_redirect_to_a_dead_box_does_not_end_the_search() -> None:
 
 def test_no_more_addresses_are_kept_than_a_welcome_may_have() -> None:
     addresses = BoxAddresses(["a"], random.Random(1))
-    addresses.welcomed([f"box-{number}" for number in range(10 * BOXES_MAX)])
+    addresses.told([f"box-{number}" for number in range(10 * BOXES_MAX)])
     tried = 0
     while not addresses.lost():
         tried += 1

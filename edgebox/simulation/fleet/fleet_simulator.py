@@ -16,7 +16,7 @@ from itertools import count
 
 from edgebox.fleet.box_report import REPORT_PERIOD_NS
 from edgebox.link.backoff import Backoff
-from edgebox.link.failover import BOXES_MAX, CONNECT_TIMEOUT_S, SILENCE_MAX_S, BoxAddresses
+from edgebox.link.failover import BOXES_MAX, SILENCE_MAX_S, BoxAddresses, connect_timeout_s
 from edgebox.simulation.fleet.box_model import BoxModel
 from edgebox.simulation.fleet.fleet_policies import PolicyFactory
 from edgebox.simulation.fleet.population import FleetCamera
@@ -224,7 +224,8 @@ class FleetSimulator:
             return
         at = int(camera.addresses.current)
         if at in self._powerless:
-            self._after(CONNECT_TIMEOUT_S * 1e9, partial(self._lost, number, attempt))
+            timeout_ns = connect_timeout_s(camera.of.rtt_ns) * 1e9
+            self._after(timeout_ns, partial(self._lost, number, attempt))
         elif not self.boxes[at].up:
             self._after(camera.of.rtt_ns, partial(self._lost, number, attempt))
         else:
@@ -252,7 +253,8 @@ class FleetSimulator:
             self._after(camera.of.rtt_ns / 2, partial(self._connect, number, attempt))
             return
         box.add(number, camera.of.rate_hz)
-        camera.addresses.welcomed(self._others(box))
+        camera.addresses.welcomed()
+        camera.addresses.told(self._others(box))
         camera.backoff.reset()
         self._count_accepted(box)
         for loss in self.run.losses:

@@ -216,19 +216,10 @@ class App:
             self.box.notices.publish("error", warning)
         self._server = Server(
             WebContext(
-                self._box,
-                config,
-                storage,
-                self.machine,
-                self.journal,
-                states,
-                feed,
-                jobs,
-                self.access,
-                self._sources,
-                fleet_member(config, self._box),
+                self._box, config, storage, self.machine, self.journal, states, feed, jobs,
+                self.access, self._sources, fleet_member(config, self._box),
             )
-        )
+        )  # fmt: skip
         tls = await asyncio.to_thread(tls_context, config.server, config.storage.folder)
         self.fingerprint = None if tls is None else tls[1]
         await self._server.start(config.server.host, config.server.port, tls)

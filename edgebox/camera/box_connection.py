@@ -21,6 +21,8 @@ PATIENT_CONNECT_TIMEOUT_S = 10.0
 PATIENT_SILENCE_MAX_S = 10.0
 """Silence after which the connection counts as lost, where there is no other box; the socket is
 pinged every second."""
+REDIRECTS_AT_ONCE = 4
+"""How many redirects are followed without a wait; boxes redirect a hello twice."""
 _CLOSING = aiohttp.ClientWSTimeout(ws_close=1.0)
 _MEANING = {
     421: "the box does not know the name in its address: add it to server.allowed_hosts on the box",
@@ -110,13 +112,17 @@ class BoxConnection:
         self._addresses.told([url for place in others.places if (url := self._known(place))])
 
     def redirected(self, redirect: Redirect) -> bool:
-        """Go to the box that the present one names; False: its address is none."""
+        """Go to the box that the present one names; return whether to wait first.
+
+        To wait is for boxes that are not as they should be: they name no address, or go on naming
+        others.
+        """
         url = self._known(redirect.place)
         if url is None:
-            return False
+            return True
         self._ticket = redirect.ticket or self._ticket
         self._addresses.redirected(url)
-        return True
+        return self.redirects > REDIRECTS_AT_ONCE
 
     def lost(self) -> bool:
         """Go to another box, if there is one; return whether to wait first."""

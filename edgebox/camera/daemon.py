@@ -373,7 +373,7 @@ class Camera:
                 try:
                     await self._connect(client)
                 except RedirectedError as error:
-                    wait = not self._box.redirected(error.redirect)
+                    wait = self._box.redirected(error.redirect)
                     self._say(f"sent to {self.url}: {error}")
                 except BoxRefusedError as error:
                     self._consider(error)

@@ -102,7 +102,7 @@ class FleetExchange:
     async def _ask(self, client: aiohttp.ClientSession, address: str) -> None:
         try:
             report = await self._report(client, address)
-        except (EdgeboxError, aiohttp.ClientError, OSError, TimeoutError) as error:
+        except Exception as error:  # it is asked again in a second, whatever it was
             self._trouble(address, str(error) or "no answer")
             return
         self._trouble(address, "")
@@ -166,7 +166,7 @@ async def _boxes(address: str) -> Iterable[str]:
             found = await asyncio.get_running_loop().getaddrinfo(
                 host, port, family=socket.AF_INET, type=socket.SOCK_STREAM
             )
-    except (OSError, TimeoutError):
+    except (OSError, TimeoutError, UnicodeError):
         return [address]  # asking it says what is wrong
     hosts = sorted({str(each[4][0]) for each in found})
     if len(hosts) == 1:

@@ -47,9 +47,14 @@ def service_of(
     family: FamilyName, pipeline: Pipeline | None, families: Mapping[FamilyName, Family]
 ) -> Service:
     """Return what a camera needs of a box: its model, or its pipeline with all models."""
+
+    def sha256(name: FamilyName) -> str:
+        found = families.get(name)
+        return "removed" if found is None else found.sha256
+
     if pipeline is None:
-        return Service(f"{family} {families[family].sha256}")
-    models = [families[stage.family].sha256 for stage in pipeline.stages]
+        return Service(f"{family} {sha256(family)}")
+    models = [sha256(stage.family) for stage in pipeline.stages]
     return Service(" ".join([f"pipeline {pipeline.name}", *models]))
 
 
@@ -96,14 +101,17 @@ class FleetMember:
             if not self._box.ready:
                 continue
             now_s = time.monotonic()
-            if now_s - looked_s >= _RATES_PERIOD_S:
-                looked_s = now_s
-                await self.look()
-            if now_s - told_s >= _TOLD_PERIOD_S:
-                told_s = now_s
-                for camera, session in self._movable.items():
-                    session.tell(self.others(camera))
-            self._consider_one()
+            try:
+                if now_s - looked_s >= _RATES_PERIOD_S:
+                    looked_s = now_s
+                    await self.look()
+                if now_s - told_s >= _TOLD_PERIOD_S:
+                    told_s = now_s
+                    for camera, session in self._movable.items():
+                        session.tell(self.others(camera))
+                self._consider_one()
+            except Exception:  # tried again at the next look, whatever it was
+                _log.exception("the fleet's cameras were not looked at")
 
     async def look(self) -> None:
         """Find out how many frames/s of each family the executors can answer."""

@@ -1,5 +1,6 @@
 """Who may read what a box says of itself and of its fleet."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -8,7 +9,9 @@ from typing import Any
 
 import aiohttp
 import pytest
+from click.testing import CliRunner
 
+from edgebox.commands.fleet_boxes import fleet
 from edgebox.config.config_file import load
 from edgebox.domain.access import Scope
 from edgebox.domain.errors import ConfigError
@@ -98,6 +101,18 @@ async def test_those_who_may_see_the_box_see_its_fleet(member: Member) -> None:
     assert status == 200
     assert b'"http://b:8787"' in body
     assert b"absent_s" not in body
+    shown = await asyncio.to_thread(
+        CliRunner(env={"EDGEBOX_TOKEN": member.tokens[Scope.VIEWER]}).invoke,
+        fleet,
+        ["--server", f"http://127.0.0.1:{member.server.port}"],
+    )
+    assert shown.exit_code == 0, shown.output
+    for said in ("b", "50%", "street", "serves", "takes no cameras"):
+        assert said in shown.output
+    refused = await asyncio.to_thread(
+        CliRunner().invoke, fleet, ["--server", f"http://127.0.0.1:{member.server.port}"]
+    )
+    assert refused.exit_code == 1
 
 
 async def test_a_camera_s_ticket_lets_one_camera_send_and_nothing_else(member: Member) -> None:

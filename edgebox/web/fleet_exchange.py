@@ -84,7 +84,9 @@ class FleetExchange:
 
     async def _look(self) -> None:
         while True:
-            found = [each for address in self._parameters.boxes for each in await _boxes(address)]
+            found = [
+                each for address in self._parameters.boxes for each in await boxes_behind(address)
+            ]
             self._addresses = list(dict.fromkeys([*found, *self._addresses]))
             if self._parameters.discover:
                 found += await self._announced()
@@ -154,7 +156,7 @@ class FleetExchange:
             self._warn(f"the fleet's box at {address} is left out: {why}" if address else why)
 
 
-async def _boxes(address: str) -> Iterable[str]:
+async def boxes_behind(address: str) -> Iterable[str]:
     """Return the addresses that a configured one stands for: of a name, each that it has."""
     parts = urlsplit(address)
     host, port = parts.hostname or "", parts.port
@@ -168,10 +170,20 @@ async def _boxes(address: str) -> Iterable[str]:
             )
     except (OSError, TimeoutError, UnicodeError):
         return [address]  # asking it says what is wrong
-    hosts = sorted({str(each[4][0]) for each in found})
+    return one_for_each(address, {str(each[4][0]) for each in found})
+
+
+def one_for_each(address: str, hosts: set[str]) -> list[str]:
+    """Return the addresses of the boxes behind a name.
+
+    Args:
+        address: with the name, which stays where it has one address only, for its certificate.
+        hosts: the IPv4 addresses that the name has, at least one.
+    """
     if len(hosts) == 1:
         return [address]
-    return [f"{parts.scheme}://{each}:{port}" for each in hosts]
+    parts = urlsplit(address)
+    return [f"{parts.scheme}://{each}:{parts.port}" for each in sorted(hosts)]
 
 
 async def _whole(response: aiohttp.ClientResponse) -> bytes:

@@ -25,7 +25,7 @@ from edgebox.runtime.access_control import AccessControl
 from edgebox.storage.access_store import AccessStore
 from edgebox.storage.database import IN_MEMORY, Storage
 from edgebox.web.fleet import fleet_member
-from edgebox.web.fleet_exchange import SIGNATURE
+from edgebox.web.fleet_exchange import SIGNATURE, boxes_behind, one_for_each
 from edgebox.web.fleet_member import FleetMember
 from edgebox.web.server import Server
 from edgebox.web.web_context import WebContext
@@ -132,6 +132,14 @@ async def test_a_box_alone_has_no_fleet(member: Member) -> None:
         status, body, _ = await member.get(path, member.tokens[Scope.VIEWER])
         assert status == 404
         assert b"its configuration has no [fleet]" in body
+
+
+async def test_a_name_stands_for_a_box_at_each_of_its_addresses() -> None:
+    several = one_for_each("https://boxes.svc:8787", {"10.0.0.7", "10.0.0.5"})
+    assert several == ["https://10.0.0.5:8787", "https://10.0.0.7:8787"]
+    assert one_for_each("https://box-1:8787", {"10.0.0.5"}) == ["https://box-1:8787"]
+    for address in ("http://127.0.0.1:1", "http://[::1]:1", "http://no-such-box.invalid:1"):
+        assert await boxes_behind(address) == [address]
 
 
 # -- configuration ---------------------------------------------------------------------------------

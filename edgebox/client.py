@@ -27,6 +27,7 @@ from edgebox.link.box_address import (
 _SILENT_S = 45.0
 """The box sends something every 15 s."""
 _LINE_BYTES_MAX = 1 << 22
+_ANSWER_S = 30.0
 
 
 class SubscriptionRefusedError(EdgeboxError):
@@ -88,6 +89,43 @@ async def subscribe(
                 remark(f"{why}; trying again until it works")
             failed = True
             await asyncio.sleep(backoff.wait_s())
+
+
+async def get_document(
+    server: str, path: str, *, token: str | None = None, fingerprint: str | None = None
+) -> dict[str, Any]:
+    """Return a JSON document of a box: that of /v1/PATH.
+
+    Args:
+        server: the box, as for `subscribe`.
+        path: of the document, without "/v1/".
+        token: one of the scope that it needs.
+        fingerprint: as for `subscribe`.
+
+    Raises:
+        InvalidInputError: `server`, `token` or `fingerprint` is malformed.
+        SubscriptionRefusedError: the box does not give it, or cannot be reached.
+    """
+    address = http_url(stream_url(server), path)
+    trusted = True if fingerprint is None else aiohttp.Fingerprint(fingerprint_of(fingerprint))
+    timeout = aiohttp.ClientTimeout(total=_ANSWER_S)
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=timeout, headers=authorization(token)) as client,
+            client.get(address, ssl=trusted) as response,
+        ):
+            body = await response.read()
+    except aiohttp.ServerFingerprintMismatch:
+        raise SubscriptionRefusedError(f"{server}: {OTHER_CERTIFICATE}") from None
+    except aiohttp.ClientConnectorCertificateError as error:
+        why = f"{UNKNOWN_CERTIFICATE} ({error.certificate_error})"
+        raise SubscriptionRefusedError(f"{server}: {why}") from None
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise SubscriptionRefusedError(f"{server}: {str(error) or 'no answer'}") from None
+    if response.status != 200:
+        raise SubscriptionRefusedError(_said(body))
+    found: dict[str, Any] = orjson.loads(body)
+    return found
 
 
 async def _connection(

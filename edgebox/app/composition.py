@@ -71,6 +71,8 @@ from edgebox.scheduling.scheduler import Scheduler
 from edgebox.storage.database import Storage
 from edgebox.storage.wall_clock import wall_clock_ms
 from edgebox.web.feed import Feed
+from edgebox.web.fleet import fleet_member
+from edgebox.web.fleet_member import FleetMember
 from edgebox.web.server import Server
 from edgebox.web.state_document import StateCache
 from edgebox.web.tls import tls_context
@@ -136,6 +138,12 @@ class App:
         """The running box."""
         assert self._box is not None, "the app was not started"
         return self._box
+
+    @property
+    def fleet(self) -> FleetMember | None:
+        """This box as one of a fleet; None: it is alone."""
+        assert self._server is not None, "the app was not started"
+        return self._server.fleet
 
     @property
     def port(self) -> int:
@@ -208,21 +216,13 @@ class App:
             self.box.notices.publish("error", warning)
         self._server = Server(
             WebContext(
-                self._box,
-                config,
-                storage,
-                self.machine,
-                self.journal,
-                states,
-                feed,
-                jobs,
-                self.access,
-                self._sources,
+                self._box, config, storage, self.machine, self.journal, states, feed, jobs,
+                self.access, self._sources, fleet_member(config, self._box),
             )
-        )
+        )  # fmt: skip
         tls = await asyncio.to_thread(tls_context, config.server, config.storage.folder)
-        context, self.fingerprint = tls or (None, None)
-        await self._server.start(config.server.host, config.server.port, context)
+        self.fingerprint = None if tls is None else tls[1]
+        await self._server.start(config.server.host, config.server.port, tls)
         self._tasks.append(asyncio.create_task(self.access.run(), name="access"))
 
     def _admission(self) -> Admission | None:

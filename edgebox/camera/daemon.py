@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from edgebox import __version__
 from edgebox.camera.accounting import Accounting, Summary
+from edgebox.camera.box_connection import BoxConnection
 from edgebox.camera.capture import Capture
 from edgebox.camera.first_stage import FirstStage
 from edgebox.camera.pairing import connector, why
@@ -26,13 +27,14 @@ from edgebox.camera.session import (
     BoxRefusedError,
     Callbacks,
     ConnectionLostError,
+    RedirectedError,
     Session,
     introduce,
 )
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.plans import Advice
 from edgebox.link.backoff import Backoff
-from edgebox.link.box_address import authorization, fingerprint_of, stream_url
+from edgebox.link.box_address import authorization
 from edgebox.link.deadlines import to_steps
 from edgebox.link.from_camera import SLO_MS, split_slo
 from edgebox.link.messages import (
@@ -49,14 +51,12 @@ from edgebox.link.shaping import BandwidthTrace, ShapedLink
 from edgebox.media.losses import SourceTrouble
 from edgebox.media.sources import FrameSource
 
-CONNECT_TIMEOUT_S = 10.0
 ENCODER_THREADS = 2
 IN_USE_PATIENCE_S = 45.0
 """The box notices a half-open connection after 30 s; until then it may hold this camera's name."""
 AFTER_SLO_S = 1.0
 """Extra time after the last deadline to wait for the last answers."""
 _WATCH_PERIOD_S = 0.5
-_CLOSING = aiohttp.ClientWSTimeout(ws_close=1.0)
 _RETRIED_REASONS = frozenset(
     ("camera_in_use", "box_full", "no_capacity", "silent", "too_slow", "too_fast", "unavailable")
 )
@@ -147,13 +147,12 @@ class Camera:
         rng: random.Random | None = None,
     ) -> None:
         width_px, height_px = _frame_size(source, size_px)
-        self.url = stream_url(server)
+        rng = rng or random.Random()
+        self._box = BoxConnection(server, token, fingerprint, rng)
         self._headers, self._fingerprint = authorization(token), fingerprint
-        if fingerprint is not None:
-            fingerprint_of(fingerprint)  # raises what is wrong with it
         first_ms, later = split_slo(slo_ms)
         self._detect = _mode(detect)
-        self._first_stage = FirstStage(self.url, self._detect, cache)
+        self._first_stage = FirstStage(self._box.url, self._detect, cache)
         self.hello = Hello(
             camera=name,
             width_px=width_px,
@@ -178,10 +177,12 @@ class Camera:
         self._on_result = on_result
         self._on_drop = on_drop
         self._on_remark = on_remark
-        self._backoff = Backoff(rng or random.Random())
+        self._backoff = Backoff(rng)
         self._accounting = Accounting(round(first_ms * 1e6), to_steps(later), on_frame_end)
         self._pool = ThreadPoolExecutor(ENCODER_THREADS, thread_name_prefix="encode")
-        self._callbacks = Callbacks(self._result, self._drop, self._say)
+        self._callbacks = Callbacks(
+            self._result, self._drop, self._say, self._box.told, lambda: self._box.silence_max_s
+        )
         self._session: Session | None = None
         self._link: ShapedLink | None = None
         self._frames_captured = 0
@@ -192,6 +193,11 @@ class Camera:
         self._connecting: asyncio.Task[None] | None = None
         self._started_s = 0.0
         self._duration_s: float | None = None
+
+    @property
+    def url(self) -> str:
+        """The WebSocket of the box that it is connected to, or tries now."""
+        return self._box.url
 
     async def run(self, duration_s: float | None = None) -> Summary:
         """Stream the source until it ends, `stop` is called or the time is over.
@@ -363,21 +369,27 @@ class Camera:
             connector=connector(self._fingerprint),
         ) as client:
             while True:
+                wait = True
                 try:
                     await self._connect(client)
+                except RedirectedError as error:
+                    wait = self._box.redirected(error.redirect)
+                    self._say(f"sent to {self.url}: {error}")
                 except BoxRefusedError as error:
                     self._consider(error)
+                    wait = self._box.lost()
                 except ConnectionLostError as error:
                     self._say(f"{self.url}: {error}")
-                await asyncio.sleep(self._backoff.wait_s())
+                    wait = self._box.lost()
+                if wait:
+                    await asyncio.sleep(self._backoff.wait_s())
 
     async def _connect(self, client: aiohttp.ClientSession) -> None:
         """Serve one connection until it ends with an error."""
         try:
-            async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                connected = await client.ws_connect(self.url, autoping=False, timeout=_CLOSING)
-            async with connected as socket:
-                welcome = await introduce(socket, self.hello)
+            async with await self._box.open(client) as socket:
+                welcome = await introduce(socket, self._present_hello())
+                self._box.welcomed()
                 self._accounting.connected()
                 self._backoff.reset()
                 self._refused_since_s = None
@@ -404,12 +416,17 @@ class Camera:
                     await session.run()
                 finally:
                     self._session = None
+                    self._box.rtt_ns = session.rtt_ns
                     preparing.cancel()
                     await asyncio.gather(preparing, return_exceptions=True)
-        except aiohttp.WSServerHandshakeError as error:
-            raise _refused(error) from None
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise ConnectionLostError(f"cannot connect: {why(error)}") from None
+
+    def _present_hello(self) -> Hello:
+        """Return the hello; a camera that runs first stages is not sent to other boxes."""
+        if self._detect is not PlacementMode.NEVER:
+            return self.hello
+        return replace(self.hello, redirects=self._box.redirects)
 
     def _consider(self, error: BoxRefusedError) -> None:
         """Return if a refusal is worth a retry; raise it otherwise."""
@@ -458,28 +475,6 @@ def _mode(detect: PlacementMode | str) -> PlacementMode:
     except ValueError:
         modes = ", ".join(PlacementMode)
         raise InvalidInputError(f"detect must be one of {modes}, not {detect!r}") from None
-
-
-_MEANING = {
-    421: "the box does not know the name in its address: add it to server.allowed_hosts on the box",
-    429: "the box was asked too often from this address",
-    503: "the box is starting, or has all the connections that it may have",
-}
-"""Of statuses of a box that is there; the camera tries again."""
-
-
-def _refused(error: aiohttp.WSServerHandshakeError) -> BoxRefusedError | ConnectionLostError:
-    """Return what a box means that does not open a WebSocket."""
-    if error.status == 401:
-        return BoxRefusedError(
-            "unauthorized",
-            "the box needs a token for this camera, or does not know the one that it has: pair the "
-            "camera (--pair CODE, with a code from the box's page, under Add a camera)",
-        )
-    if error.status == 403:
-        return BoxRefusedError("forbidden", "the token does not allow to send pictures")
-    meaning = _MEANING.get(error.status, "this is no edgebox, or not its address (--server)")
-    return ConnectionLostError(f"cannot connect: {meaning} (HTTP status {error.status})")
 
 
 def _frame_size(source: FrameSource | None, size_px: tuple[int, int] | None) -> tuple[int, int]:

@@ -27,8 +27,10 @@ from edgebox.link.messages import (
     DropNotice,
     ErrorMessage,
     Hello,
+    OtherBoxes,
     Ping,
     Pong,
+    Redirect,
     Result,
     Welcome,
     decode_from_box,
@@ -38,8 +40,6 @@ from edgebox.link.sender import Decision, SenderWindow, Skip
 from edgebox.link.shaping import ShapedLink
 
 WELCOME_TIMEOUT_S = 10.0
-SILENCE_MAX_S = 10.0
-"""Silence after which the connection counts as lost; the socket is pinged every second."""
 REPORT_PERIOD_S = 1.0
 UNACKNOWLEDGED_MAX = 2
 
@@ -50,6 +50,16 @@ class BoxRefusedError(EdgeboxError):
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
         self.reason = reason
+
+
+class RedirectedError(EdgeboxError):
+    """Another box is to serve this camera."""
+
+    code = "redirected"
+
+    def __init__(self, redirect: Redirect) -> None:
+        super().__init__(redirect.reason or "another box is to serve this camera")
+        self.redirect = redirect
 
 
 class ConnectionLostError(EdgeboxError):
@@ -66,6 +76,10 @@ class Callbacks:
     drop: Callable[[DropNotice], None]
     remark: Callable[[str], None]
     """Called with a sentence for people."""
+    others: Callable[[OtherBoxes], None]
+    """Called when the box tells of others."""
+    silence_max_s: Callable[[], float]
+    """Returns after how long a silence the connection counts as lost."""
 
 
 async def introduce(socket: aiohttp.ClientWebSocketResponse, hello: Hello) -> Welcome:
@@ -73,6 +87,7 @@ async def introduce(socket: aiohttp.ClientWebSocketResponse, hello: Hello) -> We
 
     Raises:
         BoxRefusedError: the box refused this camera.
+        RedirectedError: the box sends it to another one.
         ConnectionLostError: the box disconnected, was silent, or violated the protocol.
     """
     await socket.send_frame(hello.encode(), aiohttp.WSMsgType.TEXT)
@@ -88,6 +103,8 @@ async def introduce(socket: aiohttp.ClientWebSocketResponse, hello: Hello) -> We
             return received
         if isinstance(received, ErrorMessage):
             raise BoxRefusedError(received.code, received.message)
+        if isinstance(received, Redirect):
+            raise RedirectedError(received)
         if isinstance(received, Bye):
             raise ConnectionLostError(f"the box said bye: {received.reason}")
 
@@ -124,7 +141,8 @@ class Session:
         self.offer = welcome.placement
         """What the box offers for running the first stage here; None: nothing."""
         self._frames: dict[int, Captured] = {}
-        self._rtt_ns = 0
+        self.rtt_ns = 0
+        """The least round trip so far; 0: none was measured."""
         self._bad_messages = 0
         self._aim(welcome.slo_ms)
 
@@ -132,7 +150,7 @@ class Session:
         """Serve the connection until it ends with an error.
 
         Raises:
-            BoxRefusedError, ConnectionLostError: how it ended.
+            BoxRefusedError, RedirectedError, ConnectionLostError: how it ended.
         """
         tasks = [
             asyncio.create_task(work)
@@ -180,7 +198,7 @@ class Session:
 
     async def _read(self) -> None:
         while True:
-            message = await _receive(self._socket, SILENCE_MAX_S)
+            message = await _receive(self._socket, self._callbacks.silence_max_s())
             now_ns = time.monotonic_ns()
             if message.type is aiohttp.WSMsgType.PING:
                 await self._socket.pong(message.data)
@@ -201,12 +219,12 @@ class Session:
             case Ack():
                 self._obey(message.advice)
                 self._accounting.acked(message.frame, message.accepted, now_ns)
-                self._apply(self.window.acknowledged(message.frame, now_ns, self._rtt_ns))
+                self._apply(self.window.acknowledged(message.frame, now_ns, self.rtt_ns))
             case Result():
                 self._obey(message.advice)
                 box_ns = self._accounting.answered(message, now_ns)
                 if box_ns is not None:
-                    box_ns += self._rtt_ns // 2
+                    box_ns += self.rtt_ns // 2
                     self.window.answered(box_ns, now_ns, message.placement)
                     self._callbacks.result(message)
             case DropNotice():
@@ -220,6 +238,10 @@ class Session:
                 raise BoxRefusedError(message.code, message.message)
             case ErrorMessage():
                 self._callbacks.remark(f"the box complains: {message.message}")
+            case OtherBoxes():
+                self._callbacks.others(message)
+            case Redirect():
+                raise RedirectedError(message)
             case Bye():
                 raise ConnectionLostError(f"the box said bye: {message.reason}")
             case Welcome() | BoxPong():
@@ -272,7 +294,7 @@ class Session:
         sent_ns = int.from_bytes(ping, "little")
         if 0 < sent_ns <= now_ns:
             rtt_ns = now_ns - sent_ns
-            self._rtt_ns = min(self._rtt_ns, rtt_ns) if self._rtt_ns else rtt_ns
+            self.rtt_ns = min(self.rtt_ns, rtt_ns) if self.rtt_ns else rtt_ns
 
     async def _report(self) -> None:
         while True:

@@ -32,6 +32,7 @@ class LazyGroup(click.Group):
         "camera": "edgebox.commands.camera",
         "cameras": "edgebox.commands.cameras",
         "detect": "edgebox.commands.detect",
+        "fleet": "edgebox.commands.fleet_boxes",
         "models": "edgebox.commands.models",
         "plan": "edgebox.commands.plan",
         "profile": "edgebox.commands.profile",

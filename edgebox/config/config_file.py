@@ -22,6 +22,8 @@ from edgebox.config.detector_section import ZmqDetectorParameters, detector_cont
 from edgebox.config.executor_section import MOVED, ExecutorParameters
 from edgebox.config.executor_section import PATHS as EXECUTOR_PATHS
 from edgebox.config.executor_section import contradictions as executor_contradictions
+from edgebox.config.fleet_section import PATHS as FLEET_PATHS
+from edgebox.config.fleet_section import FleetParameters, fleet_contradictions
 from edgebox.config.host_names import wrong_hosts
 from edgebox.config.inference_section import InferenceParameters
 from edgebox.config.keys import KeyInfo, as_toml, converted, expected, is_tables, nearest, repeated
@@ -179,6 +181,7 @@ class Config:
     mqtt: MqttParameters = field(default_factory=MqttParameters)
     webhooks: tuple[WebhookParameters, ...] = repeated(WebhookParameters)
     zmq_detector: ZmqDetectorParameters = field(default_factory=ZmqDetectorParameters)
+    fleet: FleetParameters = field(default_factory=FleetParameters)
     origins: Mapping[str, Origin] = field(default_factory=dict, compare=False)
     """Where each key's value is from, by key path ("server.port", "webhooks[0].url"); not named:
     the default."""
@@ -291,6 +294,7 @@ def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Confi
         problems += contradictions(config.mqtt, config.webhooks)
         problems += tracking_contradictions(config.zones, config.lines)
         problems += detector_contradictions(config.zmq_detector, config.access.open_to)
+        problems += fleet_contradictions(config.fleet)
     source = base.source if path is None else str(path)
     if problems:
         raise ConfigError("\n".join([f"{source}:", *(f"  {problem}" for problem in problems)]))
@@ -441,7 +445,8 @@ def _resolve_paths(folder: Path, tables: Mapping[str, Any]) -> None:
     families = inference.get("families")
     if isinstance(families, list) and all(isinstance(entry, str) and entry for entry in families):
         inference["families"] = [str(folder / expanded(entry)) for entry in families]
-    for section, names in (PATHS | CAMERA_PATHS | EXECUTOR_PATHS | _TLS_PATHS).items():
+    every = PATHS | CAMERA_PATHS | EXECUTOR_PATHS | FLEET_PATHS | _TLS_PATHS
+    for section, names in every.items():
         found = tables.get(section, {})
         for table, name in itertools.product([found] if isinstance(found, dict) else found, names):
             if isinstance(table.get(name), str) and table[name]:

@@ -154,6 +154,8 @@ class Hello:
     """The pipeline that its frames run through; None: the box's default, if it names no family."""
     placement: bool = False
     """Whether it can run the first stage of its frames itself."""
+    redirects: int | None = None
+    """How often it was redirected since its last welcome; None: it does not follow redirects."""
     named: frozenset[str] = field(default=frozenset(), compare=False)
     """The fields that a received message has; the others are at their defaults."""
 
@@ -201,6 +203,7 @@ class Hello:
             agent=read.text("agent", "", length_max=128),
             later=deadlines[1],
             placement=read.flag("placement", False),
+            redirects=read.count("redirects") if "redirects" in read else None,
             named=frozenset(name for name, value in fields.items() if value not in (None, "")),
         )
         read.finish()

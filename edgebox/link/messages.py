@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.field_reader import parse_object, shown
+from edgebox.link.fleet_messages import OtherBoxes, Redirect
 from edgebox.link.from_box import (
     Ack,
     AdviceMessage,
@@ -65,8 +66,10 @@ __all__ = [
     "ErrorMessage",
     "FrameHeader",
     "Hello",
+    "OtherBoxes",
     "Ping",
     "Pong",
+    "Redirect",
     "Report",
     "Result",
     "Timing",
@@ -79,7 +82,17 @@ __all__ = [
 
 CameraMessage = Hello | Pong | CameraPing | Report | ErrorMessage | Bye
 BoxMessage = (
-    Welcome | Ack | Result | DropNotice | AdviceMessage | Ping | BoxPong | ErrorMessage | Bye
+    Welcome
+    | Ack
+    | Result
+    | DropNotice
+    | AdviceMessage
+    | Ping
+    | BoxPong
+    | ErrorMessage
+    | Bye
+    | Redirect
+    | OtherBoxes
 )
 
 _FROM_CAMERA: dict[object, type[CameraMessage]] = {
@@ -98,6 +111,8 @@ _FROM_BOX: dict[object, type[BoxMessage]] = {
         BoxPong,
         ErrorMessage,
         Bye,
+        Redirect,
+        OtherBoxes,
     )
 }
 

@@ -112,6 +112,8 @@ class AccessControl:
         """When tokens were used since that was stored last, by id."""
         self._pairings = Pairings(clock_ns)
         self.attempts = AttemptLimiter(clock_ns)
+        self.ticket_camera: Callable[[str], CameraId | None] = lambda text: None
+        """Returns the camera that another box of the fleet has sent here with this ticket."""
         self.on_change: Callable[[], None] = lambda: None
         """Called after tokens or sessions have changed."""
 
@@ -173,6 +175,11 @@ class AccessControl:
         """Return the identity of who has a token; None: there is no such token."""
         token = self._tokens.get(_hash(text))
         return None if token is None else self._identity(token)
+
+    def by_ticket(self, text: str) -> Identity | None:
+        """Return the identity of a camera that another box of the fleet has sent here."""
+        camera = self.ticket_camera(text)
+        return None if camera is None else Identity(Scope.CAMERA, camera)
 
     def by_session(self, cookie: str) -> Identity | None:
         """Return the identity of who has a session's cookie; None: there is no such session."""

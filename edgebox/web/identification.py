@@ -79,7 +79,8 @@ def _identities(access: AccessControl, request: web.Request, scope: Scope | None
     if said is not None:
         if not said.lower().startswith(_BEARER):
             raise UnauthorizedError("the header Authorization must be: Bearer TOKEN")
-        identity = access.by_token(said[len(_BEARER) :].strip())
+        shown = said[len(_BEARER) :].strip()
+        identity = access.by_token(shown) or access.by_ticket(shown)
         if identity is None:
             raise UnauthorizedError("there is no such token, or it was revoked")
         return [identity]

@@ -13,6 +13,7 @@ from edgebox.web import (
     configuration,
     deepstack,
     explanation,
+    fleet,
     health,
     history_routes,
     infer,
@@ -35,6 +36,7 @@ from edgebox.web import (
 from edgebox.web.announcing import Announcement
 from edgebox.web.api_discovery import kinds_of, routes_about
 from edgebox.web.connections import Connections, descriptors_for_connections
+from edgebox.web.fleet_member import FleetMember
 from edgebox.web.hosts import known_hosts_only
 from edgebox.web.listening import headers_complete, listen
 from edgebox.web.problems import problem_documents
@@ -54,6 +56,7 @@ _DECLARED: tuple[Route, ...] = (
     *infer.ROUTES,
     *results_stream.ROUTES,
     *overview.ROUTES,
+    *fleet.ROUTES,
     *source_routes.ROUTES,
     *camera_list.ROUTES,
     *picture_routes.ROUTES,
@@ -100,11 +103,21 @@ class Server:
             context.config.server, functools.partial(context.box.notices.publish, "warning")
         )
         self._detector = ZmqDetector(context)
+        self._fleet = fleet.Fleet(context)
         self.port = 0
         """The port that is listened on, once started."""
 
-    async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
-        """Listen, with TLS if there is a context for it; port 0 lets the system choose.
+    @property
+    def fleet(self) -> FleetMember | None:
+        """This box as one of a fleet; None: it is alone."""
+        return self._context.fleet
+
+    async def start(
+        self, host: str, port: int, tls: tuple[ssl.SSLContext, str] | None = None
+    ) -> None:
+        """Listen, with TLS if there is a context for it, and the fingerprint of its certificate.
+
+        Port 0 lets the system choose.
 
         Raises:
             EdgeboxError: the address cannot be listened on.
@@ -122,7 +135,7 @@ class Server:
                 connections=self._connections(),
                 limits=self._context.config.limits,
                 budget=RefusalBudget(),
-                tls=tls,
+                tls=None if tls is None else tls[0],
             )
         except OSError as error:
             await self._runner.cleanup()
@@ -134,6 +147,7 @@ class Server:
         self._detector.start()
         self.port = self._listening.sockets[0].getsockname()[1]
         self._announcement.start(self.port)
+        self._fleet.start(self.port, None if tls is None else tls[1])
 
     def _connections(self) -> Connections:
         context = self._context
@@ -156,6 +170,7 @@ class Server:
         """Say goodbye to every camera, close every connection and stop listening."""
         await self._announcement.stop()
         await self._detector.stop()
+        await self._fleet.drain()
         await self._context.close_all()
         if self._listening is not None:
             self._listening.close()

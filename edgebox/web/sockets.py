@@ -23,6 +23,7 @@ async def _stream(context: WebContext, request: web.Request) -> web.StreamRespon
         context.config.limits,
         request.remote or "?",
         functools.partial(context.access.check_publisher, identity),
+        context.fleet,
     )
     with context.connected(session, identity):
         return await session.run(request)

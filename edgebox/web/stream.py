@@ -17,9 +17,8 @@ from edgebox.config.config_file import LimitParameters
 from edgebox.domain.access import ForbiddenError
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.plans import Advice
-from edgebox.domain.requests import Camera, CameraId, SiteId
+from edgebox.domain.requests import CameraId
 from edgebox.inference.family import Family
-from edgebox.link.deadlines import to_steps
 from edgebox.link.messages import (
     BAD_MESSAGES_CLOSE_CODE,
     BAD_MESSAGES_MAX,
@@ -34,14 +33,13 @@ from edgebox.link.messages import (
     Bye,
     CameraMessage,
     CameraPing,
-    DropNotice,
     ErrorMessage,
     Hello,
+    OtherBoxes,
     Ping,
     Pong,
+    Redirect,
     Report,
-    Result,
-    Timing,
     Welcome,
     decode_from_camera,
 )
@@ -53,10 +51,11 @@ from edgebox.runtime.frames import Answer, FrameResult, PendingFrame
 from edgebox.runtime.model_choice import UnknownFamilyError, UnknownPipelineError
 from edgebox.runtime.refusals import REFUSALS
 from edgebox.runtime.source_status import told_trouble
-from edgebox.runtime.stage_documents import staged_objects
 from edgebox.web.camera_socket import CameraSocket
-from edgebox.web.detection_documents import SCORE_MIN, wire_detections
+from edgebox.web.fleet_member import FleetMember
+from edgebox.web.frame_endings import ending_message
 from edgebox.web.frame_messages import read_frame
+from edgebox.web.hello_camera import camera_of_hello
 from edgebox.web.outbox import Outbox
 
 _log = logging.getLogger(__name__)
@@ -89,6 +88,7 @@ class CameraSession:
         limits: LimitParameters,
         address: str,
         check_publisher: Callable[[CameraId], None],
+        fleet: FleetMember | None = None,
     ) -> None:
         """Serve one connection from `address`; `check_publisher` refuses names that it may not use.
 
@@ -96,6 +96,7 @@ class CameraSession:
         """
         self.address = address
         self._check_publisher = check_publisher
+        self._fleet = fleet
         self._box = box
         self._limits = limits
         self._socket = CameraSocket(
@@ -133,9 +134,20 @@ class CameraSession:
         self._why_ended = why
         self._finish(None)
 
+    def redirect(self, message: Redirect) -> None:
+        """Send the camera to another box."""
+        self._outbox.put(message.encode())
+        self._why_ended = f"it was sent to {message.place.address}: {message.reason}"
+        self._finish(None)
+
+    def tell(self, message: OtherBoxes) -> None:
+        """Tell the camera where it may go if it loses this box."""
+        self._outbox.put(message.encode())
+
     async def close(self) -> None:
-        """Say goodbye: the box is stopping."""
-        self._outbox.put(Bye("shutdown").encode())
+        """Send the camera to another box, or say goodbye: the box is stopping."""
+        to = None if self._fleet is None else self._fleet.leaving(self)
+        self._outbox.put((to or Bye("shutdown")).encode())
         self._why_ended = "the box is stopping"
         self._finish(None)
 
@@ -156,6 +168,8 @@ class CameraSession:
             ended.cancel()
             if self._record is not None:
                 self._box.close_camera(self._record, self._why_ended)
+                if self._fleet is not None:
+                    self._fleet.left(self._record.camera.id, self)
         await self._say_goodbye(sender, fatal)
         await asyncio.gather(worker, return_exceptions=True)
         return self._socket
@@ -222,14 +236,16 @@ class CameraSession:
     # -- the conversation -------------------------------------------------------------------
 
     async def _converse(self) -> None:
-        await self._hello()
+        if not await self._hello():
+            return
         pinger = asyncio.create_task(self._keep_pinging(), name="camera-pings")
         try:
             await self._read()
         finally:
             pinger.cancel()
 
-    async def _hello(self) -> None:
+    async def _hello(self) -> bool:
+        """Welcome the camera; False: it was sent to another box."""
         try:
             async with asyncio.timeout(HELLO_TIMEOUT_NS / 1e9):
                 message = await self._socket.next_message()
@@ -243,9 +259,9 @@ class CameraSession:
             raise _FatalError("bad_hello", str(error)) from None
         if not isinstance(hello, Hello):
             raise _FatalError("bad_hello", f"the first message must be a hello, not {hello.TYPE}")
-        await self._open(hello)
+        return await self._open(hello)
 
-    async def _open(self, hello: Hello) -> None:
+    async def _open(self, hello: Hello) -> bool:
         box = self._box
         version = hello.common_version()
         if version is None:
@@ -259,20 +275,10 @@ class CameraSession:
             family, pipeline = box.models.of(hello.family, hello.pipeline)
         except (ForbiddenError, UnknownFamilyError, UnknownPipelineError) as error:
             raise _FatalError(error.code, str(error)) from None
-        camera = Camera(
-            id=CameraId(hello.camera),
-            app=hello.app,
-            family=family,
-            slo_ns=round(hello.slo_ms * 1e6),
-            rate_hz=hello.rate_hz,
-            width_px=hello.width_px,
-            height_px=hello.height_px,
-            min_accuracy=hello.min_accuracy,
-            min_rate_hz=hello.min_rate_hz,
-            steps=to_steps(hello.later),
-            site=None if hello.site is None else SiteId(hello.site),
-            pipeline=pipeline,
-        )
+        camera = camera_of_hello(hello, family, pipeline)
+        if self._fleet and (to := self._fleet.redirect_hello(camera, hello.redirects)):
+            self._outbox.put(to.encode())
+            return False
         try:
             self._record = await box.open_camera(camera, hello.agent, hello.instance, self)
         except REFUSALS as error:
@@ -298,6 +304,9 @@ class CameraSession:
                 placement=self._record.offer,
             ).encode()
         )
+        if self._fleet and hello.redirects is not None:
+            self._fleet.joined(camera.id, self)
+        return True
 
     def _advice(self) -> Advice:
         record = self._record
@@ -396,7 +405,10 @@ class CameraSession:
         def ended(frame: PendingFrame, ending: FrameResult) -> None:
             nonlocal dropped
             dropped = not isinstance(ending, Answer)
-            message = self._ending(frame, ending)
+            assert self._family is not None
+            message = ending_message(
+                frame, ending, self._advice(), self._family.labels, self._box.families
+            )
             # The ack goes first, also when the frame ended on arrival.
             (self._outbox.put if acked else early.append)(message)
 
@@ -408,32 +420,6 @@ class CameraSession:
             self._outbox.put(message)
         if suspicious:
             self._ping()
-
-    def _ending(self, frame: PendingFrame, ending: FrameResult) -> bytes:
-        advice = self._advice()
-        if not isinstance(ending, Answer):
-            return DropNotice(frame.number, ending.reason, ending.message, advice).encode()
-        assert self._family is not None
-        timing = ending.timing
-        staged = staged_objects(ending, frame.pipeline, self._box.families, SCORE_MIN)
-        return Result(
-            frame=frame.number,
-            outcome=ending.outcome,
-            variant=ending.variant,
-            detections=wire_detections(ending.detections, self._family.labels, staged),
-            missing=tuple(map(str, ending.missing)),
-            placement=ending.placement,
-            cascade=ending.cascade,
-            timing=Timing(
-                network_ms=_ms(timing.network_ns),
-                queue_ms=_ms(timing.queue_ns),
-                inference_ms=_ms(timing.inference_ns),
-                return_ms=_ms(timing.return_ns),
-                total_ms=_ms(timing.total_ns),
-                batch_size=timing.batch_size,
-            ),
-            advice=advice,
-        ).encode()
 
     # -- clock, reports, silence ------------------------------------------------------------
 
@@ -494,7 +480,3 @@ def _decoded(text: bytes) -> CameraMessage:
             f"a text message may have at most {_TEXT_BYTES_MAX} bytes, not {len(text)}"
         )
     return decode_from_camera(text)
-
-
-def _ms(ns: int) -> float:
-    return round(ns / 1e6, 2)

@@ -18,6 +18,7 @@ from edgebox.runtime.journal import Journal
 from edgebox.runtime.machine_measurements import MachineMeasurements
 from edgebox.storage.database import Storage
 from edgebox.web.feed import Feed
+from edgebox.web.fleet_member import FleetMember
 from edgebox.web.request_limits import RequestLimits
 from edgebox.web.state_document import StateCache
 
@@ -97,6 +98,8 @@ class WebContext:
     model_jobs: ModelJobs
     access: AccessControl
     sources: PulledCameras
+    fleet: FleetMember | None = None
+    """This box as one of a fleet; None: it is alone."""
     search: CameraSearch = field(default_factory=CameraSearch)
     _connections: dict[Connection, Identity] = field(default_factory=dict)
     """Open WebSockets and event streams, and whose they are."""

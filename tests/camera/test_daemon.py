@@ -223,7 +223,7 @@ async def test_waits_for_a_box_that_is_not_there_yet() -> None:
 
 
 async def test_a_connection_that_went_silent_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edgebox.camera.session.SILENCE_MAX_S", 1.5)
+    monkeypatch.setattr("edgebox.camera.box_connection.PATIENT_SILENCE_MAX_S", 1.5)
     monkeypatch.setattr("edgebox.camera.session.REPORT_PERIOD_S", 0.1)
     remarks: list[str] = []
     async with Box(mute_connections=1) as box:
@@ -255,7 +255,7 @@ async def test_a_box_that_crashes_costs_what_was_on_its_way() -> None:
 
 
 async def test_a_server_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edgebox.camera.daemon.CONNECT_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("edgebox.camera.box_connection.PATIENT_CONNECT_TIMEOUT_S", 0.1)
     called = asyncio.Event()
 
     def accept(_: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:

@@ -1,10 +1,12 @@
 """What a camera says of a server that opens no WebSocket."""
 
+import random
+
 import aiohttp
 import pytest
 from aiohttp import web
 
-from edgebox.camera.daemon import _refused
+from edgebox.camera.box_connection import BoxConnection
 from edgebox.domain.errors import EdgeboxError
 
 
@@ -21,9 +23,10 @@ async def refusal(status: int) -> EdgeboxError:
         await site.start()
         port = runner.addresses[0][1]
         async with aiohttp.ClientSession() as client:
-            with pytest.raises(aiohttp.WSServerHandshakeError) as caught:
-                await client.ws_connect(f"ws://127.0.0.1:{port}/v1/stream")
-        return _refused(caught.value)
+            connection = BoxConnection(f"127.0.0.1:{port}", None, None, random.Random(1))
+            with pytest.raises(EdgeboxError) as caught:
+                await connection.open(client)
+        return caught.value
     finally:
         await runner.cleanup()
 

@@ -288,7 +288,7 @@ async def test_a_long_message_is_one_line_in_a_file(tmp_path: Path) -> None:
     assert ended.code == 78
     _, line = ended.err.splitlines()
     assert line.startswith("  foo: there is no such section (there are: server, ")
-    assert line.endswith("webhooks, zmq_detector)")
+    assert line.endswith("zmq_detector, fleet)")
 
 
 async def test_a_box_runs_on_asyncios_own_loop_where_uvloop_is_missing(

@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 import sys
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from jsonschema import Draft202012Validator
 
 from edgebox.app.composition import App
 from edgebox.domain.access import Scope
+from edgebox.fleet.ticket import box_ticket
 from edgebox.link.override_messages import NAMES as SETTINGS
 from edgebox.web.result_formats import RESULT_FORMATS
 from tests.conftest import PATIENCE_S
@@ -39,10 +41,12 @@ from tests.end_to_end.wire import JPEG
 pytestmark = pytest.mark.usefixtures("few_sizes")
 
 HERE = Path(__file__).parent
+SECRET = "shared by the boxes of a fleet"
+REPORT = "/v1/fleet/report"
 GET_PATHS = (
     *("/healthz", "/readyz", "/v1/state", "/v1/plan", "/v1/events", "/v1/cameras"),
     *("/v1/cameras/gate", "/v1/models", "/v1/config", "/v1/system", "/v1/problems"),
-    *("/v1/problems/unknown", "/v1/addresses", "/v1/timeline"),
+    *("/v1/problems/unknown", "/v1/addresses", "/v1/fleet", "/v1/timeline"),
     *("/v1/history", "/v1/cameras/gate/history", "/v1/cameras/gate/explanation"),
     *("/v1/jobs", "/v1/jobs/1", "/v1/pipelines", "/v1/session", "/v1/tokens"),
 )
@@ -124,13 +128,17 @@ async def test_generated_settings_of_a_camera_harm_no_frame(app: App, tmp_path: 
 
 @pytest.fixture
 async def telling(database: Path, tmp_path: Path) -> AsyncIterator[App]:
-    """A box with a webhook that nobody answers, of which its state tells, and open to imports."""
+    """A box with a webhook and a fleet that nobody answers, open to imports."""
+    (tmp_path / "secret").write_text(SECRET)
     file = tmp_path / "edgebox.toml"
     file.write_text(
         f"""
         [[webhooks]]
         url = "http://127.0.0.1:{free_port()}/sesame"
         [[detections]]
+        [fleet]
+        boxes = ["http://127.0.0.1:{free_port()}"]
+        secret_file = "secret"
         """,
         encoding="utf-8",
     )
@@ -161,10 +169,12 @@ async def test_answers_have_the_documented_fields_and_no_others(telling: App) ->
         await until_ended(app)
         for path in GET_PATHS:
             check(templated(path), "get", (await get_json(app, path))[1])
+        ticket = box_ticket(SECRET, "another box", time.time())
+        check(REPORT, "get", (await get_json(app, REPORT, ticket))[1])
         for form in RESULT_FORMATS:
             query = {"deadline_ms": 30_000, "score_min": 0, "format": form}
             check("/v1/infer", "post", (await post(app, JPEG, query))[1])
-    tested = {*map(templated, GET_PATHS)}
+    tested = {REPORT, *map(templated, GET_PATHS)}
     untested = {p for p, methods in document["paths"].items() if "get" in methods} - tested
     binary = {"/v1/journal", "/v1/models/files/{sha256}", "/v1/cameras/{id}/picture"}
     assert untested == {"/metrics", "/v1/openapi.json", *binary}, "add it above"

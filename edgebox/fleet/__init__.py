@@ -1,0 +1,1 @@
+"""Which of several boxes serves a camera. Pure: no clock, no I/O."""

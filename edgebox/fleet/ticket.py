@@ -1,0 +1,69 @@
+"""Decides who belongs to a fleet: texts that are signed with the secret which its boxes share.
+
+A camera that is sent to another box shows it a ticket in place of a token, and a box that asks
+another one for its report shows one as well. A ticket names who has it and when it ends; the
+secret itself is never sent. The wall clocks of the boxes must agree within minutes. Pure.
+"""
+
+import hashlib
+import hmac
+
+PREFIX = "edgebox-fleet."
+CAMERA_TICKET_S = 86_400
+"""For how long a camera's ticket is valid; it gets a new one every minute."""
+BOX_TICKET_S = 600
+"""For how long a box's ticket is valid: clocks differ."""
+_CAMERA, _BOX = "camera", "box"
+
+
+def camera_ticket(secret: str, camera: str, now_s: float) -> str:
+    """Return the ticket of a camera, from this instant of the wall clock on."""
+    return _signed(secret, f"{_CAMERA}.{round(now_s) + CAMERA_TICKET_S}.{camera}")
+
+
+def box_ticket(secret: str, box: str, now_s: float) -> str:
+    """Return the ticket of a box."""
+    return _signed(secret, f"{_BOX}.{round(now_s) + BOX_TICKET_S}.{box.encode().hex()}")
+
+
+def camera_of(secret: str, ticket: str, now_s: float) -> str | None:
+    """Return the camera whose ticket this is; None: it is no camera's, or has ended."""
+    return _who(secret, ticket, _CAMERA, now_s)
+
+
+def is_box_ticket(secret: str, ticket: str, now_s: float) -> bool:
+    """Say whether it is a box's, and valid."""
+    return _who(secret, ticket, _BOX, now_s) is not None
+
+
+def answer_signature(secret: str, ticket: str, body: bytes) -> str:
+    """Return what proves that a report answers the request with this ticket."""
+    return hmac.new(_key(secret), ticket.encode() + b"\n" + body, hashlib.sha256).hexdigest()
+
+
+def same(one: str, other: str) -> bool:
+    """Compare two signatures, in the same time however much of them is alike."""
+    return hmac.compare_digest(one.encode(), other.encode())
+
+
+def _key(secret: str) -> bytes:
+    return secret.encode()
+
+
+def _signed(secret: str, text: str) -> str:
+    return f"{PREFIX}{_signature(secret, text)}.{text}"
+
+
+def _signature(secret: str, text: str) -> str:
+    return hmac.new(_key(secret), text.encode(), hashlib.sha256).hexdigest()
+
+
+def _who(secret: str, ticket: str, kind: str, now_s: float) -> str | None:
+    if not ticket.startswith(PREFIX) or not ticket.isascii():
+        return None
+    signature, _, text = ticket.removeprefix(PREFIX).partition(".")
+    if not same(signature, _signature(secret, text)):
+        return None
+    said, _, rest = text.partition(".")
+    until_s, _, who = rest.partition(".")
+    return who if said == kind and int(until_s) > now_s else None

@@ -1,0 +1,1 @@
+"""Many boxes and cameras under virtual time. Pure."""

@@ -1,0 +1,189 @@
+"""Owns a box's part in a fleet while it runs, and its routes; without `[fleet]` there is nothing.
+
+The report is for boxes of the fleet, which show a ticket signed with the secret that all share;
+the list is for people and programs that may see the box.
+"""
+
+import asyncio
+import functools
+import time
+
+import orjson
+from aiohttp import hdrs, web
+
+from edgebox.config.config_file import Config
+from edgebox.config.fleet_section import SECRET_LENGTH_MIN
+from edgebox.config.secret_values import secret
+from edgebox.domain.access import Scope, UnauthorizedError
+from edgebox.domain.errors import ConfigError, UnknownNameError
+from edgebox.fleet.report_document import encoded
+from edgebox.fleet.ticket import answer_signature, is_box_ticket
+from edgebox.runtime.box import Box
+from edgebox.web.addresses import reachable_at
+from edgebox.web.fleet_exchange import PATH, SIGNATURE, FleetExchange
+from edgebox.web.fleet_member import FleetMember
+from edgebox.web.routes import JSON, Answer, Route, json_response
+from edgebox.web.schemas import (
+    BOOLEAN,
+    COUNT,
+    NUMBER,
+    TEXT,
+    Schema,
+    array,
+    described,
+    mapping,
+    nullable,
+    record,
+)
+from edgebox.web.web_context import WebContext
+
+_BEARER = "Bearer "
+
+
+def fleet_member(config: Config, box: Box) -> FleetMember | None:
+    """Return this box as one of a fleet; None: it is alone.
+
+    Raises:
+        ConfigError: the secret cannot be read.
+    """
+    fleet = config.fleet
+    if not fleet.is_on:
+        return None
+    shared = secret("fleet.secret", fleet.secret_file, fleet.secret_env) or ""
+    if len(shared) < SECRET_LENGTH_MIN:
+        raise ConfigError(
+            f"fleet.secret_file: the secret must have at least {SECRET_LENGTH_MIN} characters: "
+            "`openssl rand -hex 32` makes one"
+        )
+    return FleetMember(
+        box,
+        secret=shared,
+        cameras_max=config.limits.cameras_max,
+        parameters=config.planning_parameters(),
+    )
+
+
+class Fleet:
+    """The tasks of a box in its fleet."""
+
+    def __init__(self, context: WebContext) -> None:
+        """Do nothing yet."""
+        self._config = context.config
+        self._member = context.fleet
+        self._warn = functools.partial(context.box.notices.publish, "warning")
+        self._tasks: list[asyncio.Task[None]] = []
+        if self._member is not None:
+            context.access.ticket_camera = self._member.camera_of
+
+    def start(self, port: int, fingerprint: str | None) -> None:
+        """Ask the other boxes, and move cameras, from now on."""
+        member = self._member
+        if member is None:
+            return
+        member.listens(_address(self._config, port, fingerprint is not None), fingerprint)
+        exchange = FleetExchange(self._config.fleet, member, self._warn)
+        self._tasks = [
+            asyncio.create_task(exchange.run(), name="fleet reports"),
+            asyncio.create_task(member.run(), name="fleet moves"),
+        ]
+
+    async def drain(self) -> None:
+        """Stop asking and moving; from now on cameras are sent to the boxes that are known."""
+        if self._member is not None:
+            self._member.draining = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+
+
+def _address(config: Config, port: int, tls: bool) -> str:
+    """Return where cameras reach this box."""
+    if config.fleet.address:
+        return config.fleet.address.rstrip("/")
+    host = next(iter(reachable_at(config.server.host)), "127.0.0.1")
+    return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+class NoFleetError(UnknownNameError):
+    """The box has no fleet."""
+
+    code = "no_fleet"
+    title = "This box is not in a fleet"
+
+
+def _member_of(context: WebContext) -> FleetMember:
+    if context.fleet is None:
+        raise NoFleetError("this box is not in a fleet: its configuration has no [fleet]")
+    return context.fleet
+
+
+async def _report(context: WebContext, request: web.Request) -> web.Response:
+    member = _member_of(context)
+    said = request.headers.get(hdrs.AUTHORIZATION, "")
+    ticket = said.removeprefix(_BEARER)
+    if not said.startswith(_BEARER) or not is_box_ticket(member.secret, ticket, time.time()):
+        raise UnauthorizedError("only boxes that know this fleet's secret may read its reports")
+    body = encoded(member.report())
+    signature = answer_signature(member.secret, ticket, body)
+    return web.Response(body=body, content_type=JSON, headers={SIGNATURE: signature})
+
+
+async def _boxes(context: WebContext, request: web.Request) -> web.Response:
+    member = _member_of(context)
+    known = member.known.fresh(time.monotonic_ns())
+    reports = [orjson.loads(encoded(report)) for report in (member.report(), *known)]
+    for report in reports:
+        del report["absent_s"]
+    return json_response({"boxes": reports})
+
+
+_FIELDS = {
+    "box": described(TEXT, "Its name."),
+    "address": described(TEXT, "Where cameras reach it."),
+    "fingerprint": described(nullable(TEXT), "SHA-256 of its certificate."),
+    "load": described(
+        NUMBER,
+        "What its cameras need at their smallest variants, as a share of what it may plan.",
+    ),
+    "services": described(mapping(NUMBER), "Frames/s that would be a load of 1, by model."),
+    "cameras": COUNT,
+    "cameras_max": COUNT,
+    "draining": described(BOOLEAN, "Whether it takes no cameras: it stops, or is not ready."),
+    "version": TEXT,
+}
+_BOXES = Schema(
+    "FleetBoxes",
+    record(boxes=described(array(record(**_FIELDS)), "This box, then the others that are up.")),
+)
+_REPORT = Schema(
+    "FleetReport",
+    record(
+        **_FIELDS,
+        absent_s=described(
+            mapping(NUMBER), "The cameras it knows: seconds since they were connected; 0: they are."
+        ),
+    ),
+)
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/v1/fleet",
+        answer=_boxes,
+        scope=Scope.VIEWER,
+        summary="The boxes of the fleet",
+        answers=(Answer("The boxes that are up.", _BOXES),),
+        problems=(NoFleetError,),
+    ),
+    Route(
+        method="GET",
+        path=PATH,
+        answer=_report,
+        scope=None,
+        summary="What this box reports to the others of its fleet",
+        doc="For boxes that share the fleet's secret: they show a ticket that it signs.",
+        answers=(Answer("The report.", _REPORT),),
+        problems=(NoFleetError, UnauthorizedError),
+    ),
+)

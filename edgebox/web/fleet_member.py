@@ -1,0 +1,247 @@
+"""This box as one of a fleet: what it reports, whom it redirects, what it tells cameras.
+
+Lives on the event loop. The decisions are those of `edgebox/fleet`; this hands them what the box
+knows. Nothing here waits for another box.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from edgebox.domain.model_family import FamilyName
+from edgebox.domain.pipelines import Pipeline
+from edgebox.domain.plans import PlanningSnapshot
+from edgebox.domain.requests import Camera, CameraId
+from edgebox.fleet.box_report import REPORT_PERIOD_NS, BoxName, BoxReport, KnownBoxes, Service
+from edgebox.fleet.redirect import Placing, redirect_connected, redirect_hello
+from edgebox.fleet.ticket import camera_of, camera_ticket
+from edgebox.inference.family import Family
+from edgebox.link.failover import BOXES_MAX
+from edgebox.link.fleet_messages import BoxPlace, OtherBoxes, Redirect
+from edgebox.planning.planner_parameters import PlanningParameters
+from edgebox.planning.service_rate import frames_per_s_max
+from edgebox.runtime.box import Box
+
+_log = logging.getLogger(__name__)
+_RATES_PERIOD_S = 10.0
+"""How often it is looked at what the executors can do."""
+_TOLD_PERIOD_S = 60.0
+"""How often cameras are told of the other boxes again, with new tickets."""
+_NS = 1_000_000_000
+
+
+class Movable(Protocol):
+    """The connection of a camera that follows redirects."""
+
+    def redirect(self, message: Redirect) -> None:
+        """Send the camera to another box."""
+
+    def tell(self, message: OtherBoxes) -> None:
+        """Tell it where it may go if it loses this box."""
+
+
+def service_of(
+    family: FamilyName, pipeline: Pipeline | None, families: Mapping[FamilyName, Family]
+) -> Service:
+    """Return what a camera needs of a box: its model, or its pipeline with all models."""
+
+    def sha256(name: FamilyName) -> str:
+        found = families.get(name)
+        return "removed" if found is None else found.sha256
+
+    if pipeline is None:
+        return Service(f"{family} {sha256(family)}")
+    models = [sha256(stage.family) for stage in pipeline.stages]
+    return Service(" ".join([f"pipeline {pipeline.name}", *models]))
+
+
+class FleetMember:
+    """One box of a fleet."""
+
+    def __init__(
+        self, box: Box, *, secret: str, cameras_max: int, parameters: PlanningParameters
+    ) -> None:
+        """Know no other box; `listens` says where this one is.
+
+        Args:
+            box: this one.
+            secret: what all boxes of the fleet share.
+            cameras_max: how many cameras may be connected.
+            parameters: the planner's.
+        """
+        self.secret = secret
+        self.known = KnownBoxes()
+        self.draining = False
+        self._box = box
+        self._cameras_max = cameras_max
+        self._parameters = parameters
+        self._name, self._place = BoxName(box.name), BoxPlace("")
+        self._rates: dict[FamilyName, float] = {}
+        self._movable: dict[CameraId, Movable] = {}
+        self._rng = random.Random()
+
+    @property
+    def name(self) -> BoxName:
+        """The name of this box, of which each of a fleet has another."""
+        return self._name
+
+    def listens(self, address: str, fingerprint: str | None) -> None:
+        """Take where this box is reached, and its certificate's fingerprint."""
+        self._name = BoxName(f"{self._box.name} at {address}")
+        self._place = BoxPlace(address, fingerprint)
+
+    async def run(self) -> None:
+        """Move cameras that are better off elsewhere, one at a time, until cancelled."""
+        looked_s = told_s = -1e9
+        while True:
+            await asyncio.sleep(REPORT_PERIOD_NS / _NS)
+            if not self._box.ready:
+                continue
+            now_s = time.monotonic()
+            try:
+                if now_s - looked_s >= _RATES_PERIOD_S:
+                    looked_s = now_s
+                    await self.look()
+                if now_s - told_s >= _TOLD_PERIOD_S:
+                    told_s = now_s
+                    for camera, session in self._movable.items():
+                        session.tell(self.others(camera))
+                self._consider_one()
+            except Exception:  # tried again at the next look, whatever it was
+                _log.exception("the fleet's cameras were not looked at")
+
+    async def look(self) -> None:
+        """Find out how many frames/s of each family the executors can answer."""
+        driver = self._box.driver
+        snapshot = driver.scheduler.snapshot(driver.clock_ns())
+        families = list(self._box.families)
+        self._rates = await asyncio.to_thread(_rates, snapshot, families, self._parameters)
+
+    # -- what others are told ----------------------------------------------------------------
+
+    def report(self, about: Iterable[CameraId] | None = None) -> BoxReport:
+        """Return what this box says of itself; `about`: of these cameras only."""
+        box = self._box
+        load, services = self._load_and_services() if box.ready else (0.0, {})
+        now_ns = box.driver.clock_ns() if box.attached else 0
+        names = box.cameras if about is None else about
+        absent_s = {}
+        for name in names:
+            record = box.cameras.get(name)
+            if record is not None and not record.pulled:
+                left_ns = record.left_ns
+                absent_s[name] = 0.0 if left_ns is None else max(0.0, (now_ns - left_ns) / _NS)
+        return BoxReport(
+            self._name,
+            self._place.address,
+            load,
+            services,
+            box.connected,
+            self._cameras_max,
+            draining=self.draining or not box.ready,
+            version=box.version,
+            absent_s=absent_s,
+            fingerprint=self._place.fingerprint,
+        )
+
+    def others(self, camera: CameraId) -> OtherBoxes:
+        """Return where a camera may go if it loses this box."""
+        fresh = [box for box in self.known.fresh(time.monotonic_ns()) if not box.draining]
+        drawn = self._rng.sample(fresh, min(BOXES_MAX, len(fresh)))
+        places = tuple(BoxPlace(box.address, box.fingerprint) for box in drawn)
+        return OtherBoxes(places, self._ticket(camera))
+
+    def camera_of(self, ticket: str) -> CameraId | None:
+        """Return the camera that was sent here with this ticket; None: it is not valid."""
+        camera = camera_of(self.secret, ticket, time.time())
+        return None if camera is None else CameraId(camera)
+
+    # -- cameras -----------------------------------------------------------------------------
+
+    def redirect_hello(self, camera: Camera, redirects: int | None) -> Redirect | None:
+        """Return where a camera that says hello is to go; None: it is served here."""
+        if redirects is None or not self._rates:
+            return None
+        found = redirect_hello(
+            self._placing(camera, redirects),
+            self.report([camera.id]),
+            self.known,
+            time.monotonic_ns(),
+            self._rng,
+        )
+        return None if found is None else self._sent(camera, found.to, found.reason)
+
+    def redirect_connected(self, camera: Camera) -> Redirect | None:
+        """Return where a camera that is connected is to go; None: it stays."""
+        here = self.report([camera.id])
+        placing = self._placing(camera)
+        if placing.service not in here.services and not here.draining:
+            return None  # it is not known yet what it takes
+        found = redirect_connected(placing, here, self.known, time.monotonic_ns(), self._rng)
+        return None if found is None else self._sent(camera, found.to, found.reason)
+
+    def joined(self, camera: CameraId, session: Movable) -> None:
+        """Take in a camera that follows redirects, and tell it of the other boxes."""
+        self._movable[camera] = session
+        session.tell(self.others(camera))
+
+    def left(self, camera: CameraId, session: Movable) -> None:
+        """Forget a camera's connection."""
+        if self._movable.get(camera) is session:
+            del self._movable[camera]
+
+    def leaving(self, session: Movable) -> Redirect | None:
+        """Return where the camera of a connection is to go as the box stops; None: anywhere."""
+        for camera, known in self._movable.items():
+            if known is session and (record := self._box.cameras.get(camera)) is not None:
+                return self.redirect_connected(record.camera)
+        return None
+
+    def _consider_one(self) -> None:
+        """Send one camera away, if it is better off elsewhere."""
+        if not self._movable:
+            return
+        camera = self._rng.choice([*self._movable])
+        record = self._box.cameras.get(camera)
+        if record is not None and (to := self.redirect_connected(record.camera)) is not None:
+            self._movable[camera].redirect(to)
+
+    def _placing(self, camera: Camera, redirects: int = 0) -> Placing:
+        service = service_of(camera.family, camera.pipeline, self._box.families)
+        return Placing(camera.id, service, camera.rate_hz, redirects)
+
+    def _sent(self, camera: Camera, to: BoxReport, why: str) -> Redirect:
+        service = service_of(camera.family, camera.pipeline, self._box.families)
+        self.known.sent(to.box, to.load_of(service, camera.rate_hz))
+        _log.info("%s is sent to %s: %s", camera.id, to.address, why)
+        return Redirect(BoxPlace(to.address, to.fingerprint), self._ticket(camera.id), why)
+
+    def _ticket(self, camera: CameraId) -> str:
+        return camera_ticket(self.secret, camera, time.time())
+
+    def _load_and_services(self) -> tuple[float, dict[Service, float]]:
+        box, rates = self._box, self._rates
+        services = {
+            service_of(name, None, box.families): rates[name]
+            for name in box.families
+            if rates.get(name)
+        }
+        for pipeline in box.models.pipelines.values():
+            if rates.get(pipeline.first.family):
+                service = service_of(pipeline.first.family, pipeline, box.families)
+                services[service] = rates[pipeline.first.family]
+        load = sum(
+            record.camera.rate_hz / rates[record.camera.family]
+            for record in box.cameras.values()
+            if record.connected and rates.get(record.camera.family)
+        )
+        return load, services
+
+
+def _rates(
+    snapshot: PlanningSnapshot, families: list[FamilyName], parameters: PlanningParameters
+) -> dict[FamilyName, float]:
+    return {family: frames_per_s_max(snapshot, family, parameters) for family in families}

@@ -1,0 +1,39 @@
+"""`edgebox simulate fleet`."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from edgebox.commands.simulate_fleet import fleet
+
+SMALL = ["--boxes", "10", "--cameras", "60", "--executors", "1"]
+
+
+def test_it_prints_what_cameras_get_under_each_policy() -> None:
+    result = CliRunner().invoke(fleet, [*SMALL, "--policy", "edgebox,none"])
+    assert result.exit_code == 0, result.output
+    for shown in ("10 boxes, 60 cameras", "edgebox", "none", "rolling upgrade", "power loss"):
+        assert shown in result.output
+
+
+def test_it_prints_one_document() -> None:
+    result = CliRunner().invoke(fleet, [*SMALL, "--policy", "edgebox", "--json", "--seed", "3"])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert [found[key] for key in ("boxes", "cameras", "seed")] == [10, 60, 3]
+    assert 0 < found["policies"]["edgebox"]["on_time"] <= 1
+    assert len(found["box"]["by_load"]) == 8
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--boxes", "3"], "3 is not in the range 10<=x<=1000"),
+        (["--policy", "best"], "there is no policy 'best' (there are: edgebox, none, random"),
+    ],
+)
+def test_a_wrong_option_is_one_clear_error(options: list[str], message: str) -> None:
+    result = CliRunner().invoke(fleet, options)
+    assert result.exit_code != 0
+    assert message in result.output.replace("\n", " ")

@@ -1,0 +1,179 @@
+"""Who may read what a box says of itself and of its fleet."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from click.testing import CliRunner
+
+from edgebox.commands.fleet_boxes import fleet
+from edgebox.config.config_file import load
+from edgebox.domain.access import Scope
+from edgebox.domain.errors import ConfigError
+from edgebox.domain.requests import CameraId
+from edgebox.fleet.box_report import BoxName, BoxReport, Service
+from edgebox.fleet.report_document import decoded
+from edgebox.fleet.ticket import answer_signature, box_ticket, camera_ticket
+from edgebox.link.box_address import authorization
+from edgebox.planning.planner_parameters import PlanningParameters
+from edgebox.runtime.access_control import AccessControl
+from edgebox.storage.access_store import AccessStore
+from edgebox.storage.database import IN_MEMORY, Storage
+from edgebox.web.fleet import fleet_member
+from edgebox.web.fleet_exchange import SIGNATURE, boxes_behind, one_for_each
+from edgebox.web.fleet_member import FleetMember
+from edgebox.web.server import Server
+from edgebox.web.web_context import WebContext
+from tests.web.sites import site_of
+
+SECRET = "shared by the boxes of this test"
+
+
+@dataclass(frozen=True)
+class Member:
+    """A box of a fleet without models, which needs tokens."""
+
+    site: WebContext
+    server: Server
+    tokens: dict[Scope, str]
+
+    async def get(self, path: str, shown: str | None) -> tuple[int, bytes, str]:
+        """Return status, body and signature of an answer."""
+        url = f"http://127.0.0.1:{self.server.port}{path}"
+        async with (
+            aiohttp.ClientSession(headers=authorization(shown)) as client,
+            client.get(url) as response,
+        ):
+            return response.status, await response.read(), response.headers.get(SIGNATURE, "")
+
+
+@pytest.fixture
+async def member(tmp_path: Path) -> AsyncIterator[Member]:
+    storage = await Storage.open(str(tmp_path / "box.sqlite3"))
+    site = site_of(storage)
+    access = site.access = AccessControl(AccessStore(IN_MEMORY))
+    site.fleet = FleetMember(
+        site.box, secret=SECRET, cameras_max=64, parameters=PlanningParameters()
+    )
+    server = Server(site)
+    gate = CameraId("gate")
+    tokens = {
+        scope: (await access.issue("x", scope, gate if scope is Scope.CAMERA else None))[1]
+        for scope in Scope
+    }
+    await server.start("127.0.0.1", 0)
+    yield Member(site, server, tokens)
+    await server.stop()
+    await storage.close()
+
+
+async def test_only_boxes_of_the_fleet_read_reports(member: Member) -> None:
+    now_s = time.time()
+    wrong = {
+        "nothing": None,
+        "a camera's ticket": camera_ticket(SECRET, "gate", now_s),
+        "an old ticket": box_ticket(SECRET, "b", now_s - 3600),
+        "another fleet's": box_ticket("the secret of another fleet", "b", now_s),
+        "the administrator's token": member.tokens[Scope.ADMIN],
+    }
+    for name, shown in wrong.items():
+        assert (await member.get("/v1/fleet/report", shown))[0] == 401, name
+    ticket = box_ticket(SECRET, "b", now_s)
+    status, body, signature = await member.get("/v1/fleet/report", ticket)
+    assert status == 200
+    assert signature == answer_signature(SECRET, ticket, body)
+    report = decoded(body)
+    assert report.address == f"http://127.0.0.1:{member.server.port}"
+    assert report.box.endswith(report.address)
+    assert report.draining  # it has no models, so it takes no cameras
+
+
+async def test_those_who_may_see_the_box_see_its_fleet(member: Member) -> None:
+    assert member.site.fleet is not None
+    other = BoxReport(BoxName("b"), "http://b:8787", 0.5, {Service("street"): 100.0})
+    member.site.fleet.known.reported(other, time.monotonic_ns())
+    status, body, _ = await member.get("/v1/fleet", member.tokens[Scope.VIEWER])
+    assert status == 200
+    assert b'"http://b:8787"' in body
+    assert b"absent_s" not in body
+    shown = await asyncio.to_thread(
+        CliRunner(env={"EDGEBOX_TOKEN": member.tokens[Scope.VIEWER]}).invoke,
+        fleet,
+        ["--server", f"http://127.0.0.1:{member.server.port}"],
+    )
+    assert shown.exit_code == 0, shown.output
+    for said in ("b", "50%", "street", "serves", "takes no cameras"):
+        assert said in shown.output
+    refused = await asyncio.to_thread(
+        CliRunner().invoke, fleet, ["--server", f"http://127.0.0.1:{member.server.port}"]
+    )
+    assert refused.exit_code == 1
+
+
+async def test_a_camera_s_ticket_lets_one_camera_send_and_nothing_else(member: Member) -> None:
+    ticket = camera_ticket(SECRET, "gate", time.time())
+    access = member.site.access
+    identity = access.by_ticket(ticket)
+    assert identity is not None
+    assert (identity.scope, identity.camera) == (Scope.CAMERA, "gate")
+    assert access.by_token(ticket) is None  # no login for a browser
+    for path, status in (("/v1/fleet", 403), ("/v1/state", 403), ("/v1/fleet/report", 401)):
+        assert (await member.get(path, ticket))[0] == status
+
+
+async def test_a_box_alone_has_no_fleet(member: Member) -> None:
+    member.site.fleet = None
+    for path in ("/v1/fleet", "/v1/fleet/report"):
+        status, body, _ = await member.get(path, member.tokens[Scope.VIEWER])
+        assert status == 404
+        assert b"its configuration has no [fleet]" in body
+
+
+async def test_a_name_stands_for_a_box_at_each_of_its_addresses() -> None:
+    several = one_for_each("https://boxes.svc:8787", {"10.0.0.7", "10.0.0.5"})
+    assert several == ["https://10.0.0.5:8787", "https://10.0.0.7:8787"]
+    assert one_for_each("https://box-1:8787", {"10.0.0.5"}) == ["https://box-1:8787"]
+    for address in ("http://127.0.0.1:1", "http://[::1]:1", "http://no-such-box.invalid:1"):
+        assert await boxes_behind(address) == [address]
+
+
+# -- configuration ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"boxes": ["http://b:8787"]}, "need a secret that they share"),
+        ({"discover": True}, "need a secret that they share"),
+        ({"boxes": ["b"], "secret_env": "X"}, 'must be an address like "http://box-2:8787"'),
+        ({"boxes": ["http://b:8787/x"], "secret_env": "X"}, "must be an address like"),
+        ({"boxes": ["http://b:99999"], "secret_env": "X"}, "must be an address like"),
+        ({"address": "box"}, "fleet.address: must be an address like"),
+    ],
+)
+def test_a_fleet_that_cannot_be_is_refused_at_the_start(keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load(None, {f"fleet.{name}": value for name, value in keys.items()})
+
+
+async def test_a_secret_that_is_missing_or_short_is_one_clear_error(
+    member: Member, tmp_path: Path
+) -> None:
+    file = tmp_path / "secret"
+    keys = {"fleet.boxes": ["http://b:8787"], "fleet.secret_file": str(file)}
+    config = load(None, keys)
+    with pytest.raises(ConfigError, match=r"fleet\.secret_file: .* cannot be read"):
+        fleet_member(config, member.site.box)
+    file.write_text("short\n")
+    with pytest.raises(ConfigError, match="at least 16 characters"):
+        fleet_member(config, member.site.box)
+    file.write_text(SECRET + "\n")
+    made = fleet_member(config, member.site.box)
+    assert made is not None
+    assert made.secret == SECRET
+    assert fleet_member(load(None), member.site.box) is None

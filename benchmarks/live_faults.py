@@ -52,7 +52,11 @@ def _connection(app: App) -> Any:
 def executor_of(app: App, executor: ExecutorId) -> OnnxExecutor:
     """Return an executor of a box."""
     assert app._opened is not None
-    return next(each for each in app._opened.executors if each.id == executor)
+    return next(
+        each
+        for each in app._opened.executors
+        if isinstance(each, OnnxExecutor) and each.id == executor
+    )
 
 
 @contextlib.asynccontextmanager

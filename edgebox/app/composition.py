@@ -10,17 +10,19 @@ import functools
 import gc
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 
 from edgebox import __version__
 from edgebox.app.access_setup import access_control
 from edgebox.app.configured_pipelines import make_pipelines
 from edgebox.app.cpu_fallback import CpuFallback
+from edgebox.app.executor_addition import ExecutorAdder
 from edgebox.app.executor_replacement import ExecutorReplacer
 from edgebox.app.executor_setup import Opened, open_executors
 from edgebox.app.family_watch import FamilyWatch, look_into
+from edgebox.app.history_setup import history_recorder
 from edgebox.app.interference_profiles import Progress
+from edgebox.app.late_executors import LateExecutors, set_aside
 from edgebox.app.live_families import LiveFamilies
 from edgebox.app.model_jobs import ModelJobs
 from edgebox.app.remembered_learning import RememberedLearning
@@ -35,7 +37,6 @@ from edgebox.domain.errors import (
     InvariantViolation,
     WedgedError,
 )
-from edgebox.domain.model_family import Variant, VariantName
 from edgebox.domain.overrides import NOTHING_SET
 from edgebox.domain.requests import CameraId
 from edgebox.inference.machine import usable_cores
@@ -48,7 +49,7 @@ from edgebox.planning.camera_admission import refusal
 from edgebox.planning.planner import plan
 from edgebox.runtime.box import Admission, Box
 from edgebox.runtime.callbacks import Callbacks
-from edgebox.runtime.camera_record import CameraRecord, uplinks
+from edgebox.runtime.camera_record import CameraRecord
 from edgebox.runtime.decode_queue import decode_threads
 from edgebox.runtime.drift_messages import drift_text
 from edgebox.runtime.driver import Driver
@@ -57,10 +58,8 @@ from edgebox.runtime.history_recorder import HistoryRecorder
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.machine_measurements import MachineMeasurements
 from edgebox.runtime.model_choice import served
-from edgebox.runtime.peers import NAMES_PER_CAMERA
 from edgebox.runtime.preparation import CanvasPool
 from edgebox.runtime.recordings import keep
-from edgebox.runtime.rollup import Rollup
 from edgebox.runtime.viewer_data import BoxEvent
 from edgebox.scheduling.events import (
     ExecutorStarted,
@@ -129,6 +128,7 @@ class App:
         self._zone_notices: ZoneNotices | None = None
         self._model_jobs: ModelJobs | None = None
         self._cpu_fallback: CpuFallback | None = None
+        self._late_executors: LateExecutors | None = None
         self._sources: PulledCameras | None = None
 
     @property
@@ -264,6 +264,7 @@ class App:
         found = await measured(
             inference, self._storage, self._opened.executors, families, self._progress
         )
+        set_aside(self._opened, found)
         self._opened.leave_out(found.hung)
         executors = self._opened.executors
         left_out = [f"a model family is left out: {problem}" for problem in problems]
@@ -306,7 +307,15 @@ class App:
         )
         watch = FamilyWatch(self._model_jobs.live, self._model_jobs.jobs, at_start)
         self._tasks.append(asyncio.create_task(watch.run(), name="family watch"))
-        self._history_recorder = self._make_history_recorder(driver, known.variants)
+        assert self._late_executors is not None
+        self._tasks.append(asyncio.create_task(self._late_executors.run(), name="late executors"))
+        self._history_recorder = history_recorder(
+            self.box,
+            self._storage,
+            known.variants,
+            cameras_max=self.config.limits.cameras_max,
+            on_minute=self._every_minute,
+        )
         self._tasks.append(
             asyncio.create_task(self._history_recorder.run(), name="history recorder")
         )
@@ -317,12 +326,15 @@ class App:
         replacements = ExecutorReplacer(
             self._opened, known.families, found, lambda: self.box.profiles
         )
+        adder = ExecutorAdder(
+            self.box, replacements, known.families, prepare=(self.config.inference, self._storage)
+        )
+        self._late_executors = LateExecutors(self._opened.absent, adder, self.box.notices)
         self._cpu_fallback = CpuFallback(
             self.box,
             self._opened.cpu_fallbacks,
-            replacements,
+            adder,
             known.families,
-            prepare=(self.config.inference, self._storage),
             give_up=self._give_up,
         )
         return Driver(
@@ -349,30 +361,6 @@ class App:
             opener=replacements.open,
             loaders=found.loaders,
             journal=self.journal,
-        )
-
-    def _make_history_recorder(
-        self, driver: Driver, variants: Mapping[VariantName, Variant]
-    ) -> HistoryRecorder:
-        assert self._storage is not None
-        names_max = NAMES_PER_CAMERA * self.config.limits.cameras_max
-        rollup = Rollup(
-            self.box.metrics,
-            variants,
-            names_max,
-            lambda: self.box.notices.publish(
-                "warning",
-                f"more than {names_max} names of cameras in an hour: further ones are recorded "
-                "only in the history of the whole box",
-            ),
-        )
-        return HistoryRecorder(
-            rollup,
-            self._storage.history,
-            links=lambda: uplinks(self.box.cameras.values(), driver.clock_ns()),
-            on_minute=self._every_minute,
-            wall_ms=wall_clock_ms,
-            clock_ns=driver.clock_ns,
         )
 
     def _report_drift(self, drift: ReportDrift) -> None:

@@ -14,9 +14,10 @@ from edgebox.domain.core_factors import MeasuredCoreFactor, with_core_factors
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, LatencyProfile
 from edgebox.inference.core_factor_measurement import measure_core_factors
-from edgebox.inference.executor import HungError, OnnxExecutor
+from edgebox.inference.executor import HungError
 from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import fingerprint
+from edgebox.inference.model_executor import ModelExecutor
 from edgebox.inference.sessions import CPU
 from edgebox.scheduling.cores.core_latency import fit_core_latency
 from edgebox.storage.database import Storage
@@ -26,7 +27,7 @@ _BUDGET_SHARE = 0.2
 
 async def provide_core_factors(
     storage: Storage,
-    executors: Sequence[OnnxExecutor],
+    executors: Sequence[ModelExecutor],
     families: Sequence[Family],
     profiles: Profiles,
     *,
@@ -87,7 +88,7 @@ async def provide_core_factors(
 
 async def measure_shared_cores(
     storage: Storage,
-    executors: Sequence[OnnxExecutor],
+    executors: Sequence[ModelExecutor],
     families: Sequence[Family],
     profiles: Profiles,
     *,
@@ -100,8 +101,9 @@ async def measure_shared_cores(
         storage, executors, families, profiles,
         profile_s=profile_s, on_progress=on_progress, again=again,
     )  # fmt: skip
+    here = [executor for executor in executors if executor.shares_machine]
     found, more = await measure_interference(
-        storage, executors, families, with_cores,
+        storage, here, families, with_cores,
         profile_s=profile_s, on_progress=on_progress, again=again,
     )  # fmt: skip
     return found, problems + more
@@ -113,7 +115,7 @@ def fixed_threads(profile: LatencyProfile, threads: int) -> LatencyProfile:
 
 
 def _all_known(
-    found: Sequence[MeasuredCoreFactor], held: Sequence[LatencyProfile], executor: OnnxExecutor
+    found: Sequence[MeasuredCoreFactor], held: Sequence[LatencyProfile], executor: ModelExecutor
 ) -> bool:
     known = {(each.variant, each.batch_size, each.threads) for each in found}
     return known >= {
@@ -125,7 +127,7 @@ def _all_known(
 
 
 def _measure(
-    executor: OnnxExecutor, family: Family, held: Sequence[LatencyProfile], budget_s: float
+    executor: ModelExecutor, family: Family, held: Sequence[LatencyProfile], budget_s: float
 ) -> list[MeasuredCoreFactor]:
     """Measure the variants in memory; one that is not gets the greatest factors of the others."""
     variants = {variant.name: variant for variant in family.variants}
@@ -151,7 +153,7 @@ def _measure(
 
 
 def _fitted(
-    profile: LatencyProfile, measured: Sequence[MeasuredCoreFactor], executor: OnnxExecutor
+    profile: LatencyProfile, measured: Sequence[MeasuredCoreFactor], executor: ModelExecutor
 ) -> Iterator[MeasuredCoreFactor]:
     """Yield the factors of all batch sizes: as measured, else by the fitted model.
 

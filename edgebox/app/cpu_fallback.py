@@ -7,19 +7,13 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
-from edgebox.app.executor_replacement import ExecutorReplacer
-from edgebox.app.executor_setup import open_in_time
-from edgebox.app.startup import measured
-from edgebox.config.inference_section import InferenceParameters
-from edgebox.domain.errors import EdgeboxError, ModelError
+from edgebox.app.executor_addition import ExecutorAdder
+from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.model_family import ExecutorId, FamilyName
-from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.executor_spec import ExecutorSpec
 from edgebox.inference.family import Family
 from edgebox.runtime.availability import is_wedged
 from edgebox.runtime.box import Box
-from edgebox.scheduling.events import ExecutorStarted
-from edgebox.storage.database import Storage
 
 _log = logging.getLogger(__name__)
 
@@ -34,10 +28,9 @@ class CpuFallback:
         self,
         box: Box,
         specs: Mapping[ExecutorId, ExecutorSpec],
-        replacements: ExecutorReplacer,
+        adder: ExecutorAdder,
         families: Sequence[Family],
         *,
-        prepare: tuple[InferenceParameters, Storage],
         give_up: Callable[[], None],
     ) -> None:
         """Start without replacements.
@@ -45,16 +38,14 @@ class CpuFallback:
         Args:
             box: the running box.
             specs: the replacement of each executor.
-            replacements: receives the replacements.
+            adder: adds the replacements.
             families: the families that the box serves.
-            prepare: parameters and storage for measuring them.
             give_up: stops the box.
         """
         self._box = box
         self._specs = specs
-        self._replacements = replacements
+        self._adder = adder
         self._families = families
-        self._prepare = prepare
         self._end_box = give_up
         self._requested: set[ExecutorId] = set()
         self._reported: set[FamilyName] = set()
@@ -130,36 +121,7 @@ class CpuFallback:
             self._box.notices.publish("error", f"{spec.id} cannot replace {lost}: {text}")
 
     async def _open(self, lost: ExecutorId, spec: ExecutorSpec) -> None:
-        inference, storage = self._prepare
-        opening = asyncio.ensure_future(asyncio.to_thread(open_in_time, spec, self._families))
-        try:
-            executor = await asyncio.shield(opening)
-        except asyncio.CancelledError:
-            opening.add_done_callback(_abandon_opened)
-            raise
-        try:
-            found = await measured(
-                inference, storage, [executor], self._families, lambda text, share: None
-            )
-            profiles = found.profiles[executor.id]
-            if not profiles:
-                raise ModelError("; ".join(found.problems) or "nothing runs on it")
-        except BaseException:
-            executor.abandon()
-            raise
-        executor.note = f"replaces {lost}"
-        self._replacements.add(executor, spec, found)
-        box, driver = self._box, self._box.driver
-        box.set_profiles(executor.id, {p.variant: p for p in profiles})
-        driver.add(executor, found.loaders.get(executor.id))
+        executor = await self._adder.open(spec, f"replaces {lost}")
         # From now on the core decides about giving up.
         self._given_up = False
-        served = tuple(p for p in profiles if driver.serves(p.variant))
-        memory = next((of for of in found.limits if of.executor == executor.id), None)
-        driver.feed(ExecutorStarted(executor.id, served, memory=memory))
-        box.notices.publish("warning", f"{executor.id} replaces {lost}: {executor.device}")
-
-
-def _abandon_opened(opening: asyncio.Future[OnnxExecutor]) -> None:
-    if not opening.cancelled() and opening.exception() is None:
-        opening.result().abandon()
+        self._box.notices.publish("warning", f"{spec.id} replaces {lost}: {executor.device}")

@@ -9,9 +9,9 @@ from dataclasses import replace
 from edgebox.app.executor_setup import Opened
 from edgebox.app.startup import ModelInventory, warm
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
-from edgebox.inference.executor import OnnxExecutor
-from edgebox.inference.executor_spec import ExecutorSpec, open_executor
+from edgebox.inference.executor_spec import open_executor
 from edgebox.inference.family import Family
+from edgebox.inference.model_executor import ExecutorSpecification, ModelExecutor
 from edgebox.runtime.supervisor import Reopened
 
 Profiles = Callable[[], Mapping[ExecutorId, Mapping[VariantName, LatencyProfile]]]
@@ -37,7 +37,9 @@ class ExecutorReplacer:
         self._limits = {limited.executor: limited for limited in found.limits}
         self._profiles = profiles
 
-    def add(self, executor: OnnxExecutor, spec: ExecutorSpec, found: ModelInventory) -> None:
+    def add(
+        self, executor: ModelExecutor, spec: ExecutorSpecification, found: ModelInventory
+    ) -> None:
         """Add an executor that may have to be replaced. Called on the loop."""
         self._opened.executors.append(executor)
         self._opened.specs[executor.id] = spec
@@ -64,12 +66,12 @@ class ExecutorReplacer:
         )
         return replace(reopened, problems=problems, on_use=lambda: self._takes_the_place(executor))
 
-    def _takes_the_place(self, executor: OnnxExecutor) -> None:
+    def _takes_the_place(self, executor: ModelExecutor) -> None:
         """Register a replacement to be closed. Called on the loop, like `add`."""
         executors = self._opened.executors
         executors[:] = [executor if each.id == executor.id else each for each in executors]
 
-    def _warmed(self, executor: OnnxExecutor) -> Reopened:
+    def _warmed(self, executor: ModelExecutor) -> Reopened:
         held = {
             variant.name
             for family in self._families

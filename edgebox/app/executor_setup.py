@@ -10,26 +10,23 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from edgebox.app.remote_executors import remote_specs
 from edgebox.config.config_file import Config
 from edgebox.config.executor_section import (
     AUTO,
+    LOCAL,
     ExecutorParameters,
     unknown_families,
     wrong_families,
 )
 from edgebox.domain.errors import ConfigError, ModelError
 from edgebox.domain.model_family import ExecutorId
-from edgebox.inference.executor import (
-    RUN_LIMIT_S,
-    SCORE_FLOOR,
-    HungError,
-    OnnxExecutor,
-    run_limit_s,
-)
+from edgebox.inference.executor import RUN_LIMIT_S, SCORE_FLOOR, HungError, OnnxExecutor
 from edgebox.inference.executor_spec import ExecutorSpec, open_executor
 from edgebox.inference.family import Family
 from edgebox.inference.gpus import gpu_names
 from edgebox.inference.machine import allowed_cores, offered_threads, usable_cores
+from edgebox.inference.model_executor import ExecutorSpecification, ModelExecutor
 from edgebox.inference.sessions import Provider, cuda_obstacle
 from edgebox.runtime.threads import within
 
@@ -38,9 +35,11 @@ from edgebox.runtime.threads import within
 class Opened:
     """The executors that are open."""
 
-    executors: list[OnnxExecutor] = field(default_factory=list)
-    specs: dict[ExecutorId, ExecutorSpec] = field(default_factory=dict)
+    executors: list[ModelExecutor] = field(default_factory=list)
+    specs: dict[ExecutorId, ExecutorSpecification] = field(default_factory=dict)
     """Specification of each executor."""
+    absent: list[ExecutorSpecification] = field(default_factory=list)
+    """Remote executors that could not be opened; they are tried again."""
     cpu_fallbacks: dict[ExecutorId, ExecutorSpec] = field(default_factory=dict)
     """Replacement on the CPU of each executor on a GPU, once that one cannot be opened any more, if
     the configuration leaves the choice of the device to the box."""
@@ -72,10 +71,13 @@ def open_executors(config: Config, families: Sequence[Family]) -> Opened:
     plan = _Plan(config, names)
     tables = []
     try:
-        for number, (table, specs) in enumerate(plan.specs()):
+        for number, table in enumerate(config.executors):
             opened.problems += unknown_families(table.families, number, names)
+        for table, specs in plan.local_specs():
             _open_table(table, specs, plan, families, opened)
             tables.append((table, specs))
+        for remote in plan.remote_specs():
+            _open_remote(remote, families, opened)
         _choose_cpu_fallbacks(tables, plan, opened)
         held = {name for executor in opened.executors for name in executor.families}
         if opened.hung is not None and config.inference.family not in held:
@@ -87,7 +89,7 @@ def open_executors(config: Config, families: Sequence[Family]) -> Opened:
 
 
 def open_one(config: Config, family: Family, *, score_floor: float = SCORE_FLOOR) -> OnnxExecutor:
-    """Open the first executor for a family, with only that family; blocks.
+    """Open the first executor of this machine for a family, with only that family; blocks.
 
     Raises:
         ConfigError: this machine lacks configured devices.
@@ -95,41 +97,49 @@ def open_one(config: Config, family: Family, *, score_floor: float = SCORE_FLOOR
     """
     plan = _Plan(config)
     error = ModelError(f"no executor has the family {family.name} ([[executors]])")
-    for table, specs in plan.specs():
+    for table, specs in plan.local_specs():
         of = replace(table, families=(family.name,))
         if table.families and family.name not in table.families:
             continue
         spares = plan.on_cpu(of, [family.name]) if _falls_back(table) else []
         for spec in [*specs, *spares]:
             try:
-                return open_in_time(spec, [family], score_floor=score_floor)
+                return open_local(spec, [family], score_floor=score_floor)
             except ModelError as found:
                 error = found
     raise error
 
 
-def open_in_time(
+def open_local(
     spec: ExecutorSpec, families: Sequence[Family], *, score_floor: float = SCORE_FLOOR
 ) -> OnnxExecutor:
-    """Open an executor for the first time; each of its files has a time limit.
+    """Open an executor of this machine; see `open_in_time`."""
+    executor = open_in_time(spec, families, score_floor=score_floor)
+    assert isinstance(executor, OnnxExecutor)
+    return executor
+
+
+def open_in_time(
+    spec: ExecutorSpecification, families: Sequence[Family], *, score_floor: float = SCORE_FLOOR
+) -> ModelExecutor:
+    """Open an executor for the first time; it has a time limit, by its files.
 
     Raises:
         ModelError: nothing runs on it.
         HungError: it hangs and is abandoned.
     """
-    files = sum(len(family.model_files) for family in families if spec.holds(family.name))
-    limit_s = run_limit_s(builds=spec.provider == "tensorrt") * max(1, files)
+    limit_s = spec.limit_s(families)
     try:
         return within(
             limit_s,
             lambda: open_executor(spec, families, score_floor=score_floor),
             f"open-{spec.id}",
-            OnnxExecutor.abandon,
+            lambda late: late.abandon(),
         )
     except TimeoutError:
         raise HungError(
-            f"opening {spec.id} did not come back within {limit_s:.0f} s: the device or its "
-            "driver hangs"
+            f"opening {spec.id} did not come back within {limit_s:.0f} s: the device, its "
+            "driver or its server hangs"
         ) from None
 
 
@@ -165,6 +175,8 @@ def _not_here(tables: Sequence[ExecutorParameters], gpus: _Gpus) -> Iterator[str
     """Yield the configured devices that the machine lacks."""
     allowed = allowed_cores()
     for number, table in enumerate(tables):
+        if table.kind != LOCAL:
+            continue
         kind, _, index = table.device.partition(":")
         path = f"executors[{number}]"
         if (kind == "cuda" or index) and gpus.hung is None:
@@ -202,7 +214,8 @@ class _Plan:
             ConfigError: this machine lacks configured devices.
         """
         tables = config.executors or (ExecutorParameters(),)
-        gpus = _gpus() if any(table.device != "cpu" for table in tables) else _Gpus()
+        local = [table for table in tables if table.kind == LOCAL]
+        gpus = _gpus() if any(table.device != "cpu" for table in local) else _Gpus()
         problems = [*_not_here(tables, gpus)]
         if families is not None:
             problems += wrong_families(config.executors, config.inference.family, families)
@@ -214,17 +227,27 @@ class _Plan:
         """GPUs of the machine, if any are configured."""
         self._numbers: Counter[str] = Counter()
         self._sharing: Counter[str] = Counter()
-        for table in tables:
+        for table in local:
             for device in self._devices(table):
                 self._sharing[device] += table.streams
 
-    def specs(self) -> Iterator[tuple[ExecutorParameters, list[ExecutorSpec]]]:
-        """Yield the specifications of each table's executors, in the order of the file.
+    def remote_specs(self) -> list[ExecutorSpecification]:
+        """Return the specifications of executors elsewhere.
+
+        Raises:
+            ConfigError: a token cannot be read.
+        """
+        return remote_specs(self._tables)
+
+    def local_specs(self) -> Iterator[tuple[ExecutorParameters, list[ExecutorSpec]]]:
+        """Yield the specifications of each table's executors here, in the order of the file.
 
         Numbers are assigned table by table, so that CPU executors added for earlier tables come
         first.
         """
         for table in self._tables:
+            if table.kind != LOCAL:
+                continue
             devices = self._devices(table)
             yield table, [self.spec(table, at) for at in devices for _ in range(table.streams)]
 
@@ -300,6 +323,15 @@ def _open_table(
             _open(spec, families, opened, note=why or f"no GPU can run {', '.join(left)}")
 
 
+def _open_remote(spec: ExecutorSpecification, families: Sequence[Family], opened: Opened) -> None:
+    """Open an executor elsewhere; a box starts without it if that fails."""
+    try:
+        _keep(open_in_time(spec, families), spec, opened)
+    except ModelError as error:
+        opened.absent.append(spec)
+        opened.problems.append(f"{spec.id} cannot be opened, and is tried again: {error}")
+
+
 def _choose_cpu_fallbacks(
     tables: Sequence[tuple[ExecutorParameters, Sequence[ExecutorSpec]]],
     plan: _Plan,
@@ -331,6 +363,10 @@ def _open(
         opened.hung = error
         raise
     executor.note = note or executor.note
+    return _keep(executor, spec, opened)
+
+
+def _keep(executor: ModelExecutor, spec: ExecutorSpecification, opened: Opened) -> set[str]:
     opened.executors.append(executor)
     opened.specs[executor.id] = spec
     for family, failure in executor.failed.items():

@@ -18,10 +18,11 @@ from edgebox.domain.model_family import (
     VariantName,
     device_of,
 )
-from edgebox.inference.executor import HungError, OnnxExecutor
+from edgebox.inference.executor import HungError
 from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import fingerprint, neighbours
 from edgebox.inference.interference_measurement import Load, interference, load_of
+from edgebox.inference.model_executor import ModelExecutor
 from edgebox.storage.database import Storage
 
 _BUDGET_SHARE = 0.1
@@ -35,7 +36,7 @@ Progress = Callable[[str, float], None]
 
 async def measure_interference(
     storage: Storage,
-    executors: Sequence[OnnxExecutor],
+    executors: Sequence[ModelExecutor],
     families: Sequence[Family],
     profiles: Profiles,
     *,
@@ -112,7 +113,7 @@ def _take_in(
 
 
 def _in_memory(
-    executor: OnnxExecutor, family: Family, profiles: Profiles
+    executor: ModelExecutor, family: Family, profiles: Profiles
 ) -> dict[VariantName, tuple[Variant, int]]:
     """Return the variants in memory of an executor, each with its smallest batch."""
     known = {p.variant: p for p in profiles[executor.id]}
@@ -124,7 +125,7 @@ def _in_memory(
 
 
 def _beside(
-    others: Sequence[OnnxExecutor],
+    others: Sequence[ModelExecutor],
     family: Family,
     families: Sequence[Family],
     profiles: Profiles,
@@ -142,7 +143,7 @@ def _beside(
     return found[: 1 + _OTHER_FAMILIES_MAX]
 
 
-def _load(executor: OnnxExecutor, families: Sequence[Family], profiles: Profiles) -> Load | None:
+def _load(executor: ModelExecutor, families: Sequence[Family], profiles: Profiles) -> Load | None:
     """Return the load that keeps an executor busy: a medium variant of the first family that
     it has in memory."""
     for family in families:

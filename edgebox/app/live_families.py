@@ -22,10 +22,11 @@ from edgebox.config.default_family import store_default
 from edgebox.domain.errors import EdgeboxError, ModelError
 from edgebox.domain.job_errors import FamilyInUseError
 from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile, VariantName
-from edgebox.inference.executor import Executor, HungError, OnnxExecutor
+from edgebox.inference.executor import Executor, HungError
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import fingerprint
+from edgebox.inference.model_executor import ModelExecutor
 from edgebox.inference.tensors import ModelInput
 from edgebox.inference.zoo import load_family
 from edgebox.runtime.box import Box
@@ -79,20 +80,20 @@ class LiveFamilies:
         await self._offer(family, found)
         return list(found)
 
-    def _executors(self, family: Family) -> list[OnnxExecutor]:
+    def _executors(self, family: Family) -> list[ModelExecutor]:
         """Return the executors that are up and may hold a family."""
         supervised = self.box.driver.scheduler.supervised
         return [
             executor
             for executor in self.box.driver.executors
-            if isinstance(executor, OnnxExecutor)
+            if isinstance(executor, ModelExecutor)
             and executor.id in supervised
             and supervised[executor.id].state is ExecutorState.UP
             and self.opened.specs[executor.id].holds(family.name)
         ]
 
     async def _profiles(
-        self, family: Family, executor: OnnxExecutor, progress: Progress
+        self, family: Family, executor: ModelExecutor, progress: Progress
     ) -> list[LatencyProfile]:
         """Return a family's profiles, measured unless they are stored."""
         inference = self.config.inference
@@ -119,7 +120,7 @@ class LiveFamilies:
         box, driver = self.box, self.box.driver
         self.served.add(family)
         self.learning.follow(
-            family, [each for each in driver.executors if isinstance(each, OnnxExecutor)]
+            family, [each for each in driver.executors if isinstance(each, ModelExecutor)]
         )
         driver.feed(VariantsAvailable(tuple(self.served.variants.values())))
         for executor, profiles in found.items():
@@ -242,7 +243,7 @@ def _has(stages: Sequence[object], name: str) -> bool:
 class PacedExecutor:
     """An executor that a measurement uses in between the batches of cameras."""
 
-    def __init__(self, executor: OnnxExecutor, shares: Callable[[], bool]) -> None:
+    def __init__(self, executor: ModelExecutor, shares: Callable[[], bool]) -> None:
         """Share an executor for as long as `shares` says so; asked in any thread."""
         self._executor = executor
         self._shares = shares
@@ -254,6 +255,7 @@ class PacedExecutor:
         self.device = executor.device
         self.note = executor.note
         self.cpu_threads = executor.cpu_threads
+        self.takes_encoded = executor.takes_encoded
         self.thread_counts = executor.thread_counts
         self.cores = executor.cores
         self.families = executor.families

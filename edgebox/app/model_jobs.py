@@ -26,11 +26,12 @@ from edgebox.domain.job_errors import (
     NoImportsError,
 )
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
-from edgebox.inference.executor import Executor, HungError, OnnxExecutor
+from edgebox.inference.executor import Executor, HungError
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import fingerprint
 from edgebox.inference.importing.folder import unfinished
+from edgebox.inference.model_executor import ModelExecutor
 from edgebox.inference.tensors import ModelInput
 from edgebox.inference.zoo import bundled_folders
 from edgebox.runtime.box import Box
@@ -83,7 +84,7 @@ class ModelJobs:
         executors = [
             executor
             for executor in self._box.driver.executors
-            if isinstance(executor, OnnxExecutor) and family.name in executor.families
+            if isinstance(executor, ModelExecutor) and family.name in executor.families
         ]
         found: dict[ExecutorId, list[LatencyProfile]] = {}
         for done, executor in enumerate(executors):
@@ -101,7 +102,7 @@ class ModelJobs:
         return Finished("measured; planning uses the new times")
 
     async def _measured(
-        self, family: Family, executor: OnnxExecutor, report: Any
+        self, family: Family, executor: ModelExecutor, report: Any
     ) -> list[LatencyProfile]:
         """Measure in a thread for as long as no camera is connected."""
         lent, driver = _LentExecutor(executor), self._box.driver
@@ -253,6 +254,7 @@ class _LentExecutor:
         self._taken_back = False
         self._running: Future[BatchResult] | None = None
         self.cpu_threads = executor.cpu_threads
+        self.takes_encoded = executor.takes_encoded
         self.thread_counts = executor.thread_counts
         self.cores = executor.cores
         self.families = executor.families

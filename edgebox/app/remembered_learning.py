@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 
 from edgebox.domain.errors import StorageError
 from edgebox.domain.model_family import ExecutorId, VariantName
-from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import fingerprint, model_print
+from edgebox.inference.model_executor import ModelExecutor
 from edgebox.runtime.driver import Driver
 from edgebox.runtime.learned_times_recorder import LearnedTimesRecorder
 from edgebox.scheduling.events import LearningRestored
@@ -21,7 +21,7 @@ class RememberedLearning:
         storage: Storage,
         driver: Driver,
         families: Iterable[Family],
-        executors: Iterable[OnnxExecutor],
+        executors: Iterable[ModelExecutor],
     ) -> None:
         """Store under the fingerprints of these families and executors."""
         self._storage = storage
@@ -33,7 +33,7 @@ class RememberedLearning:
             self.follow(family, on)
         self._times = LearnedTimesRecorder(storage.learned, models=self._models, executors=self._on)
 
-    def follow(self, family: Family, executors: Iterable[OnnxExecutor]) -> None:
+    def follow(self, family: Family, executors: Iterable[ModelExecutor]) -> None:
         """Store what is learned of one more family, too."""
         names = [variant.name for variant in family.variants]
         self._models |= dict.fromkeys(names, model_print(family))

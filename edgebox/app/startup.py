@@ -26,9 +26,10 @@ from edgebox.domain.model_family import (
     Weights,
     WeightsId,
 )
-from edgebox.inference.executor import RUN_LIMIT_S, Executor, HungError, OnnxExecutor
+from edgebox.inference.executor import RUN_LIMIT_S, Executor, HungError
 from edgebox.inference.family import Family, ModelFile
 from edgebox.inference.fingerprint import fingerprint
+from edgebox.inference.model_executor import ModelExecutor
 from edgebox.inference.profiler import ProfilingLimits, profile
 from edgebox.inference.sessions import CPU
 from edgebox.inference.tensors import Canvas
@@ -85,7 +86,7 @@ def load_families(config: Config) -> tuple[list[Family], list[ModelError]]:
 async def measured(
     inference: InferenceParameters,
     storage: Storage,
-    executors: Sequence[OnnxExecutor],
+    executors: Sequence[ModelExecutor],
     families: Sequence[Family],
     on_progress: Progress,
 ) -> ModelInventory:
@@ -142,7 +143,7 @@ async def measured(
     return out
 
 
-def _left_behind(executor: OnnxExecutor, error: HungError, out: ModelInventory) -> HungError:
+def _left_behind(executor: ModelExecutor, error: HungError, out: ModelInventory) -> HungError:
     """Abandon an executor that hangs."""
     executor.abandon()
     out.hung[executor.id] = error
@@ -177,7 +178,7 @@ def _take_in(
 
 
 async def stored_profiles(
-    storage: Storage, executor: OnnxExecutor, family: Family, batch_size_max: int
+    storage: Storage, executor: ModelExecutor, family: Family, batch_size_max: int
 ) -> list[LatencyProfile]:
     """Return a family's profiles from the database; empty: some are missing.
 
@@ -210,7 +211,7 @@ class _Work:
     """The measurements of one family on one executor."""
 
     inference: InferenceParameters
-    executor: OnnxExecutor
+    executor: ModelExecutor
     family: Family
     on_progress: Progress | None
     stored: Sequence[LatencyProfile] = ()
@@ -320,7 +321,7 @@ def _grown(before: int | None, after: int | None, file: ModelFile) -> int:
 
 def _limit(
     inference: InferenceParameters,
-    executors: Sequence[OnnxExecutor],
+    executors: Sequence[ModelExecutor],
     sizes: Mapping[ExecutorId, Sequence[Weights]],
     out: ModelInventory,
 ) -> None:
@@ -353,7 +354,7 @@ def _limit(
 
 
 def _memory_needs(
-    executor: OnnxExecutor, sizes: Mapping[ExecutorId, Sequence[Weights]]
+    executor: ModelExecutor, sizes: Mapping[ExecutorId, Sequence[Weights]]
 ) -> list[Weights]:
     """Return an executor's weights, each with the largest size on its device."""
     largest: dict[WeightsId, int] = {}
@@ -364,12 +365,12 @@ def _memory_needs(
     return [replace(each, size_bytes=largest[each.id]) for each in sizes[executor.id]]
 
 
-def _device(executor: OnnxExecutor) -> str:
+def _device(executor: ModelExecutor) -> str:
     return executor.id.rpartition("/")[0]
 
 
 def _fill(
-    inference: InferenceParameters, executor: OnnxExecutor, fit: Fit, out: ModelInventory
+    inference: InferenceParameters, executor: ModelExecutor, fit: Fit, out: ModelInventory
 ) -> None:
     """Load an executor's initial weights."""
     gone = {variant for each in fit.left_out for variant in each.variants}
@@ -408,13 +409,13 @@ def _mb(size_bytes: int) -> int:
     return -(-size_bytes // 1_000_000)
 
 
-def warm(executor: OnnxExecutor, profiles: Sequence[LatencyProfile]) -> None:
+def warm(executor: ModelExecutor, profiles: Sequence[LatencyProfile]) -> None:
     """Run warm-up batches, so that no variant is slow at first; blocks."""
     executor.warm_each(_runs(executor, profiles))
 
 
 def _runs(
-    executor: OnnxExecutor, profiles: Sequence[LatencyProfile]
+    executor: ModelExecutor, profiles: Sequence[LatencyProfile]
 ) -> list[tuple[VariantName, int]]:
     """Return the batches that warm these variants.
 
@@ -428,7 +429,7 @@ def _runs(
 
 
 async def profiles_of(
-    config: Config, executor: OnnxExecutor, family: Family, on_progress: Progress
+    config: Config, executor: ModelExecutor, family: Family, on_progress: Progress
 ) -> list[LatencyProfile]:
     """Return a family's profiles on an executor; measure and store missing ones.
 
@@ -449,7 +450,7 @@ async def profiles_of(
 
 async def measure_and_store(
     config: Config, on_progress: Progress | None = None, families: Sequence[Family] = ()
-) -> list[tuple[Family, OnnxExecutor, list[LatencyProfile]]]:
+) -> list[tuple[Family, ModelExecutor, list[LatencyProfile]]]:
     """Measure families on every executor again and store the profiles for the next start.
 
     Args:
@@ -462,7 +463,7 @@ async def measure_and_store(
     """
     storage = await Storage.open(config.storage.file)
     opened = Opened()
-    done = []
+    done: list[tuple[Family, ModelExecutor, list[LatencyProfile]]] = []
     try:
         if not families:
             families, _ = await asyncio.to_thread(load_families, config)

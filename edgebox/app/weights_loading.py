@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from edgebox.domain.model_family import VariantName, WeightsId
-from edgebox.inference.executor import HungError, OnnxExecutor, run_limit_s
+from edgebox.inference.executor import HungError, run_limit_s
+from edgebox.inference.model_executor import ModelExecutor
 from edgebox.inference.sessions import TENSORRT
 from edgebox.runtime.threads import within
 
@@ -17,7 +18,7 @@ class WeightsLoader:
 
     def __init__(
         self,
-        executor: OnnxExecutor,
+        executor: ModelExecutor,
         files: Mapping[WeightsId, Path],
         runs: Mapping[WeightsId, Sequence[tuple[VariantName, int]]],
     ) -> None:
@@ -26,7 +27,7 @@ class WeightsLoader:
         self._files = files
         self._runs = runs
 
-    def on(self, executor: OnnxExecutor) -> "WeightsLoader":
+    def on(self, executor: ModelExecutor) -> "WeightsLoader":
         """Return the same loader for an executor that replaces this one."""
         return WeightsLoader(executor, self._files, self._runs)
 
@@ -53,7 +54,7 @@ class WeightsLoader:
 
 
 def load_in_time(
-    executor: OnnxExecutor, path: Path, runs: Sequence[tuple[VariantName, int]] = ()
+    executor: ModelExecutor, path: Path, runs: Sequence[tuple[VariantName, int]] = ()
 ) -> None:
     """Load and run a file during the start, without supervision; blocks.
 

@@ -20,6 +20,7 @@ from edgebox.config.camera_section import CameraParameters, camera_contradiction
 from edgebox.config.default_family import stored_default
 from edgebox.config.detector_section import ZmqDetectorParameters, detector_contradictions
 from edgebox.config.executor_section import MOVED, ExecutorParameters
+from edgebox.config.executor_section import PATHS as EXECUTOR_PATHS
 from edgebox.config.executor_section import contradictions as executor_contradictions
 from edgebox.config.host_names import wrong_hosts
 from edgebox.config.inference_section import InferenceParameters
@@ -440,7 +441,7 @@ def _resolve_paths(folder: Path, tables: Mapping[str, Any]) -> None:
     families = inference.get("families")
     if isinstance(families, list) and all(isinstance(entry, str) and entry for entry in families):
         inference["families"] = [str(folder / expanded(entry)) for entry in families]
-    for section, names in (PATHS | CAMERA_PATHS | _TLS_PATHS).items():
+    for section, names in (PATHS | CAMERA_PATHS | EXECUTOR_PATHS | _TLS_PATHS).items():
         found = tables.get(section, {})
         for table, name in itertools.product([found] if isinstance(found, dict) else found, names):
             if isinstance(table.get(name), str) and table[name]:

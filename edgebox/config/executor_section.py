@@ -5,9 +5,12 @@ the box, by `edgebox.app.executor_setup`.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from urllib.parse import urlsplit
 
 from edgebox.config.keys import key
+from edgebox.domain.errors import InvalidInputError
+from edgebox.link.box_address import fingerprint_of
 
 AUTO = "auto"
 """Threads are chosen for each batch."""
@@ -22,10 +25,27 @@ MOVED = {
 """What became of keys that there were before this section."""
 
 
+LOCAL = "local"
+OPEN_INFERENCE = "open_inference"
+KEYS_BY_KIND = {
+    LOCAL: ("device", "threads", "cores"),
+    OPEN_INFERENCE: ("url", "model", "token_file", "ca_file", "fingerprint"),
+}
+"""Keys that only one kind of executors has; all have the others."""
+PATHS = {"executors": ("token_file", "ca_file")}
+"""Keys of this section that hold a path."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExecutorParameters:
     """Executors on one kind of device. Without any such table there is one with the defaults."""
 
+    kind: str = key(
+        LOCAL,
+        "What runs models: local, this process; open_inference, a server that speaks the "
+        "Open Inference Protocol over HTTP: another edgebox, Triton, OpenVINO Model Server, KServe",
+        choices=tuple(KEYS_BY_KIND),
+    )
     device: str = key(
         "auto",
         "Where models run: cpu; cuda, every NVIDIA GPU; cuda:1, that GPU; auto, every "
@@ -54,12 +74,40 @@ class ExecutorParameters:
         wanted="a list of whole numbers, 0 or more (how many compute is threads)",
     )
     families: tuple[str, ...] = key((), "Model families of these executors; empty: all")
+    url: str = key(
+        "",
+        "open_inference: address of the server, http://HOST:PORT or https://HOST:PORT; a path in "
+        "front of /v2 may follow",
+        may_be_empty=True,
+    )
+    model: str = key(
+        "{family}_{variant}",
+        "open_inference: the server's name for the model of a variant. Another edgebox has the "
+        "variant's own name, whatever is written here",
+    )
+    token_file: str = key(
+        "",
+        "open_inference: a file with the token that the server wants, relative to this file; "
+        "empty: none",
+        may_be_empty=True,
+    )
+    ca_file: str = key(
+        "",
+        "open_inference: certificates to trust instead of the system's, relative to this file",
+        may_be_empty=True,
+    )
+    fingerprint: str = key(
+        "",
+        "open_inference: SHA-256 of the server's certificate, which is then the only one accepted",
+        may_be_empty=True,
+    )
 
 
 def contradictions(executors: Sequence[ExecutorParameters]) -> Iterator[str]:
     """Yield what is wrong with executors although each key alone is right."""
     for number, table in enumerate(executors):
         path, cores = f"executors[{number}]", table.cores
+        yield from (f"{path}.{problem}" for problem in _of_kind(table))
         twice = sorted({core for core in cores if cores.count(core) > 1})
         if twice:
             yield f"{path}.cores: {', '.join(map(str, twice))} is there twice"
@@ -75,6 +123,54 @@ def contradictions(executors: Sequence[ExecutorParameters]) -> Iterator[str]:
                 f"{path}.threads: {threads} is more than the {len(cores)} of "
                 f"{path}.cores; name more cores, or leave threads out: one for each core"
             )
+
+
+def _of_kind(table: ExecutorParameters) -> Iterator[str]:
+    """Yield which keys are of another kind of executors, and what this kind lacks."""
+    for each in fields(table):
+        kinds = [kind for kind, names in KEYS_BY_KIND.items() if each.name in names]
+        if kinds and table.kind not in kinds and getattr(table, each.name) != each.default:
+            yield (
+                f'{each.name}: is for kind = "{kinds[0]}", but kind is "{table.kind}"; leave it out'
+            )
+    if table.kind == OPEN_INFERENCE:
+        yield from _of_server(table)
+
+
+def _of_server(table: ExecutorParameters) -> Iterator[str]:
+    scheme = _scheme(table.url)
+    if not scheme:
+        yield "url: must be the server's address, like https://box:8787"
+    try:
+        name = table.model.format(family="f", variant="v")
+    except (LookupError, ValueError, AttributeError):
+        name = ""
+    if not name:
+        yield 'model: may have {family} and {variant} in braces, like "{family}_{variant}"'
+    if table.fingerprint:
+        try:
+            fingerprint_of(table.fingerprint)
+        except InvalidInputError as error:
+            yield f"fingerprint: {error}"
+    if table.fingerprint and table.ca_file:
+        yield "ca_file: there is a fingerprint, too; keep one of them"
+    if scheme == "http":
+        for name in ("ca_file", "fingerprint"):
+            if getattr(table, name):
+                yield f"{name}: is for https://, but url begins with http://"
+
+
+def _scheme(url: str) -> str:
+    """Return the scheme of a server's address; empty: it is none."""
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 - looking at it checks it
+    except ValueError:
+        return ""
+    odd = parts.username or parts.password or parts.query or parts.fragment
+    return (
+        "" if odd or not parts.hostname or parts.scheme not in ("http", "https") else parts.scheme
+    )
 
 
 def unknown_families(names: Sequence[str], number: int, families: Sequence[str]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from edgebox.domain.errors import EdgeboxError, ModelError
 from edgebox.inference.decoder_checks import check_decoders
-from edgebox.inference.executor import Executor, OnnxExecutor
+from edgebox.inference.executor import Executor
 from edgebox.inference.family import Family
 from edgebox.inference.findings import Finding, Health
 from edgebox.inference.gpu_checks import Cuda, Gpu, check_cuda, check_gpus, find_cuda, find_gpus
@@ -25,6 +25,7 @@ from edgebox.inference.machine import (
     processor_name,
     usable_cores,
 )
+from edgebox.inference.model_executor import ModelExecutor
 from edgebox.inference.onnx_runtime import has_runtime
 from edgebox.inference.package_checks import check_extras, check_libraries, check_runtime
 from edgebox.inference.sessions import CPU, available_providers
@@ -41,9 +42,13 @@ _GIB = 1 << 30
 class Executors(Protocol):
     """Executors that were opened to be looked at."""
 
-    executors: list[OnnxExecutor]
-    problems: list[str]
-    """Problems of opening executors."""
+    @property
+    def executors(self) -> Sequence[ModelExecutor]:
+        """Those that are open."""
+
+    @property
+    def problems(self) -> Sequence[str]:
+        """Problems of opening executors."""
 
     def close(self) -> None:
         """Close all."""
@@ -152,7 +157,7 @@ def check_pipelines(zoo: Zoo, pipelines: PipelineCheck) -> list[Finding]:
 
 
 def _executor_finding(
-    executor: OnnxExecutor, zoo: Zoo, gpus: Sequence[Gpu] | None, cuda: Cuda
+    executor: ModelExecutor, zoo: Zoo, gpus: Sequence[Gpu] | None, cuda: Cuda
 ) -> Finding:
     check = f"Executor {executor.id}"
     family = zoo.family(executor.families[0])

@@ -18,6 +18,7 @@ import numpy as np
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, FamilyName, Variant, VariantName
 from edgebox.inference.cuda_libraries import cuda_runtime
+from edgebox.inference.encoded_pictures import decode_inputs
 from edgebox.inference.executor_thread import (
     BatchJob,
     BatchResult,
@@ -104,6 +105,9 @@ class Executor(Protocol):
     """Why it is not on the wanted device; empty: it is."""
     cpu_threads: int
     """Most threads it computes with on a CPU."""
+    takes_encoded: bool
+    """Whether it is best given pictures as they arrived: then this box decodes none for it. Every
+    executor takes them."""
 
     @property
     def thread_counts(self) -> tuple[int, ...]:
@@ -172,6 +176,9 @@ def _full_id(executor_id: ExecutorId | int, provider: str, device_index: int) ->
 
 class OnnxExecutor:
     """Runs families with ONNX Runtime; one session per file serves all its variants."""
+
+    takes_encoded = False
+    shares_machine = True
 
     def __init__(
         self,
@@ -375,9 +382,11 @@ class OnnxExecutor:
             raise ModelError(f"executor {self.id} has no variant {name!r}") from None
 
     def _run(self, job: BatchJob) -> BatchResult:
-        started_ns = self._clock_ns()
         family = self._family(job.variant)
         variant = family.variant(job.variant)
+        decoded = decode_inputs(job.inputs, family.input, variant)
+        job.inputs = decoded.inputs
+        started_ns = self._clock_ns()
         if family.batch_size_fixed not in (None, job.batch_size):
             raise ModelError(
                 f"{job.variant} only takes batches of {family.batch_size_fixed}, "
@@ -396,12 +405,18 @@ class OnnxExecutor:
         said = len(outputs) - family.features_given
         wanted = [output[: len(job.inputs)] for output in outputs[:said]]
         found = family.decode(wanted, variant.width_px, variant.height_px, self._score_floor)
-        return BatchResult(found, started_ns, self._clock_ns(), tuple(outputs[said:]))
+        return BatchResult(
+            decoded.in_pictures(found),
+            started_ns,
+            self._clock_ns(),
+            tuple(outputs[said:]),
+            decoded.refused,
+        )
 
     def _inputs_of(self, family: Family, variant: Variant, job: BatchJob) -> Tensors:
         """Return the input of a batch: a tensor of pictures, or tensors of features by name."""
         if family.after is None:
-            canvases = [each for each in job.inputs if not isinstance(each, tuple)]
+            canvases = [each for each in job.inputs if isinstance(each, np.ndarray)]
             return self._tensors.fill(family.input, variant, canvases, job.batch_size)
         given = [
             each if isinstance(each, tuple) else self._stand_in(family, variant)
@@ -429,6 +444,7 @@ class NullExecutor:
     provider = "NullExecutor"
     note = "finds nothing: for measuring everything but inference"
     cpu_threads = 1
+    takes_encoded = False
     thread_counts: tuple[int, ...] = ()
     cores: tuple[int, ...] = ()
     families: tuple[FamilyName, ...] = ()

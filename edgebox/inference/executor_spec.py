@@ -9,14 +9,15 @@ from pathlib import Path
 
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId
-from edgebox.inference.executor import SCORE_FLOOR, OnnxExecutor
+from edgebox.inference.executor import SCORE_FLOOR, OnnxExecutor, run_limit_s
 from edgebox.inference.family import Family
+from edgebox.inference.model_executor import ExecutorSpecification, ModelExecutor
 from edgebox.inference.sessions import Provider
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutorSpec:
-    """One executor: where it runs, with what, and which families it holds."""
+    """One executor in this process: where it runs, with what, and which families it holds."""
 
     id: ExecutorId
     """Its device and its number there: "cpu/0", "cuda:0/1"."""
@@ -42,21 +43,46 @@ class ExecutorSpec:
         """The device without the executor's number: "cpu", "cuda:0"."""
         return self.id.rpartition("/")[0]
 
+    @property
+    def is_remote(self) -> bool:
+        """It runs in this process."""
+        return False
+
     def holds(self, family: str) -> bool:
         """Return whether a family is to run there."""
         return not self.families or family in self.families
 
+    def limit_s(self, families: Sequence[Family]) -> float:
+        """Return how long opening it with these families may take."""
+        files = sum(len(family.model_files) for family in families if self.holds(family.name))
+        return run_limit_s(builds=self.provider == "tensorrt") * max(1, files)
+
+    def open(self, families: Sequence[Family], *, score_floor: float) -> OnnxExecutor:
+        """Open it with these families; see `open_executor`."""
+        return OnnxExecutor(
+            self.id,
+            families,
+            providers=self.provider,
+            device_index=self.device_index,
+            cpu_threads=self.threads,
+            thread_counts=self.thread_counts,
+            cores=self.cores,
+            memory_limit_bytes=self.memory_limit_bytes,
+            engine_folder=self.engine_folder,
+            score_floor=score_floor,
+        )
+
 
 def open_executor(
-    spec: ExecutorSpec,
+    spec: ExecutorSpecification,
     families: Sequence[Family],
     *,
     score_floor: float = SCORE_FLOOR,
-) -> OnnxExecutor:
+) -> ModelExecutor:
     """Open an executor with the families that its specification names.
 
-    Blocks for 0.1 s on a CPU, seconds on a GPU. Its sessions are not warm yet. Families that
-    cannot be opened there are in its `failed`, as long as one can.
+    Blocks for 0.1 s on a CPU, seconds on a GPU or elsewhere. Its sessions are not warm yet.
+    Families that cannot be opened there are in its `failed`, as long as one can.
 
     Args:
         spec: which.
@@ -68,17 +94,5 @@ def open_executor(
     """
     held = [family for family in families if spec.holds(family.name)]
     if not held:
-        names = ", ".join(spec.families) or "any"
-        raise ModelError(f"executor {spec.id} has none of its families ({names})")
-    return OnnxExecutor(
-        spec.id,
-        held,
-        providers=spec.provider,
-        device_index=spec.device_index,
-        cpu_threads=spec.threads,
-        thread_counts=spec.thread_counts,
-        cores=spec.cores,
-        memory_limit_bytes=spec.memory_limit_bytes,
-        engine_folder=spec.engine_folder,
-        score_floor=score_floor,
-    )
+        raise ModelError(f"executor {spec.id} has none of its families")
+    return spec.open(held, score_floor=score_floor)

@@ -1,13 +1,14 @@
 """The thread of an executor: runs its batches in order and outlives every one that fails."""
 
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import VariantName
+from edgebox.inference.encoded_pictures import Refused
 from edgebox.inference.features import Features
 from edgebox.inference.machine import pin
 from edgebox.inference.sessions import brief
@@ -20,11 +21,14 @@ class BatchResult:
     """The result of one batch. Instants are on the executor's clock."""
 
     detections: list[Detections]
-    """One per picture that was submitted, in input px of the variant; padding is left out."""
+    """One per picture that was submitted, in input px of the variant, or if it was submitted
+    encoded in its own px; padding is left out."""
     started_ns: int
     ended_ns: int
     features: Features = ()
     """Output of a first part for its second: tensors (batch, channels, rows, columns)."""
+    refused: Mapping[int, Refused] = field(default_factory=dict)
+    """Pictures that were not answered, by row."""
 
     def features_of(self, row: int) -> Features:
         """Return the features of one picture, as views; empty: the model gives none."""

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from hashlib import sha256
 
-from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.family import Family
 from edgebox.inference.machine import usable_cores
+from edgebox.inference.model_executor import ModelExecutor
 from edgebox.inference.sessions import runtime_version
 
 _MEASURING = 2
 """Raised when what the profiler measures changes its meaning."""
 
 
-def fingerprint(executor: OnnxExecutor, family: Family) -> str:
+def fingerprint(executor: ModelExecutor, family: Family) -> str:
     """Return the device, library, model and threads behind a profile, as one stable line.
 
     Two executors on one device share it; their ids are kept beside the profiles.
@@ -30,13 +30,13 @@ def fingerprint(executor: OnnxExecutor, family: Family) -> str:
     )
 
 
-def neighbours(executor: OnnxExecutor, executors: Sequence[OnnxExecutor]) -> str:
+def neighbours(executor: ModelExecutor, executors: Sequence[ModelExecutor]) -> str:
     """Return which other executors a box has, as one stable line: what interference depends on."""
     return " | ".join(
         sorted(
             f"{other.id} {other.device} cores {','.join(map(str, other.cores)) or 'any'}"
             for other in executors
-            if other.id != executor.id
+            if other.id != executor.id and other.shares_machine
         )
     )
 

@@ -7,6 +7,7 @@ over whole pictures, inside C.
 import ctypes
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +20,19 @@ from edgebox.inference.features import Features
 Canvas = NDArray[np.uint8]
 """One picture placed on a variant's canvas: (h, w, 3) uint8 RGB."""
 
-ModelInput = Canvas | Features
+
+@dataclass(frozen=True, slots=True)
+class EncodedPicture:
+    """A picture as it arrived, decoded where its batch runs."""
+
+    jpeg: bytes | memoryview
+    width_px: int
+    height_px: int
+    deadline_ns: int | None
+    """The last instant at which an answer is worth something, on the box's clock; None: any."""
+
+
+ModelInput = Canvas | Features | EncodedPicture
 """What a model is given of one request: a picture, or the features of one."""
 
 _PORTABLE = 1

@@ -144,7 +144,7 @@ def load_family(folder: Path) -> Family:
 def _check_graph(manifest: Path, family: Family, file: ModelFile, fixed: int | None) -> int | None:
     """Compare a manifest with a graph; return the only batch size it and those before it take."""
     path = file.path
-    inputs, outputs = _read_graph(path)
+    inputs, outputs = read_graph(path)
     if family.after is not None:
         if mistake := graph_mistake(family.features, inputs, "inputs"):
             raise ModelError(f"{manifest}: features: {path.name} does not fit: {mistake}")
@@ -214,7 +214,7 @@ def _check_outputs(manifest: Path, family: Family, path: Path, outputs: Sequence
         )
 
 
-def _read_graph(path: Path) -> tuple[list[Any], list[Any]]:
+def read_graph(path: Path) -> tuple[list[Any], list[Any]]:
     """Return a model's inputs and outputs; nothing is optimised, so it is quick."""
     ort = onnx_runtime()
     options = ort.SessionOptions()

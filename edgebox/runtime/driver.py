@@ -68,6 +68,7 @@ from edgebox.scheduling.events import (
     Unload,
 )
 from edgebox.scheduling.scheduler import Scheduler
+from edgebox.scheduling.supervision import ExecutorState
 
 _log = logging.getLogger(__name__)
 
@@ -159,6 +160,7 @@ class Driver:
             self._canvases,
             threads,
             self._loop.from_thread,
+            runs_encoded=self._runs_encoded,
             on_decoded=self._decoded,
             on_cut=self._cut,
             callbacks=self._callbacks,
@@ -229,8 +231,10 @@ class Driver:
                 self._handle(self._inbox.popleft())
         finally:
             self._draining = False
-        executors = len(self._executors)
-        busy = self._ahead.is_enough(executors) and len(self.scheduler.running) >= executors
+        decoding_for = sum(not each.takes_encoded for each in self._executors.values())
+        busy = self._ahead.is_enough(max(1, decoding_for)) and len(self.scheduler.running) >= len(
+            self._executors
+        )
         self.decoder.hold(busy)
         if self.failure is None:
             self._loop.wake_at(self.scheduler.next_wakeup_ns())
@@ -339,7 +343,8 @@ class Driver:
         if frame.invalid_because:
             self.feed(RequestRejected(frame.request.id))
         else:
-            self._ahead.decoded(frame.request.id)
+            if frame.canvas is not None:
+                self._ahead.decoded(frame.request.id)
             self.feed(RequestPrepared(frame.request.id, took_ns))
 
     def _infer(self, order: Infer) -> None:
@@ -347,8 +352,24 @@ class Driver:
         for frame in frames:
             frame.batched = True
         self._ahead.taken(order.requests)
-        inputs = batch_inputs(frames, self._variants[order.variant], self._canvases)
+        inputs = batch_inputs(
+            frames,
+            self._variants[order.variant],
+            self._canvases,
+            encoded=self._executors[order.executor].takes_encoded,
+        )
         self._batches.run(order, inputs)
+
+    def _runs_encoded(self, variant: VariantName) -> bool:
+        """Return whether a picture that arrives now will run where it is decoded."""
+        up = [
+            executor
+            for executor, of in self.scheduler.supervised.items()
+            if of.state is ExecutorState.UP and variant in of.variants
+        ]
+        idle = [executor for executor in up if executor not in self.scheduler.running]
+        likely = idle or up
+        return bool(likely) and all(self._executors[each].takes_encoded for each in likely)
 
     def _measured(self, order: Infer, result: BatchResult) -> tuple[Request, ...]:
         """Note a batch's result; return the crops that later stages take."""
@@ -411,10 +432,12 @@ class Driver:
             # The connection's writer is among what the loop does before.
             self._loop.soon(lambda: self.feed(PartialAnswered(self.clock_ns() - due_ns)))
         frame = self._end(order.request)
+        answer: FrameResult
         if frame.collected is None:
             assert order.batch is not None  # a frame that its camera detected has its answer
             batch, result = self._batches.result_of(order.batch)
-            answer = frame.answer(batch, result, order.outcome, now_ns)
+            refusal = frame.refusal_in(batch, result)
+            answer = refusal or frame.answer(batch, result, order.outcome, now_ns)
         else:
             answer = frame.joined(frame.collected, order.outcome, order.missing, now_ns)
             self.cascades.answered(frame, frame.collected, answer, now_ns)

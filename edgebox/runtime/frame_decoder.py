@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 
-from edgebox.domain.model_family import Variant
+from edgebox.domain.model_family import Variant, VariantName
 from edgebox.domain.requests import RequestId
 from edgebox.runtime.callbacks import Callbacks
 from edgebox.runtime.decode_queue import DECODE_LIMIT_NS, Deferrable, FairQueue, decode_pool
@@ -23,6 +23,7 @@ class FrameDecoder:
         threads: int,
         from_thread: Callable[[Callable[[], None]], None],
         *,
+        runs_encoded: Callable[[VariantName], bool],
         on_decoded: Callable[[PendingFrame, int], None],
         on_cut: Callable[[list[PendingFrame]], None],
         callbacks: Callbacks,
@@ -34,6 +35,8 @@ class FrameDecoder:
             canvases: where decoded pictures go.
             threads: how many decode at the same time.
             from_thread: calls a function on the loop; may be used in any thread.
+            runs_encoded: whether the executor that a variant will run on takes pictures as they
+                arrived.
             on_decoded: called on the loop with each frame that has not ended meanwhile, and the
                 nanoseconds that it took.
             on_cut: called on the loop with the crops of one `cut` that have not ended meanwhile.
@@ -42,6 +45,7 @@ class FrameDecoder:
         """
         self._canvases = canvases
         self._from_thread = from_thread
+        self._runs_encoded = runs_encoded
         self._on_decoded = on_decoded
         self._on_cut = on_cut
         self._clock_ns = clock_ns
@@ -76,7 +80,11 @@ class FrameDecoder:
 
     def decode(self, frame: PendingFrame, variant: Variant) -> None:
         """Decode a frame to a variant's input."""
-        if not self._canvases.needs_pixels or prepared_as_sent(frame, variant):
+        if (
+            not self._canvases.needs_pixels
+            or self._stays_encoded(frame, variant)
+            or prepared_as_sent(frame, variant)
+        ):
             self._on_decoded(frame, 0)
             return
         frame.preparing = True
@@ -95,6 +103,10 @@ class FrameDecoder:
         # A frame that was dropped while it waited for a thread is not decoded any more.
         decoding = Deferrable(work, lambda: frame.ended)
         self._threads.submit(decoding, frame.request.camera)
+
+    def _stays_encoded(self, frame: PendingFrame, variant: Variant) -> bool:
+        # Crops are cut here, from the decoded picture.
+        return frame.is_encoded and not frame.stages_after and self._runs_encoded(variant.name)
 
     def cut(self, crops: Sequence[tuple[PendingFrame, Variant]]) -> None:
         """Scale crops to their variants' inputs, those of one frame together."""

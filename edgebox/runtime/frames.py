@@ -260,6 +260,11 @@ class PendingFrame:
         return self if self.parent is None else self.parent.root
 
     @property
+    def is_encoded(self) -> bool:
+        """Whether there is a JPEG of exactly what its batch is to see."""
+        return self.parent is None and self.rgb is None and len(self.jpeg) > 0
+
+    @property
     def stages_after(self) -> tuple[PipelineStage, ...]:
         """The stages that take crops of it."""
         if self.pipeline is None:
@@ -304,6 +309,11 @@ class PendingFrame:
         return in_crop.moved(*self.origin_px).scaled(
             x, y, root.source_width_px, root.source_height_px
         )
+
+    def refusal_in(self, order: Infer, result: BatchResult) -> Refusal | None:
+        """Return why its batch has no answer to it; None: it has one."""
+        refused = result.refused.get(order.requests.index(self.request.id))
+        return None if refused is None else Refusal(refused.reason, refused.text)
 
     def answer(self, order: Infer, result: BatchResult, outcome: Outcome, now_ns: int) -> Answer:
         """Return the answer from its batch's result."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.model_family import FamilyName, Variant, VariantName
 from edgebox.inference.family import InputSpec
-from edgebox.inference.tensors import Canvas, ModelInput
+from edgebox.inference.tensors import Canvas, EncodedPicture, ModelInput
 from edgebox.media.jpeg import decode, decode_into, lay_into
 from edgebox.runtime.frames import PendingFrame
 from edgebox.vision.letterbox import Fit, Placement
@@ -58,22 +58,43 @@ class CanvasPool:
 
 
 def batch_inputs(
-    frames: Sequence[PendingFrame], variant: Variant, canvases: CanvasPool
+    frames: Sequence[PendingFrame],
+    variant: Variant,
+    canvases: CanvasPool,
+    *,
+    encoded: bool = False,
 ) -> Sequence[ModelInput]:
     """Return what a variant is given of some frames. To be called on the loop.
 
     A frame that was prepared for another variant is scaled to this one in the executor's thread.
+
+    Args:
+        frames: the frames of a batch.
+        variant: what they run on.
+        canvases: the pool of their canvases.
+        encoded: whether their executor takes pictures as they arrived. It is given those that were
+            not decoded in any case.
     """
     inputs: list[ModelInput | Callable[[], ModelInput]] = []
     for frame in frames:
         if frame.features:
             inputs.append(frame.features)
+        elif frame.is_encoded and (encoded or frame.canvas is None) and canvases.needs_pixels:
+            inputs.append(as_arrived(frame))
         elif frame.canvas is not None and frame.canvas_of == variant.name:
             inputs.append(frame.canvas)
         elif frame.canvas is not None:
             source = _source(frame, canvases.input_of(variant).fit)
             inputs.append(partial(_prepare_again, frame, source, variant, canvases))
     return _Inputs(inputs)
+
+
+def as_arrived(frame: PendingFrame) -> EncodedPicture:
+    """Return a frame's picture; what is found on it is in px of the picture as it was sent."""
+    request = frame.request
+    width_px, height_px = request.width_px, request.height_px
+    frame.placement = Placement.on_canvas(width_px, height_px, width_px, height_px)
+    return EncodedPicture(frame.jpeg, width_px, height_px, request.last_deadline_ns)
 
 
 class _Inputs(Sequence[ModelInput]):

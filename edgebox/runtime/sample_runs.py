@@ -8,7 +8,7 @@ its sample runs; afterwards the canvas returns to the pool.
 import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,9 +16,9 @@ from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import RequestId
 from edgebox.inference.executor import Executor
 from edgebox.inference.executor_thread import BatchResult
-from edgebox.inference.tensors import Canvas
+from edgebox.inference.tensors import Canvas, EncodedPicture
 from edgebox.runtime.frames import PendingFrame
-from edgebox.runtime.preparation import CanvasPool
+from edgebox.runtime.preparation import CanvasPool, as_arrived
 from edgebox.scheduling.events import Release, Sample
 
 _log = logging.getLogger(__name__)
@@ -31,6 +31,8 @@ class _Input:
     app: str
     canvas: Canvas | None
     canvas_of: VariantName | None
+    picture: EncodedPicture | None = None
+    """In place of a canvas, if it was not decoded here."""
 
 
 _ANY_FEATURES = np.zeros((1, 1, 3), np.uint8)
@@ -66,9 +68,12 @@ class Samples:
 
     def retain(self, frame: PendingFrame) -> None:
         """Take over a frame's canvas; features are large, and any stand for them."""
+        picture = None
+        if frame.canvas is None and frame.is_encoded:
+            picture = replace(as_arrived(frame), deadline_ns=None)
         own, pool = frame.let_go_of_canvas()
         canvas = _ANY_FEATURES if frame.features else own
-        self._kept[frame.request.id] = _Input(frame.request.app, canvas, pool)
+        self._kept[frame.request.id] = _Input(frame.request.app, canvas, pool, picture)
 
     def carry_out(self, action: Release | Sample) -> None:
         """Carry out an order about an input that was retained."""
@@ -85,9 +90,10 @@ class Samples:
     def run(self, order: Sample) -> None:
         """Run an input on its executor and release it."""
         kept = self._kept.pop(order.request)
-        canvases = [] if kept.canvas is None else [kept.canvas]
+        given = kept.picture if kept.canvas is None else kept.canvas
+        inputs = [] if given is None else [given]
         executor = self._executors[order.executor]
-        future = executor.submit(order.variant, canvases, order.batch_size)
+        future = executor.submit(order.variant, inputs, order.batch_size)
         future.add_done_callback(
             lambda done: self._from_thread(lambda: self._done(order, kept, done))
         )

@@ -8,8 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from edgebox.app import cpu_fallback as module
+from edgebox.app import executor_addition as module
 from edgebox.app.cpu_fallback import CpuFallback
+from edgebox.app.executor_addition import ExecutorAdder
 from edgebox.app.executor_replacement import ExecutorReplacer
 from edgebox.app.executor_setup import Opened
 from edgebox.app.startup import ModelInventory
@@ -70,9 +71,13 @@ class Bench:
         self.cpu_fallbacks = CpuFallback(
             cast(Box, box),
             specs,
-            ExecutorReplacer(self.opened, (), ModelInventory(), dict),
+            ExecutorAdder(
+                cast(Box, box),
+                ExecutorReplacer(self.opened, (), ModelInventory(), dict),
+                (),
+                prepare=(InferenceParameters(), cast(Storage, None)),
+            ),
             (),
-            prepare=(InferenceParameters(), cast(Storage, None)),
             give_up=self._end,
         )
 

@@ -16,6 +16,7 @@ from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName,
 from edgebox.inference.executor import NullExecutor, OnnxExecutor
 from edgebox.inference.executor_spec import ExecutorSpec
 from edgebox.inference.family import Family
+from edgebox.inference.model_executor import ExecutorSpecification
 from edgebox.scheduling.events import MemoryLimited
 from tests.scheduling.scene import CPU, name, profile
 
@@ -73,7 +74,9 @@ class Scene:
         self.warming: Exception | None = None
         self.profiles: dict[ExecutorId, Mapping[VariantName, LatencyProfile]] = {CPU: PROFILES}
         self.families = [family("street", (128,), kept=(256,)), family("face", (416,))]
-        self.specs = {CPU: ExecutorSpec(id=CPU, provider="cpu")}
+        self.specs: dict[ExecutorId, ExecutorSpecification] = {
+            CPU: ExecutorSpec(id=CPU, provider="cpu")
+        }
         monkeypatch.setattr(module, "open_executor", self._open)
         monkeypatch.setattr(module, "warm", self._warm)
 

@@ -14,10 +14,12 @@ from edgebox.app import executor_setup
 from edgebox.app.executor_setup import Opened, open_executors, open_one
 from edgebox.config.config_file import Config, load
 from edgebox.domain.errors import ConfigError, ModelError
-from edgebox.inference.executor import HungError, OnnxExecutor, blank_canvas
+from edgebox.inference import executor_spec
+from edgebox.inference.executor import Executor, HungError, OnnxExecutor, blank_canvas
 from edgebox.inference.executor_spec import ExecutorSpec, open_executor
 from edgebox.inference.family import Family
 from edgebox.inference.gpus import driver_cuda_release, gpu_names
+from edgebox.inference.model_executor import ModelExecutor
 from edgebox.inference.sessions import CPU, CUDA, Session, cuda_obstacle, open_session
 from edgebox.inference.zoo import bundled_folders, load_family, load_zoo
 from edgebox.runtime.threads import within
@@ -51,7 +53,7 @@ def opened(config: Config, families: list[Family]) -> Iterator[Opened]:
         found.close()
 
 
-def runs(executor: OnnxExecutor, family: Family) -> bool:
+def runs(executor: Executor, family: Family) -> bool:
     variant = family.variants[0]
     done = executor.submit(variant.name, [blank_canvas(variant)], 1)
     return done.exception(timeout=60) is None
@@ -158,7 +160,7 @@ def test_auto_takes_every_gpu(street: Family, two_gpus: list[tuple[str, int]]) -
         ids = [each.id for each in found.executors]
         assert ids == ["cuda:0/0", "cuda:0/1", "cuda:1/0", "cuda:1/1"]
         assert two_gpus == [("cuda", 0), ("cuda", 0), ("cuda", 1), ("cuda", 1)]
-        assert [spec.device for spec in found.specs.values()] == ["cuda:0", "cuda:0"] + [
+        assert [key.rpartition("/")[0] for key in found.specs] == ["cuda:0", "cuda:0"] + [
             "cuda:1"
         ] * 2
         assert all(runs(executor, street) for executor in found.executors)
@@ -239,7 +241,7 @@ def hanging_gpus(
     go_on = threading.Event()
     opening = open_executor
 
-    def open_later(spec: ExecutorSpec, families: Sequence[Family], **how: Any) -> OnnxExecutor:
+    def open_later(spec: ExecutorSpec, families: Sequence[Family], **how: Any) -> ModelExecutor:
         if spec.provider != "cpu" and spec.device_index in hanging:
             go_on.wait()
         return opening(spec, families, **how)
@@ -287,7 +289,7 @@ def test_a_gpu_that_comes_back_too_late_is_left_behind(
     go_on, left = threading.Event(), threading.Event()
     opening = open_executor
 
-    def open_later(*what: Any, **how: Any) -> OnnxExecutor:
+    def open_later(*what: Any, **how: Any) -> ModelExecutor:
         go_on.wait()
         return opening(*what, **how)
 
@@ -296,7 +298,7 @@ def test_a_gpu_that_comes_back_too_late_is_left_behind(
         left.set()
 
     monkeypatch.setattr(executor_setup, "open_executor", open_later)
-    monkeypatch.setattr(executor_setup, "run_limit_s", lambda *, builds: 0.0)
+    monkeypatch.setattr(executor_spec, "run_limit_s", lambda *, builds: 0.0)
     monkeypatch.setattr(OnnxExecutor, "abandon", abandon)
     with pytest.raises(HungError):
         open_executors(configured({"device": "cuda:0"}), [street])

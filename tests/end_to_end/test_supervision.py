@@ -15,6 +15,7 @@ from edgebox.app.composition import App
 from edgebox.commands.root import _STOP_S
 from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.model_family import ExecutorId
+from edgebox.inference.executor_spec import ExecutorSpec
 from edgebox.inference.zoo import bundled_folders
 from edgebox.scheduling.supervision import ExecutorState, Supervised
 from tests.conftest import PATIENCE_S
@@ -154,8 +155,10 @@ async def test_the_cpu_stands_in_for_a_gpu_that_is_lost(app: App) -> None:
     # The box believes from here on that this executor was opened on a GPU, which `auto` had found:
     # that it cannot be opened there is as real as its failures.
     opened, spare = app._opened, ExecutorId("cpu/1")
-    opened.specs[CPU] = replace(opened.specs[CPU], provider="cuda")
-    opened.cpu_fallbacks[CPU] = replace(opened.specs[CPU], id=spare, provider="cpu")
+    spec = opened.specs[CPU]
+    assert isinstance(spec, ExecutorSpec)
+    opened.specs[CPU] = replace(spec, provider="cuda")
+    opened.cpu_fallbacks[CPU] = replace(spec, id=spare)
     for _ in range(3):
         assert (await post(app, RAISING, QUERY))[1]["code"] == "failed"
     await until(lambda: spare in app.box.driver.scheduler.supervised, "the stand-in")
@@ -173,7 +176,9 @@ async def test_the_cpu_stands_in_for_a_gpu_whose_opening_hangs(
 ) -> None:
     go_on, spare = threading.Event(), ExecutorId("cpu/1")
     opened = app._opened
-    opened.cpu_fallbacks[CPU] = replace(opened.specs[CPU], id=spare)
+    spec = opened.specs[CPU]
+    assert isinstance(spec, ExecutorSpec)
+    opened.cpu_fallbacks[CPU] = replace(spec, id=spare)
 
     def hanging(executor: ExecutorId) -> Any:
         go_on.wait()

@@ -37,6 +37,7 @@ class KnownSpeed:
     id = ExecutorId("known/0")
     device = note = ""
     cpu_threads = 1
+    takes_encoded = False
     thread_counts: tuple[int, ...] = ()
     cores = families = ()
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.plans import Plan, PlanningSnapshot
@@ -55,6 +57,7 @@ class ManualExecutor:
     device = "the test"
     note = ""
     cpu_threads = 1
+    takes_encoded = False
     thread_counts: tuple[int, ...] = ()
     cores = ()
     families = ()
@@ -71,7 +74,7 @@ class ManualExecutor:
         threads: int = 0,
     ) -> "Future[BatchResult]":
         given = list(inputs)  # once, as a real executor: some are made when they are read
-        pictures = [each for each in given if not isinstance(each, tuple)]
+        pictures = [each for each in given if isinstance(each, np.ndarray)]
         batch = Batch(variant, pictures, batch_size, Future(), given)
         self.batches.append(batch)
         return batch.future

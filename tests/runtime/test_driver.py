@@ -271,7 +271,7 @@ class CanvasWatch(ManualExecutor):
         batch_size: int,
         threads: int = 0,
     ) -> "Future[BatchResult]":
-        canvases = [each for each in inputs if not isinstance(each, tuple)]
+        canvases = [each for each in inputs if isinstance(each, np.ndarray)]
         self.seen += [id(canvas) for canvas in canvases]
         before = [int(canvas.sum()) for canvas in canvases]
         inner = self._null.submit(variant, canvases, batch_size)

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from edgebox.domain.errors import InvalidInputError, TooLargeError
 from edgebox.domain.field_reader import INTEGER_MAX, FieldReader, is_integer, parse_object, shown
+from edgebox.inference.remote.binary_tensors import unpack_elements
 from edgebox.link.protocol import NAME_PATTERN, NAME_WANTED
 from edgebox.media.jpeg import probe
 from edgebox.media.jpeg_header import PIXELS_MAX, SIDE_MAX_PX
 from edgebox.runtime.frames import ONE_SHOT_APP
 from edgebox.web.camera_pictures import DEADLINE_MAX_MS, DEADLINE_MIN_MS, DEADLINE_MS
 from edgebox.web.detection_documents import SCORE_MIN, BoxForm
-from edgebox.web.v2.tensor_codec import INPUTS, OUTPUTS, TensorSpec, unpack_elements
+from edgebox.web.v2.tensor_codec import INPUTS, OUTPUTS, TensorSpec
 
 JSON_BYTES_MAX = 1 << 20
 JSON_ITEMS_MAX = 1 << 17
@@ -29,7 +30,9 @@ JSON_ITEMS_MAX = 1 << 17
 PICTURES_MAX = 32
 _ID_CHARACTERS_MAX = 256
 _BOX_FORMS: tuple[BoxForm, ...] = ("xyxy", "xywh")
-_PARAMETERS = ("deadline_ms", "timeout", "score_min", "boxes", "app", "binary_data_output")
+_PARAMETERS = (
+    "deadline_ms", "timeout", "score_min", "boxes", "app", "partial", "binary_data_output",
+)  # fmt: skip
 _IGNORED = frozenset(("priority", "sequence_id", "sequence_start", "sequence_end", "headers"))
 _SHARED_MEMORY = "shared_memory_region"
 
@@ -59,6 +62,8 @@ class InferenceRequest:
     boxes: BoxForm
     app: str
     """The application of the pictures."""
+    partial: bool
+    """Whether pictures are answered of which others cannot be."""
 
 
 def read_request(
@@ -90,6 +95,7 @@ def read_request(
     all_binary = parameters.flag("binary_data_output", False)
     boxes = _box_form(parameters)
     app = parameters.text("app", ONE_SHOT_APP, pattern=NAME_PATTERN, expected=NAME_WANTED)
+    partial = parameters.flag("partial", False)
     wanted = _outputs(read.items("outputs", len(offered), []), all_binary, offered)
     inputs = read.items("inputs", len(INPUTS))
     read.finish()
@@ -98,7 +104,7 @@ def read_request(
     pictures = _pictures(inputs, binary)
     sizes = tuple(_size_px(picture, picture_bytes_max, at) for at, picture in enumerate(pictures))
     return InferenceRequest(
-        identity or None, pictures, sizes, wanted, deadline_ms, score_min, boxes, app
+        identity or None, pictures, sizes, wanted, deadline_ms, score_min, boxes, app, partial
     )
 
 

@@ -11,12 +11,16 @@ import orjson
 from aiohttp import web
 
 from edgebox.domain.access import Scope
-from edgebox.domain.errors import EdgeboxError
+from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.domain.model_family import VariantName
-from edgebox.runtime.frames import Answer
+from edgebox.domain.requests import DropReason, Outcome
+from edgebox.inference.remote.binary_tensors import HEADER_LENGTH
+from edgebox.runtime.frames import Answer, Timing
+from edgebox.vision.detections import Detections
 from edgebox.web.bodies import read_body
 from edgebox.web.camera_pictures import (
     FRAME_BYTES_SETTING,
+    NotServedError,
     answered,
     largest_in_time,
     offered_to,
@@ -29,10 +33,9 @@ from edgebox.web.request_limits import BODY_PICTURES
 from edgebox.web.routes import json_response, refuse_unready
 from edgebox.web.v2.inference_request import InferenceRequest, Picture, read_request
 from edgebox.web.v2.model_metadata import VERSION, Model, model_named, models_of
-from edgebox.web.v2.tensor_codec import Tensor
+from edgebox.web.v2.tensor_codec import Tensor, with_reasons
 from edgebox.web.web_context import WebContext
 
-HEADER_LENGTH = "Inference-Header-Content-Length"
 EXTENSIONS = ("binary_tensor_data", "model_configuration", "parameters")
 _BODY_SETTING = f"{BODY_PICTURES} times {FRAME_BYTES_SETTING}"
 SCOPE = Scope.CAMERA
@@ -136,12 +139,18 @@ class _Routes:
                 start_bytes=int(length),
             )
         with refusals_noted(self._context, request), cancelled_with_client(request):
-            answers = await self._answers(model, inference_request, variants)
+            found = await self._answers(model, inference_request, variants)
+        dropped = {
+            at: _reason(each) for at, each in enumerate(found) if isinstance(each, EdgeboxError)
+        }
+        answers = [each if isinstance(each, Answer) else _NOT_ANSWERED for each in found]
         boxes, score_min = inference_request.boxes, inference_request.score_min
         if len(answers) == 1 and model.pipeline is None:
             outputs = model.tensors(answers, boxes, score_min)
         else:  # of many pictures and stages this can take a second, so not on the event loop
             outputs = await asyncio.to_thread(model.tensors, answers, boxes, score_min)
+        if dropped:
+            outputs["outcomes"] = with_reasons(outputs["outcomes"], dropped)
         return _response(model, inference_request, outputs)
 
     def _identify(self, request: web.Request) -> None:
@@ -159,8 +168,12 @@ class _Routes:
 
     async def _answers(
         self, model: Model, inference_request: InferenceRequest, variants: list[VariantName]
-    ) -> list[Answer]:
-        """Return the answers to all pictures; the first failure ends the request."""
+    ) -> list[Answer | EdgeboxError]:
+        """Return the answers to all pictures.
+
+        The first failure ends the request, unless it takes what there is: then the errors are among
+        the answers.
+        """
         several = len(variants) > 1
         asking = zip(inference_request.pictures, inference_request.sizes_px, variants, strict=True)
         return await asyncio.gather(
@@ -191,7 +204,7 @@ class _Routes:
         inference_request: InferenceRequest,
         of: tuple[Picture, tuple[int, int], VariantName],
         at: int | None,
-    ) -> Answer:
+    ) -> Answer | EdgeboxError:
         """Return the answer to a picture, of a size, on a variant; `at`: which one of several."""
         picture, size_px, variant = of
         try:
@@ -204,10 +217,22 @@ class _Routes:
                 app=inference_request.app,
                 pipeline=model.pipeline,
             )
-        except EdgeboxError as error:
+        except (NotServedError, InvalidInputError) as error:
+            if inference_request.partial:
+                return error
             if at is not None:
                 error.args = (f"picture {at}: {error}",)
             raise
+
+
+_NOT_ANSWERED = Answer(
+    Outcome.DROPPED, VariantName(""), Detections.empty(), Timing(0, 0, 0, 0, 0, 0), 0.0
+)
+"""In place of an answer to a picture that has none."""
+
+
+def _reason(error: EdgeboxError) -> DropReason:
+    return DropReason(error.code) if isinstance(error, NotServedError) else DropReason.INVALID
 
 
 def _said(error: EdgeboxError) -> tuple[str, bytes]:

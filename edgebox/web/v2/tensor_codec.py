@@ -1,19 +1,18 @@
 """The protocol's tensors: inputs and outputs of models, and their binary encoding.
 
-Pure. Binary data is little-endian, row by row; an element of BYTES is preceded by its length in
-four bytes.
+Pure. `inference.remote.binary_tensors` has what a client needs as well.
 """
 
-import struct
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.requests import DropReason
 from edgebox.inference.family import Family
+from edgebox.inference.remote.binary_tensors import pack_element
 from edgebox.runtime.frames import Answer
 from edgebox.runtime.stage_documents import best_rows
 from edgebox.web.detection_documents import BoxForm
@@ -88,37 +87,6 @@ class Tensor:
         return little.tobytes()
 
 
-def pack_element(element: bytes) -> bytes:
-    """Return an element of BYTES, preceded by its length."""
-    return struct.pack("<I", len(element)) + element
-
-
-def unpack_elements(data: memoryview, count: int) -> list[memoryview]:
-    """Return the elements of a BYTES tensor.
-
-    Raises:
-        InvalidInputError: the number of elements is not `count`.
-    """
-    elements: list[memoryview] = []
-    at = 0
-    while at < len(data):
-        if len(elements) == count:
-            raise InvalidInputError(f"it has more than the {count} elements of its shape")
-        if at + 4 > len(data):
-            raise InvalidInputError(f"it ends within the length of element {len(elements)}")
-        (length,) = struct.unpack_from("<I", data, at)
-        at += 4
-        if length > len(data) - at:
-            raise InvalidInputError(
-                f"element {len(elements)} is said to have {length} bytes; {len(data) - at} are left"
-            )
-        elements.append(data[at : at + length])
-        at += length
-    if len(elements) < count:
-        raise InvalidInputError(f"it has {len(elements)} elements; its shape needs {count}")
-    return elements
-
-
 def outputs_of(
     answers: Sequence[Answer], family: Family, form: BoxForm, score_min: float
 ) -> dict[str, Tensor]:
@@ -165,6 +133,14 @@ def outputs_of(
         spec.name: Tensor(spec, (*sizes[: len(spec.shape)], *spec.shape[2:]), value)
         for spec, value in zip(outputs_for(family), values, strict=True)
     }
+
+
+def with_reasons(outcomes: Tensor, dropped: Mapping[int, DropReason]) -> Tensor:
+    """Return outcomes with the reasons of pictures that were not answered, by row."""
+    return replace(
+        outcomes,
+        values=_texts(dropped.get(row, each) for row, each in enumerate(outcomes.values)),
+    )
 
 
 def _texts(values: Iterable[str]) -> tuple[str, ...]:

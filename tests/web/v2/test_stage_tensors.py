@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from edgebox.domain.model_family import FamilyName, VariantName
 from edgebox.domain.pipelines import Pipeline, PipelineName, PipelineStage, StageName
 from edgebox.inference.family import Attribute, Family
+from edgebox.inference.remote.binary_tensors import unpack_elements
 from edgebox.runtime.frames import Answer, StageAnswer
 from edgebox.runtime.stage_documents import best_rows, staged_objects
 from edgebox.vision.detections import Detections
 from edgebox.web.v2.stage_tensors import ensemble_outputs, ensemble_tensors
-from edgebox.web.v2.tensor_codec import NO_LABEL, Tensor, outputs_for, unpack_elements
+from edgebox.web.v2.tensor_codec import NO_LABEL, Tensor, outputs_for
 from tests.runtime.staged import FAMILIES, FIRST, KIND, KINDS, PARTS, STREET, answer, detections
 
 PAINT, FACE = StageName("paint"), StageName("face")

@@ -13,6 +13,7 @@ from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.model_family import FamilyName, VariantName
 from edgebox.domain.requests import Outcome
 from edgebox.inference.family import Attribute, Family, InputSpec
+from edgebox.inference.remote.binary_tensors import pack_element, unpack_elements
 from edgebox.runtime.frames import Answer, Timing
 from edgebox.vision.detections import Detections
 from edgebox.web.v2.tensor_codec import (
@@ -20,8 +21,6 @@ from edgebox.web.v2.tensor_codec import (
     OUTPUTS,
     outputs_for,
     outputs_of,
-    pack_element,
-    unpack_elements,
 )
 from tests.web.test_detection_documents import LABELS, detections
 

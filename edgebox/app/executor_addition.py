@@ -1,0 +1,83 @@
+"""Adds executors to a box that runs: opens them, measures them, and tells the core."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from edgebox.app.executor_replacement import ExecutorReplacer
+from edgebox.app.executor_setup import open_in_time
+from edgebox.app.startup import measured
+from edgebox.config.inference_section import InferenceParameters
+from edgebox.domain.errors import ModelError
+from edgebox.inference.family import Family
+from edgebox.inference.model_executor import ExecutorSpecification, ModelExecutor
+from edgebox.runtime.box import Box
+from edgebox.scheduling.events import ExecutorStarted
+from edgebox.storage.database import Storage
+
+
+class ExecutorAdder:
+    """Adds executors; what is added is replaced when it is lost, and closed with the others."""
+
+    def __init__(
+        self,
+        box: Box,
+        replacements: ExecutorReplacer,
+        families: Sequence[Family],
+        *,
+        prepare: tuple[InferenceParameters, Storage],
+    ) -> None:
+        """Add nothing yet.
+
+        Args:
+            box: the running box.
+            replacements: receives what is added.
+            families: the families that the box serves, which may change.
+            prepare: parameters and storage for measuring.
+        """
+        self._box = box
+        self._replacements = replacements
+        self._families = families
+        self._prepare = prepare
+
+    async def open(self, spec: ExecutorSpecification, note: str = "") -> ModelExecutor:
+        """Open an executor and use it.
+
+        Raises:
+            EdgeboxError: it cannot be opened, or nothing runs on it.
+        """
+        inference, storage = self._prepare
+        opening = asyncio.ensure_future(asyncio.to_thread(open_in_time, spec, self._families))
+        try:
+            executor = await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(_abandon_opened)
+            raise
+        held = [family.name for family in self._families if family.name in executor.families]
+        if held and inference.family not in held:
+            # It is measured for what it holds; others hold the default.
+            inference = replace(inference, family=held[0])
+        try:
+            found = await measured(
+                inference, storage, [executor], self._families, lambda text, share: None
+            )
+            profiles = found.profiles.get(executor.id)
+            if not profiles:
+                raise ModelError("; ".join(found.problems) or "nothing runs on it")
+        except BaseException:
+            executor.abandon()
+            raise
+        executor.note = note or executor.note
+        self._replacements.add(executor, spec, found)
+        box, driver = self._box, self._box.driver
+        box.set_profiles(executor.id, {p.variant: p for p in profiles})
+        driver.add(executor, found.loaders.get(executor.id))
+        served = tuple(p for p in profiles if driver.serves(p.variant))
+        memory = next((of for of in found.limits if of.executor == executor.id), None)
+        driver.feed(ExecutorStarted(executor.id, served, memory=memory))
+        return executor
+
+
+def _abandon_opened(opening: asyncio.Future[ModelExecutor]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().abandon()

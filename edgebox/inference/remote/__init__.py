@@ -1,0 +1,1 @@
+"""Executors that run elsewhere, over the Open Inference Protocol."""

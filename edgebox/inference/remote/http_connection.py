@@ -1,0 +1,190 @@
+"""One kept connection to an HTTP server, used by one thread at a time. Blocking.
+
+`http.client` sets TCP_NODELAY, and a kept connection saves a round trip for each request.
+"""
+
+import hashlib
+import hmac
+import socket
+import ssl
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from http.client import (
+    HTTPConnection,
+    HTTPException,
+    HTTPSConnection,
+    IncompleteRead,
+    RemoteDisconnected,
+)
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from edgebox.domain.errors import ModelError
+from edgebox.link.box_address import OTHER_CERTIFICATE, authorization, fingerprint_of
+
+CONNECT_LIMIT_S = 5.0
+"""For connecting, and for answers that need no model."""
+BODY_BYTES_MAX = 256 << 20
+"""Longest answer that is read: a batch's outputs take megabytes."""
+
+
+class UnreachableError(ModelError):
+    """A server cannot be reached, or the connection to it is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAddress:
+    """Where a server is, and what is needed to use it."""
+
+    url: str
+    """http://HOST:PORT or https://HOST:PORT; a path in front of /v2 may follow."""
+    token: str | None = field(default=None, repr=False)
+    ca_file: Path | None = None
+    """Certificates to trust instead of the system's."""
+    fingerprint: str = ""
+    """SHA-256 of the only certificate to accept; empty: what is trusted."""
+
+    @property
+    def host(self) -> str:
+        """Host and port, for people."""
+        return urlsplit(self.url).netloc
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer, read to its end."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class ServerConnection:
+    """A connection that is opened when it is needed."""
+
+    def __init__(self, address: ServerAddress) -> None:
+        """Connect to nothing yet.
+
+        Raises:
+            ModelError: the certificates to trust cannot be read.
+            InvalidInputError: no header can carry the token.
+        """
+        self.address = address
+        parts = urlsplit(address.url)
+        self._path = parts.path.rstrip("/")
+        self._headers = {"Accept-Encoding": "identity", **authorization(address.token)}
+        host = parts.hostname or ""
+        self._http: HTTPConnection
+        if parts.scheme == "https":
+            self._http = HTTPSConnection(
+                host, parts.port, timeout=CONNECT_LIMIT_S, context=_trust(address)
+            )
+        else:
+            self._http = HTTPConnection(host, parts.port, timeout=CONNECT_LIMIT_S)
+        self._shut = False
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Sequence[bytes | memoryview] = (),
+        headers: Mapping[str, str] | None = None,
+        *,
+        limit_s: float = CONNECT_LIMIT_S,
+    ) -> Reply:
+        """Send a request and return the answer.
+
+        A server may end a kept connection at any moment. So if it is gone before a byte of the
+        answer came, the request is sent once more over a new one, within the same time.
+
+        Raises:
+            UnreachableError: there is no answer within `limit_s`, or the connection broke.
+        """
+        until_s = time.monotonic() + limit_s
+        kept = self._http.sock is not None
+        try:
+            try:
+                return self._ask(method, path, body, headers, until_s)
+            except (RemoteDisconnected, ConnectionResetError, BrokenPipeError):
+                self._http.close()
+                if not kept or self._shut:
+                    raise
+                return self._ask(method, path, body, headers, until_s)
+        except (OSError, HTTPException) as error:
+            self._http.close()
+            raise UnreachableError(
+                f"{self.address.url} cannot be reached: {_explained(error)}"
+            ) from error
+        except BaseException:
+            self._http.close()
+            raise
+
+    def shut(self) -> None:
+        """End what waits for an answer, from another thread; nothing is asked any more."""
+        self._shut = True
+        try:
+            if (sock := self._http.sock) is not None:
+                sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # it is closed already
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._http.close()
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        body: Sequence[bytes | memoryview],
+        headers: Mapping[str, str] | None,
+        until_s: float,
+    ) -> Reply:
+        if self._http.sock is None:
+            self._connect()
+        left_s = until_s - time.monotonic()
+        if left_s <= 0 or self._shut:
+            raise TimeoutError("timed out")
+        self._http.sock.settimeout(left_s)
+        sent = {**self._headers, **(headers or {})}
+        if method != "GET":
+            sent["Content-Length"] = str(sum(map(len, body)))
+        self._http.request(method, self._path + path, body=body or None, headers=sent)
+        response = self._http.getresponse()
+        content = response.read(BODY_BYTES_MAX + 1)
+        if len(content) > BODY_BYTES_MAX:
+            raise IncompleteRead(b"")
+        return Reply(response.status, response.headers, content)  # type: ignore[arg-type]
+
+    def _connect(self) -> None:
+        self._http.connect()
+        if self.address.fingerprint:
+            assert isinstance(self._http.sock, ssl.SSLSocket)
+            found = hashlib.sha256(self._http.sock.getpeercert(binary_form=True) or b"").digest()
+            if not hmac.compare_digest(found, fingerprint_of(self.address.fingerprint)):
+                raise ModelError(f"{self.address.url}: {OTHER_CERTIFICATE}")
+
+
+def _trust(address: ServerAddress) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=address.ca_file)
+    except OSError as error:
+        raise ModelError(f"ca_file: {address.ca_file} cannot be used: {error}") from None
+    if address.fingerprint:  # compared after the connection is made, in place of the signature
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _explained(error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return (
+            f"its certificate is not trusted ({error.verify_message}); name its fingerprint, or "
+            "the ca_file that signed it"
+        )
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error) or type(error).__name__

@@ -1,0 +1,329 @@
+"""How a server runs the families of this box: another edgebox, or any other server.
+
+Another edgebox is given pictures as they arrived, and says what it found on them. Any other server
+is given tensors, whose outputs are decoded here. Both are compared with the family before they are
+used.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+from urllib.parse import quote
+
+import numpy as np
+import orjson
+
+from edgebox import __version__
+from edgebox.domain.errors import ModelError
+from edgebox.domain.model_family import Variant, VariantName
+from edgebox.domain.requests import DropReason
+from edgebox.inference.encoded_pictures import Refused, decode_inputs
+from edgebox.inference.executor_thread import BatchJob
+from edgebox.inference.family import Family
+from edgebox.inference.fingerprint import family_print
+from edgebox.inference.remote.binary_tensors import (
+    HEADER_LENGTH,
+    InputTensor,
+    ProtocolError,
+    Values,
+    infer_request,
+    infer_response,
+)
+from edgebox.inference.remote.http_connection import Reply, ServerConnection
+from edgebox.inference.tensors import EncodedPicture, InputTensors
+from edgebox.inference.zoo import read_graph
+from edgebox.media.jpeg import encode
+from edgebox.vision.detections import Detections
+
+JPEG_QUALITY = 92
+"""Of crops, which are cut here, and of the pictures that are measured with."""
+_DATATYPES = {
+    "tensor(bool)": "BOOL", "tensor(uint8)": "UINT8", "tensor(int8)": "INT8",
+    "tensor(int32)": "INT32", "tensor(int64)": "INT64", "tensor(float16)": "FP16",
+    "tensor(float)": "FP32", "tensor(double)": "FP64",
+}  # fmt: skip
+_NO_MODEL = "the server has no model {!r}"
+
+Found = tuple[list[Detections], Mapping[int, Refused]]
+
+
+class ServedModels(Protocol):
+    """The models of one server, as this box uses them."""
+
+    takes_encoded: bool
+    description: str
+    """What the server is, in a person's words."""
+
+    def check(self, family: Family) -> None:
+        """Compare a family with what the server has.
+
+        Raises:
+            ModelError: it cannot run there.
+        """
+        ...
+
+    def encode(self, family: Family, variant: Variant, job: BatchJob) -> None:
+        """Bring the inputs of a batch into the form that they travel in, before it is timed."""
+        ...
+
+    def run(
+        self, family: Family, variant: Variant, job: BatchJob, left_s: float, limit_s: float
+    ) -> Found:
+        """Run a batch: `left_s` before its last deadline, and waiting no longer than `limit_s`.
+
+        Raises:
+            ModelError: the server refuses it, does not answer, or answers something else.
+        """
+        ...
+
+
+def served_by(
+    server: ServerConnection, model_pattern: str, score_floor: float
+) -> "EdgeboxModels | TensorModels":
+    """Ask a server what it is.
+
+    Raises:
+        ModelError: it cannot be reached, or is an edgebox of another version.
+    """
+    reply = server.ask("GET", "/v2")
+    if reply.status == 404:  # not every server offers this
+        return TensorModels(server, model_pattern, score_floor, "a server")
+    about = _document(reply)
+    name, version = str(about.get("name", "a server")), str(about.get("version", ""))
+    if name != "edgebox":
+        return TensorModels(server, model_pattern, score_floor, f"{name} {version}".strip())
+    if _release(version) != _release(__version__):
+        raise ModelError(
+            f"{server.address.url} is edgebox {version}, and this is {__version__}: install the "
+            "same release on both"
+        )
+    return EdgeboxModels(server, score_floor, f"edgebox {version}")
+
+
+def _release(version: str) -> list[str]:
+    return version.split(".")[:2]
+
+
+class EdgeboxModels:
+    """The models of another edgebox."""
+
+    takes_encoded = True
+
+    def __init__(self, server: ServerConnection, score_floor: float, description: str) -> None:
+        """Use what a server offers, which has been reached."""
+        self._server = server
+        self._score_floor = score_floor
+        self.description = description
+
+    def check(self, family: Family) -> None:
+        """Compare a family's fingerprint and variants."""
+        reply = self._server.ask("GET", f"{_path(family.name)}/config")
+        if reply.status == 404:
+            raise ModelError(
+                f"the server has no model family {family.name!r}: copy its folder there"
+            )
+        parameters = _document(reply).get("parameters", {})
+        theirs = parameters.get("fingerprint", {}).get("string_value", "none")
+        if theirs != family_print(family):
+            raise ModelError(
+                f"the server has another family of this name (there {theirs}, here "
+                f"{family_print(family)}): copy the folder of one to the other"
+            )
+        index = _document(self._server.ask("POST", "/v2/repository/index"), list)
+        there = {each.get("name") for each in index}
+        if missing := [v.name for v in family.variants if v.name not in there]:
+            raise ModelError(
+                f"the server does not offer {', '.join(missing)}; with keep_all = true in "
+                "family.toml it offers all variants"
+            )
+
+    def encode(self, family: Family, variant: Variant, job: BatchJob) -> None:
+        """Encode what is no JPEG yet."""
+        job.inputs = [
+            EncodedPicture(encode(each, JPEG_QUALITY), each.shape[1], each.shape[0], None)
+            if isinstance(each, np.ndarray)
+            else each
+            for each in job.inputs
+        ]
+
+    def run(
+        self, family: Family, variant: Variant, job: BatchJob, left_s: float, limit_s: float
+    ) -> Found:
+        """Send the pictures; the server batches them with those of its own cameras."""
+        pictures = [each.jpeg for each in job.inputs if isinstance(each, EncodedPicture)]
+        names = ["boxes", "scores", "labels", "counts", "outcomes"]
+        if family.embedding_length is not None:
+            names.append("embeddings")
+        parameters = {
+            "deadline_ms": min(60_000.0, max(1.0, left_s * 1e3)),
+            "score_min": self._score_floor,
+            "partial": True,
+        }
+        inputs = [InputTensor.of_elements("image", pictures)]
+        request = infer_request(inputs, names, parameters)
+        out = _infer(self._server, variant.name, request, limit_s)
+        try:
+            return _found(out, len(pictures))
+        except (LookupError, ValueError, TypeError, IndexError) as error:
+            raise ProtocolError(f"{variant.name}: the answer cannot be read: {error}") from None
+
+
+def _found(out: Mapping[str, Values], count: int) -> Found:
+    boxes, scores, labels = (np.asarray(out[name]) for name in ("boxes", "scores", "labels"))
+    embeddings = np.asarray(out["embeddings"]) if "embeddings" in out else None
+    counts, outcomes = np.asarray(out["counts"]), out["outcomes"]
+    if len(counts) != count or len(outcomes) != count:
+        raise ValueError(f"it has {len(counts)} pictures, not {count}")
+    found = [
+        Detections(
+            boxes[row, :n], scores[row, :n], labels[row, :n],
+            None if embeddings is None else embeddings[row, :n],
+        )
+        for row, n in enumerate(counts.tolist())
+    ]  # fmt: skip
+    refused: dict[int, Refused] = {}
+    for row, outcome in enumerate(outcomes):
+        text = bytes(outcome).decode()
+        if text == DropReason.INVALID.value:
+            refused[row] = Refused(DropReason.INVALID, "the other box cannot decode it")
+        elif text in list(DropReason):
+            refused[row] = Refused(DropReason.FAILED, f"the other box dropped it: {text}")
+    return found, refused
+
+
+class TensorModels:
+    """The models of a server that is given tensors."""
+
+    takes_encoded = False
+
+    def __init__(
+        self, server: ServerConnection, model_pattern: str, score_floor: float, description: str
+    ) -> None:
+        """Use what a server offers, which has been reached."""
+        self._server = server
+        self._pattern = model_pattern
+        self._score_floor = score_floor
+        self.description = description
+        self._has_timeout = description.startswith("triton")
+        self._tensors = InputTensors()
+        self._io: dict[VariantName, tuple[str, str, list[str]]] = {}
+        """Input, its datatype, and the outputs, in the order of the graph."""
+
+    def check(self, family: Family) -> None:
+        """Compare inputs and outputs of every variant: names, types and shapes."""
+        graphs = {file: read_graph(file.path) for file in family.model_files}
+        for variant in family.variants:
+            inputs, outputs = graphs[family.files[variant.name]]
+            name = self._model(variant)
+            reply = self._server.ask("GET", _path(name))
+            if reply.status == 404:
+                raise ModelError(_NO_MODEL.format(name))
+            metadata = _document(reply)
+            _compare(name, "input", inputs, metadata.get("inputs", []))
+            _compare(name, "output", outputs, metadata.get("outputs", []))
+            self._io[variant.name] = (
+                inputs[0].name,
+                _DATATYPES[inputs[0].type],
+                [each.name for each in outputs],
+            )
+
+    def encode(self, family: Family, variant: Variant, job: BatchJob) -> None:
+        """Pictures are laid into tensors when the batch runs, as on this box's own executors."""
+
+    def run(
+        self, family: Family, variant: Variant, job: BatchJob, left_s: float, limit_s: float
+    ) -> Found:
+        """Send a tensor and decode the outputs."""
+        decoded = decode_inputs(job.inputs, family.input, variant)
+        canvases = [each for each in decoded.inputs if isinstance(each, np.ndarray)]
+        tensor = self._tensors.fill(family.input, variant, canvases, job.batch_size)
+        given, datatype, names = self._io[variant.name]
+        parameters: dict[str, object] = {}
+        if self._has_timeout:
+            parameters["timeout"] = max(1, round(left_s * 1e6))
+        inputs = [InputTensor.of_array(given, datatype, tensor)]
+        name = self._model(variant)
+        out = _infer(self._server, name, infer_request(inputs, names, parameters), limit_s)
+        outputs = [np.asarray(out[each]) if each in out else None for each in names]
+        for each, array in zip(names, outputs, strict=True):
+            if array is None or array.ndim == 0 or array.shape[0] != job.batch_size:
+                shape = None if array is None else array.shape
+                raise ProtocolError(
+                    f"{name}: output {each} of a batch of {job.batch_size} came back as {shape}"
+                )
+        wanted = [array[: len(job.inputs)] for array in outputs if array is not None]
+        found = family.decode(wanted, variant.width_px, variant.height_px, self._score_floor)
+        return decoded.in_pictures(found), decoded.refused
+
+    def _model(self, variant: Variant) -> str:
+        return self._pattern.format(family=variant.family, variant=variant.name)
+
+
+def _compare(model: str, kind: str, ours: Sequence[Any], theirs: Sequence[Any]) -> None:
+    """Compare the tensors of a graph with those of a server's metadata.
+
+    Raises:
+        ModelError: they differ.
+    """
+    known = {str(each.get("name")): each for each in theirs}
+    if kind == "input" and len(known) != len(ours):
+        raise ModelError(f"{model}: the server wants {len(known)} inputs, the family has one")
+    for each in ours:
+        there = known.get(each.name)
+        if there is None:
+            names = ", ".join(known) or "none"
+            raise ModelError(f"{model}: the server has no {kind} {each.name!r}; it has {names}")
+        datatype, said = _DATATYPES.get(each.type, each.type), there.get("datatype")
+        if datatype != said:
+            raise ModelError(f"{model}: {kind} {each.name!r} is {datatype} here and {said} there")
+        here = [size if isinstance(size, int) and size > 0 else -1 for size in each.shape]
+        shape = [int(size) for size in there.get("shape", [])]
+        if len(shape) != len(here) or any(
+            -1 not in pair and pair[0] != pair[1] for pair in zip(here, shape, strict=True)
+        ):
+            raise ModelError(f"{model}: {kind} {each.name!r} has shape {here} here, {shape} there")
+
+
+def _infer(
+    server: ServerConnection,
+    model: str,
+    request: tuple[bytes, list[bytes | memoryview]],
+    limit_s: float,
+) -> dict[str, Values]:
+    head, binary = request
+    headers = {HEADER_LENGTH: str(len(head)), "Content-Type": "application/octet-stream"}
+    path = f"{_path(model)}/infer"
+    reply = server.ask("POST", path, [head, *binary], headers, limit_s=limit_s)
+    if reply.status != 200:
+        raise ModelError(f"{model}: {_refusal(reply)}")
+    return infer_response(reply.body, reply.headers.get(HEADER_LENGTH))
+
+
+def _path(model: str) -> str:
+    return f"/v2/models/{quote(model, safe='')}"
+
+
+def _document(reply: Reply, kind: type = dict) -> Any:
+    """Return the JSON of an answer.
+
+    Raises:
+        ModelError: it is a refusal, or something else.
+    """
+    if reply.status != 200:
+        raise ModelError(_refusal(reply))
+    try:
+        found = orjson.loads(reply.body)
+    except ValueError:
+        found = None
+    if not isinstance(found, kind):
+        raise ProtocolError("the server does not speak the Open Inference Protocol (/v2)")
+    return found
+
+
+def _refusal(reply: Reply) -> str:
+    if reply.status in (401, 403):
+        return "the server refuses the token of this executor (token_file)"
+    try:
+        said = orjson.loads(reply.body)["error"]
+    except (ValueError, LookupError, TypeError):
+        said = reply.body[:200].decode(errors="replace")
+    return f"the server refuses it ({reply.status}): {str(said)[:300]}"

@@ -7,7 +7,7 @@ Imported by the workers of a cluster, where edgebox is installed as well. Nothin
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -84,22 +84,12 @@ class RayWorker:
         """Start without an executor."""
         self._executor: OnnxExecutor | NullExecutor | None = None
 
-    def open(self, order: Mapping[str, Any], families: Sequence[FamilyFiles]) -> Reply:
+    def open(self, order: Mapping[str, Any], *families: FamilyFiles) -> Reply:
         """Open the executor; answer what became of it, or an error."""
         try:
             return _reply(self._open(order, families))
         except EdgeboxError as error:
             return _reply({"error": str(error)})
-
-    def add(self, order: Mapping[str, Any], files: FamilyFiles) -> Reply:
-        """Hold one more family; answer nothing, or an error."""
-        try:
-            assert isinstance(self._executor, OnnxExecutor), "it was opened without models"
-            with tempfile.TemporaryDirectory(prefix="edgebox-") as folder:
-                self._executor.add_family(_unpacked(order, files, Path(folder)))
-        except EdgeboxError as error:
-            return _reply({"error": str(error)})
-        return _reply({})
 
     def run(self, header: bytes, *buffers: Buffer) -> Reply:
         """Run a batch; answer its result, or an error."""
@@ -122,7 +112,9 @@ class RayWorker:
         with tempfile.TemporaryDirectory(prefix="edgebox-") as folder:
             held = [
                 _unpacked(each, files, Path(folder) / str(number))
-                for number, (each, files) in enumerate(zip(order["families"], families, strict=True))
+                for number, (each, files) in enumerate(
+                    zip(order["families"], families, strict=True)
+                )
             ]
             # Sessions have read their files once they are open.
             executor = OnnxExecutor(
@@ -144,7 +136,8 @@ class RayWorker:
         assert self._executor is not None, "it was not opened"
         inputs = decode_inputs(order["inputs"], buffers)
         future = self._executor.submit(order["variant"], inputs, order["batch_size"])
-        return future.result(BUILD_LIMIT_S)
+        result = future.result(BUILD_LIMIT_S)
+        return replace(result, detections=result.detections[: len(inputs)])
 
 
 def _unpacked(order: Mapping[str, Any], files: FamilyFiles, folder: Path) -> Family:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from edgebox.domain.loss_cause import LossCause
 from edgebox.scheduling.events import (
     Abandon,
     BatchCompleted,
@@ -11,7 +12,6 @@ from edgebox.scheduling.events import (
     ExecutorStarted,
     ExitProcess,
     Load,
-    LossCause,
     MemoryLimited,
     Open,
     OpenFailed,

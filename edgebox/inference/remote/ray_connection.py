@@ -16,6 +16,7 @@ from typing import Any
 
 from edgebox.domain.errors import ModelError
 from edgebox.inference.child_environment import environment_without_secrets
+from edgebox.inference.executor import ExecutorGoneError
 from edgebox.inference.remote.ray_messages import Message, receive, send
 
 CONNECT_S = 20.0
@@ -23,13 +24,11 @@ CONNECT_S = 20.0
 _REFUSED_S = 10.0
 """A cluster that could not be used is not tried again for so long: all its executors ask at once,
 and each attempt may take `CONNECT_S`."""
+_LOOK_S = 5.0
+"""Time limit for looking at the nodes of a cluster."""
 _PROCESS_MODULE = "edgebox.inference.remote.ray_process"
 _RAY_VARIABLES = "RAY_"
 """Begins the variables that configure Ray: its TLS, its token."""
-
-
-class ExecutorGoneError(ModelError):
-    """What an executor runs in has ended: it can run nothing before it is opened again."""
 
 
 class RayChannel:
@@ -178,17 +177,37 @@ def _started(address: str) -> _RayProcess:
     return process
 
 
-def workers_of(address: str, needs: dict[str, Any], limit_s: float) -> int:
-    """Return how many workers with these needs a cluster has room for; blocks.
+class RayClusterView:
+    """Looks at how many workers a cluster has room for; keeps a channel for that."""
 
-    Raises:
-        ModelError: the cluster cannot be used.
-    """
-    channel = open_channel(address)
-    try:
-        answer = channel.exchange(Message({"do": "count", "needs": needs}), limit_s)
-    except TimeoutError:
-        raise ModelError(f"the Ray cluster at {address} hangs") from None
-    finally:
-        channel.close()
-    return int(answer.header["count"])
+    def __init__(self, address: str, needs: dict[str, Any]) -> None:
+        """Connect to nothing yet.
+
+        Args:
+            address: of the cluster.
+            needs: resources of one worker, as JSON.
+        """
+        self._address = address
+        self._needs = needs
+        self._channel: RayChannel | None = None
+
+    def workers(self) -> int:
+        """Return how many workers the nodes have room for, by their total resources; blocks.
+
+        Raises:
+            ModelError: the cluster cannot be used.
+        """
+        channel = self._channel = self._channel or open_channel(self._address)
+        try:
+            answer = channel.exchange(Message({"do": "count", "needs": self._needs}), _LOOK_S)
+        except (TimeoutError, ModelError) as error:
+            self.close()
+            text = f"the Ray cluster at {self._address} does not say what it has: {error}"
+            raise ModelError(text) from None
+        return int(answer.header["count"])
+
+    def close(self) -> None:
+        """Disconnect. Idempotent."""
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            channel.close()

@@ -257,9 +257,7 @@ class RayExecutor:
         try:
             result = decode_result(answer, started_ns, self._clock_ns())
         except (ValueError, KeyError, TypeError) as error:
-            raise ModelError(
-                f"{job.variant}: the worker's answer is not a result: {error}"
-            ) from None
+            raise ModelError(f"{job.variant}: the answer is not a result: {error}") from None
         if len(result.detections) != len(job.inputs):
             raise ModelError(
                 f"{job.variant}: {len(job.inputs)} pictures came back as {len(result.detections)}"

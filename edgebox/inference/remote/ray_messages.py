@@ -167,8 +167,7 @@ def _described(array: NDArray[Any]) -> dict[str, Any]:
 
 
 def _bytes_of(array: NDArray[Any]) -> memoryview:
-    flat = np.ascontiguousarray(array).reshape(-1)
-    return memoryview(flat.view(np.uint8)).cast("B") if flat.size else memoryview(b"")
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def _tensor(buffer: Buffer, described: Mapping[str, Any]) -> NDArray[Any]:

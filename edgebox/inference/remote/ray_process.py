@@ -8,6 +8,8 @@ The box sends sockets, each of which is one channel (`ray_connection`). An actor
 its channel: when the box closes it, or ends, the actor is killed.
 """
 
+import contextlib
+import importlib
 import json
 import logging
 import os
@@ -41,8 +43,7 @@ class Cluster:
             socket.create_connection((host.strip("[]"), int(port)), _REACH_S).close()
         # Set before the import, which reads it: nothing about the use of Ray is sent anywhere.
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-        import ray  # noqa: PLC0415 - only this process has it
-
+        ray: Any = importlib.import_module("ray")
         self._ray = ray
         ray.init(
             address=address,
@@ -59,11 +60,10 @@ class Cluster:
         """Return how many workers with these needs the cluster's nodes have room for, by their
         total resources."""
         wanted = {"CPU": needs["num_cpus"], "GPU": needs["num_gpus"], **needs["resources"]}
-        return sum(
-            min((int(node["Resources"].get(of, 0) / n) for of, n in wanted.items() if n), default=1)
-            for node in self._ray.nodes()
-            if node["Alive"]
-        )
+        wanted = {of: amount for of, amount in wanted.items() if amount}
+        nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        rooms = [[int(has.get(of, 0) / n) for of, n in wanted.items()] for has in nodes]
+        return sum(min(room, default=1) for room in rooms)
 
     def described(self) -> str:
         """Return what the cluster has, in words."""
@@ -134,18 +134,21 @@ class Channel:
 
     def serve(self) -> None:
         """Serve until the box closes the channel; blocks."""
+        while (message := self._next()) is not None:
+            try:
+                self._handle(message)
+            except Exception as error:  # the box is told of any error
+                self._answer(self._cluster.failure(error))
+        if self._actor is not None:
+            self._cluster.kill(self._actor)
+        self._connection.close()
+
+    def _next(self) -> Message | None:
+        """Return the next request; None: the box has closed the channel."""
         try:
-            while (message := receive(self._connection)) is not None:
-                try:
-                    self._handle(message)
-                except Exception as error:  # the box is told of any error
-                    self._answer(self._cluster.failure(error))
+            return receive(self._connection)
         except OSError:
-            pass  # the box has ended it
-        finally:
-            if self._actor is not None:
-                self._cluster.kill(self._actor)
-            self._connection.close()
+            return None
 
     def _handle(self, message: Message) -> None:
         order = message.header
@@ -181,10 +184,8 @@ class Channel:
         self._answer(Message(json.loads(header), buffers))
 
     def _answer(self, message: Message) -> None:
-        try:
+        with contextlib.suppress(OSError):  # the box has closed the channel: nobody waits
             send(self._connection, message)
-        except OSError:
-            pass  # the box has closed the channel: nobody waits
 
 
 def main(control: socket.socket, address: str) -> None:

@@ -1,43 +1,298 @@
-"""Executors on another edgebox: a second real box, real sockets, real sessions."""
+"""Executors elsewhere: a second real box, and a server of the public protocol; real sockets."""
 
+import asyncio
+import dataclasses
+from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from edgebox.app.composition import App
+from edgebox.camera.daemon import Camera
+from edgebox.config.config_file import Config
 from edgebox.domain.access import Scope
-from edgebox.inference.remote.open_inference_executor import PROVIDER
+from edgebox.domain.errors import ModelError
+from edgebox.domain.model_family import ExecutorId
+from edgebox.inference.executor_spec import open_executor
+from edgebox.inference.remote.http_connection import ServerAddress
+from edgebox.inference.remote.open_inference_executor import PROVIDER, OpenInferenceSpec
+from edgebox.inference.zoo import load_family
+from edgebox.runtime import frame_decoder
+from edgebox.runtime.frames import PendingFrame
+from edgebox.scheduling.scheduler_parameters import SchedulerParameters
+from edgebox.scheduling.supervision import ExecutorState
+from tests.conftest import BUNDLED_FOLDERS, PATIENCE_S
+from tests.end_to_end.protocol_server import ProtocolServer
 from tests.end_to_end.running import (
     CLOSED,
+    assert_adds_up,
+    assert_counts_agree,
+    free_port,
     get_json,
+    gone,
     new_token,
     post,
     running,
+    streaming,
     texts,
+    until,
 )
 from tests.end_to_end.streets import street_jpeg
-
-pytestmark = pytest.mark.usefixtures("few_sizes")
+from tests.end_to_end.test_residency import family_of_files
+from tests.end_to_end.wire import jpeg_claiming
 
 QUERY = {"deadline_ms": 30_000}
+LOCAL = {"device": "cpu"}
 
 
 def elsewhere(url: str, **keys: Any) -> dict[str, Any]:
     return {"kind": "open_inference", "url": url, **keys}
 
 
+@pytest.fixture(autouse=True)
+def no_other_families(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let boxes have the families of their configuration only, which takes less to measure."""
+    monkeypatch.setattr(BUNDLED_FOLDERS, list)
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> dict[str, Any]:
+    """Return the configuration of a box with one family of one size."""
+    folder = family_of_files(tmp_path / "gate", "gate", (192,))
+    return {"inference__families": [str(folder)], "inference__family": "gate"}
+
+
+@pytest.fixture
+def server(gate: dict[str, Any]) -> ProtocolServer:
+    (folder,) = gate["inference__families"]
+    return ProtocolServer({"gate_gate-192": Path(folder) / "gate-192.onnx"})
+
+
+@pytest.fixture
+def quick_supervision(monkeypatch: pytest.MonkeyPatch, patient_supervision: None) -> None:
+    """Let a batch hang after two seconds, however short its profile is."""
+    original = Config.scheduler_parameters
+
+    def quick(config: Config, cores: int = 0) -> SchedulerParameters:
+        return dataclasses.replace(original(config, cores), batch_limit_min_ns=2_000_000_000)
+
+    monkeypatch.setattr(Config, "scheduler_parameters", quick)
+
+
+@pytest.fixture
+def decoded_by(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Return the pools of canvases that pictures were decoded for, one entry each."""
+    pools: list[object] = []
+    original = frame_decoder.prepare
+
+    def noted(frame: PendingFrame, variant: Any, canvases: Any) -> None:
+        pools.append(canvases)
+        original(frame, variant, canvases)
+
+    monkeypatch.setattr(frame_decoder, "prepare", noted)
+    return pools
+
+
+def name_of(url: str) -> ExecutorId:
+    return ExecutorId(f"{url.removeprefix('http://')}/0")
+
+
+def state_of(app: App, url: str) -> ExecutorState | None:
+    supervised = app.box.driver.scheduler.supervised.get(name_of(url))
+    return None if supervised is None else supervised.state
+
+
+def batches_of(app: App, url: str) -> int:
+    meter = app.box.driver.measurements.meters.get(name_of(url))
+    return 0 if meter is None else meter.batches.total()
+
+
+async def burst(app: App, pictures: int = 12) -> Counter[int]:
+    """Post pictures at the same time, so that every executor gets some; return the statuses."""
+    answers = await asyncio.gather(*(post(app, street_jpeg(3), QUERY) for _ in range(pictures)))
+    return Counter(status for status, _ in answers)
+
+
+async def until_it_runs(app: App, url: str) -> None:
+    before = batches_of(app, url)
+    async with asyncio.timeout(PATIENCE_S):
+        while batches_of(app, url) == before:
+            assert set(await burst(app)) <= {200, 503}
+
+
+async def until_it_is_lost(app: App, url: str) -> str:
+    """Return why."""
+    async with asyncio.timeout(PATIENCE_S):
+        while state_of(app, url) is ExecutorState.UP:
+            assert set(await burst(app)) <= {200, 503}
+    return app.box.driver.supervisor.last_losses[name_of(url)]
+
+
+def _answered(camera: Camera, count: int) -> bool:
+    return camera.summary().on_time >= count
+
+
 async def test_pictures_travel_as_they_arrived_and_are_decoded_there(
-    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: Path, tmp_path: Path, gate: dict[str, Any], decoded_by: list[object]
 ) -> None:
-    async with running(tmp_path / "there.sqlite3", **CLOSED) as there:
+    async with running(tmp_path / "there.sqlite3", **gate, **CLOSED) as there:
         token_file = tmp_path / "token"
-        token_file.write_text(await new_token(there, Scope.CAMERA, "hall"))
+        token_file.write_text(token := await new_token(there, Scope.CAMERA, "hall"))
         table = elsewhere(there.url, token_file=str(token_file))
-        async with running(database, executors=[table]) as here:
+        async with running(database, executors=[table], **gate) as here:
             _, state = await get_json(here, "/v1/state")
             (executor,) = state["box"]["executors"]
             assert executor["provider"] == PROVIDER
+            assert executor["id"] == name_of(there.url)
             status, found = await post(here, street_jpeg(3), QUERY)
-            assert status == 200, found
-            print(found)
-            print(texts(here))
+            query = {**QUERY, "variant": found["variant"]}
+            authorization = {"Authorization": f"Bearer {token}"}
+            _, native = await post(there, street_jpeg(3), query, headers=authorization)
+            assert status == 200
+            assert found["detections"] == native["detections"]
+            assert len(found["detections"]) > 1
+            # One that only the decoder finds out about costs itself alone, however often it comes.
+            for _ in range(4):
+                status, refused = await post(here, jpeg_claiming(64, 64), QUERY)
+                assert status == 400, refused
+            assert state_of(here, there.url) is ExecutorState.UP
+            async with streaming(here) as camera:
+                await until(lambda: camera.summary().on_time >= 5, "answers")
+            await gone(here, "bystander")
+            assert_counts_agree(here, camera.summary())
+            assert decoded_by
+            assert set(map(id, decoded_by)) == {id(there.box.driver._canvases)}
+
+
+async def test_a_box_that_is_lost_costs_nothing_but_itself_and_comes_back(
+    database: Path, tmp_path: Path, gate: dict[str, Any]
+) -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    there = tmp_path / "there.sqlite3"
+    async with running(database, executors=[LOCAL, elsewhere(url)], **gate) as here:
+        assert any("is tried again" in text for text in texts(here, "error"))
+        assert (await burst(here)) == {200: 12}
+        async with streaming(here) as camera:
+            for _ in range(2):
+                async with running(there, server__port=port, **gate):
+                    await until(lambda: state_of(here, url) is ExecutorState.UP, "the other box")
+                    await until_it_runs(here, url)
+                await until_it_is_lost(here, url)
+                least = camera.summary().on_time + 3
+                await until(partial(_answered, camera, least), "local answers")
+        await gone(here, "bystander")
+        assert_counts_agree(here, camera.summary())
+        assert set(camera.summary().dropped) <= {"sender", "plan", "failed"}
+
+
+async def test_tensors_travel_to_any_other_server(
+    database: Path, gate: dict[str, Any], server: ProtocolServer, tmp_path: Path
+) -> None:
+    server.token = "secret"
+    token_file = tmp_path / "token"
+    token_file.write_text("secret\n")
+    async with running(tmp_path / "local.sqlite3", executors=[LOCAL], **gate) as local:
+        _, wanted = await post(local, street_jpeg(3), QUERY)
+    with server.serving():
+        table = elsewhere(server.url, token_file=str(token_file), families=["gate"])
+        async with running(database, executors=[table], **gate) as here:
+            before = server.batches
+            status, found = await post(here, street_jpeg(3), QUERY)
+            assert status == 200
+            assert found["detections"] == wanted["detections"]
+            assert server.batches == before + 1
+            for _ in range(4):
+                assert (await post(here, jpeg_claiming(64, 64), QUERY))[0] == 400
+            assert await burst(here) == {200: 12}
+
+
+async def test_a_server_that_hangs_or_refuses_is_left_out_and_local_executors_take_over(
+    database: Path, gate: dict[str, Any], server: ProtocolServer, quick_supervision: None
+) -> None:
+    with server.serving():
+        url = server.url
+        async with (
+            running(database, executors=[LOCAL, elsewhere(url)], **gate) as here,
+            streaming(here) as camera,
+        ):
+            await until_it_runs(here, url)
+            server.running.clear()
+            assert "did not end within" in await until_it_is_lost(here, url)
+            assert await burst(here) == {200: 12}
+            server.running.set()
+            await until(lambda: state_of(here, url) is ExecutorState.UP, "the server")
+            await until_it_runs(here, url)
+            server.refusal = 429
+            assert "too much to do" in await until_it_is_lost(here, url)
+            assert await burst(here) == {200: 12}
+            server.refusal = 0
+        summary = camera.summary()
+        assert_adds_up(summary.captured, summary.on_time, summary.late, summary.dropped)
+
+
+async def test_each_mistake_is_one_clear_error_and_local_service_goes_on(
+    database: Path, tmp_path: Path, gate: dict[str, Any], server: ProtocolServer
+) -> None:
+    other = {"inference__families": [str(family_of_files(tmp_path / "x" / "gate", "gate", (96,)))]}
+    yard = family_of_files(tmp_path / "yard", "yard", (64,))
+    unknown = {"inference__families": [str(yard)], "inference__family": "yard"}
+    token_file = tmp_path / "token"
+    token_file.write_text("edgebox_wrong")
+    server.token = "secret"
+    async with (
+        running(tmp_path / "1.sqlite3", **{**gate, **other}) as of_other_hash,
+        running(tmp_path / "2.sqlite3", **unknown) as of_other_family,
+        running(tmp_path / "3.sqlite3", **gate, **CLOSED) as closed,
+        running(tmp_path / "4.sqlite3", **gate) as of_other_version,
+    ):
+        of_other_version.box.version = "9.9.0"
+        with server.serving():
+            wrong = {
+                of_other_hash.url: "another family of this name",
+                of_other_family.url: "no model family 'gate'",
+                closed.url: "refuses the token",
+                of_other_version.url: "is edgebox 9.9.0",
+                server.url: "refuses the token",
+                "http://127.0.0.1:1": "cannot be reached",
+            }
+            tables = [
+                elsewhere(url, token_file=str(token_file) if "token" in why else "")
+                for url, why in wrong.items()
+            ]
+            async with running(database, executors=[LOCAL, *tables], **gate) as here:
+                errors = texts(here, "error")
+                for url, why in wrong.items():
+                    (error,) = [text for text in errors if name_of(url) in text]
+                    assert why in error
+                assert len(errors) == len(wrong)
+                assert await burst(here) == {200: 12}
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"inputs": []}, "the server wants 0 inputs"),
+        ({"outputs": []}, "the server has no output"),
+        (
+            {"inputs": [{"name": "images", "datatype": "FP64", "shape": [-1, -1, -1, 3]}]},
+            "here and FP64 there",
+        ),
+        (
+            {"inputs": [{"name": "images", "datatype": "UINT8", "shape": [-1, -1, -1]}]},
+            "here, [-1, -1, -1] there",
+        ),
+    ],
+)
+def test_what_differs_in_the_metadata_is_named(
+    gate: dict[str, Any], server: ProtocolServer, changes: dict[str, Any], why: str
+) -> None:
+    family = load_family(Path(gate["inference__families"][0]))
+    server.changes = changes
+    with server.serving():
+        spec = OpenInferenceSpec(ExecutorId("x/0"), ServerAddress(server.url), "{family}_{variant}")
+        with pytest.raises(ModelError) as raised:
+            open_executor(spec, [family])
+        assert why in str(raised.value)

@@ -63,7 +63,7 @@ class Opened:
     @property
     def closings(self) -> list[Callable[[], None]]:
         """What closes each part; every one blocks."""
-        return [each.close for each in (*self.executors, *self.ray_tables)]
+        return [e.close for e in self.executors] + [table.close for table in self.ray_tables]
 
 
 def open_executors(config: Config, families: Sequence[Family]) -> Opened:

@@ -5,13 +5,13 @@ last one. If it ends by itself, its channels break, and the next channel starts 
 """
 
 import contextlib
-import importlib.util
 import os
 import socket
 import subprocess
 import sys
 import threading
 import time
+from importlib.util import find_spec
 from typing import Any
 
 from edgebox.domain.errors import ModelError
@@ -152,7 +152,7 @@ def open_channel(address: str) -> RayChannel:
     Raises:
         ModelError: the cluster cannot be used; the message says why.
     """
-    if importlib.util.find_spec("ray") is None:
+    if find_spec("ray") is None:
         raise ModelError("kind = \"ray\" needs Ray: pip install 'edgebox[ray]'")
     with _lock:
         process = _processes.get(address)

@@ -16,12 +16,13 @@ from tritonclient.utils import InferenceServerException
 
 from edgebox.app.composition import App
 from edgebox.config.config_file import load
+from edgebox.inference.fingerprint import family_print
 from edgebox.media.jpeg import decode, encode, resize_rgb
 from edgebox.web.camera_pictures import largest_in_time, worst_latency_ns
 from tests.conftest import settings
 from tests.end_to_end.running import get_json, post, running, unharmed_bystander, until
 from tests.end_to_end.streets import street_jpeg, street_picture
-from tests.end_to_end.wire import JPEG
+from tests.end_to_end.wire import JPEG, jpeg_claiming
 
 DEADLINE = {"deadline_ms": 30_000}
 
@@ -306,3 +307,27 @@ async def test_a_box_that_is_still_starting_is_live_and_not_ready(database: Path
             assert refused.value.status() == "503"
     finally:
         await app.stop()
+
+
+async def test_pictures_are_answered_beside_others_that_cannot_be(app: App) -> None:
+    first, second = streets()
+    pictures = images(first, jpeg_claiming(64, 64), second)
+    async with client_of(app) as client:
+        with pytest.raises(InferenceServerException, match="picture 1"):
+            await client.infer("street-320", [pictures], parameters=DEADLINE)
+        found = await client.infer(
+            "street-320", [pictures], parameters={**DEADLINE, "partial": True}
+        )
+        assert found.as_numpy("outcomes").tolist() == [b"on_time", b"invalid", b"on_time"]
+        assert found.as_numpy("counts")[1] == 0
+        assert_same(found, 0, await native(app, first, "street-320"))
+        assert_same(found, 2, await native(app, second, "street-320"))
+        only = images(jpeg_claiming(64, 64))
+        found = await client.infer("street-320", [only], parameters={**DEADLINE, "partial": True})
+        assert found.as_numpy("outcomes").tolist() == [b"invalid"]
+
+
+async def test_another_box_knows_a_family_by_its_fingerprint(app: App) -> None:
+    family = app.box.families[app.box.models.default_family]
+    _, document = await get_json(app, f"/v2/models/{family.name}/config")
+    assert document["parameters"]["fingerprint"]["string_value"] == family_print(family)

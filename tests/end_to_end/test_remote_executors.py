@@ -19,7 +19,7 @@ from edgebox.inference.executor_spec import open_executor
 from edgebox.inference.remote.http_connection import ServerAddress
 from edgebox.inference.remote.open_inference_executor import PROVIDER, OpenInferenceSpec
 from edgebox.inference.zoo import load_family
-from edgebox.runtime import frame_decoder
+from edgebox.runtime import frame_decoder, preparation
 from edgebox.runtime.frames import PendingFrame
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 from edgebox.scheduling.supervision import ExecutorState
@@ -85,7 +85,7 @@ def quick_supervision(monkeypatch: pytest.MonkeyPatch, patient_supervision: None
 def decoded_by(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Return the pools of canvases that pictures were decoded for, one entry each."""
     pools: list[object] = []
-    original = frame_decoder.prepare
+    original = preparation.prepare
 
     def noted(frame: PendingFrame, variant: Any, canvases: Any) -> None:
         pools.append(canvases)
@@ -96,7 +96,7 @@ def decoded_by(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 
 def name_of(url: str) -> ExecutorId:
-    return ExecutorId(f"{url.removeprefix('http://')}/0")
+    return ExecutorId(url.partition("://")[2] + "/0")
 
 
 def state_of(app: App, url: str) -> ExecutorState | None:
@@ -137,10 +137,13 @@ def _answered(camera: Camera, count: int) -> bool:
 async def test_pictures_travel_as_they_arrived_and_are_decoded_there(
     database: Path, tmp_path: Path, gate: dict[str, Any], decoded_by: list[object]
 ) -> None:
-    async with running(tmp_path / "there.sqlite3", **gate, **CLOSED) as there:
+    async with running(
+        tmp_path / "there.sqlite3", **gate, **CLOSED, server__tls="self-signed"
+    ) as there:
+        assert there.fingerprint is not None
         token_file = tmp_path / "token"
         token_file.write_text(token := await new_token(there, Scope.CAMERA, "hall"))
-        table = elsewhere(there.url, token_file=str(token_file))
+        table = elsewhere(there.url, token_file=str(token_file), fingerprint=there.fingerprint)
         async with running(database, executors=[table], **gate) as here:
             _, state = await get_json(here, "/v1/state")
             (executor,) = state["box"]["executors"]
@@ -149,7 +152,7 @@ async def test_pictures_travel_as_they_arrived_and_are_decoded_there(
             status, found = await post(here, street_jpeg(3), QUERY)
             query = {**QUERY, "variant": found["variant"]}
             authorization = {"Authorization": f"Bearer {token}"}
-            _, native = await post(there, street_jpeg(3), query, headers=authorization)
+            _, native = await post(there, street_jpeg(3), query, headers=authorization, ssl=False)
             assert status == 200
             assert found["detections"] == native["detections"]
             assert len(found["detections"]) > 1
@@ -236,15 +239,18 @@ async def test_a_server_that_hangs_or_refuses_is_left_out_and_local_executors_ta
 async def test_each_mistake_is_one_clear_error_and_local_service_goes_on(
     database: Path, tmp_path: Path, gate: dict[str, Any], server: ProtocolServer
 ) -> None:
-    other = {"inference__families": [str(family_of_files(tmp_path / "x" / "gate", "gate", (96,)))]}
+    other = family_of_files(tmp_path / "x" / "gate", "gate", (96,))
     yard = family_of_files(tmp_path / "yard", "yard", (64,))
-    unknown = {"inference__families": [str(yard)], "inference__family": "yard"}
     token_file = tmp_path / "token"
     token_file.write_text("edgebox_wrong")
     server.token = "secret"
     async with (
-        running(tmp_path / "1.sqlite3", **{**gate, **other}) as of_other_hash,
-        running(tmp_path / "2.sqlite3", **unknown) as of_other_family,
+        running(
+            tmp_path / "1.sqlite3", inference__families=[str(other)], inference__family="gate"
+        ) as of_other_hash,
+        running(
+            tmp_path / "2.sqlite3", inference__families=[str(yard)], inference__family="yard"
+        ) as of_other_family,
         running(tmp_path / "3.sqlite3", **gate, **CLOSED) as closed,
         running(tmp_path / "4.sqlite3", **gate) as of_other_version,
     ):

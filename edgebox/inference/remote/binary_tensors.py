@@ -96,7 +96,14 @@ def infer_response(body: bytes, header_bytes: str | None) -> dict[str, Values]:
             size = each.get("parameters", {}).get("binary_data_size")
             out[each["name"]] = _values(each, None if size is None else binary[:size])
             binary = binary[size or 0 :]
-    except (ValueError, LookupError, TypeError, AttributeError, InvalidInputError) as error:
+    except (
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        ArithmeticError,
+        InvalidInputError,
+    ) as error:
         raise ProtocolError(f"it cannot be read: {error}") from None
     return out
 

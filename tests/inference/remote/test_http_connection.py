@@ -1,0 +1,115 @@
+"""One kept connection: real sockets, and servers that end it, hang or are not there."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from edgebox.inference.remote.http_connection import (
+    ServerAddress,
+    ServerConnection,
+    UnreachableError,
+)
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+@contextmanager
+def answering(*connections: Callable[[socket.socket], None]) -> Iterator[str]:
+    """Serve so many connections, one after the other; return the address."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            for each in connections:
+                client, _ = listener.accept()
+                with client:
+                    each(client)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/proxy/"
+        thread.join()
+
+
+def answer(client: socket.socket) -> None:
+    request = b""
+    while not request.endswith(b"\r\n\r\n"):
+        request += client.recv(65_536)
+    assert request.startswith(b"GET /proxy/v2 HTTP/1.1\r\n")
+    assert b"Authorization: Bearer secret\r\n" in request
+    client.sendall(OK)
+
+
+def end(client: socket.socket) -> None:
+    client.recv(65_536)
+
+
+def connection(url: str) -> ServerConnection:
+    return ServerConnection(ServerAddress(url, token="secret"))
+
+
+def test_a_connection_is_kept_and_made_again_when_the_server_has_ended_it() -> None:
+    def answer_twice(client: socket.socket) -> None:
+        answer(client)
+        answer(client)
+
+    with answering(answer_twice, answer) as url:
+        server = connection(url)
+        for _ in range(3):
+            reply = server.ask("GET", "/v2")
+            assert (reply.status, reply.body) == (200, b"ok")
+        server.close()
+
+
+def test_a_new_connection_that_ends_is_not_tried_again() -> None:
+    with answering(end) as url:
+        server = connection(url)
+        with pytest.raises(UnreachableError, match=r"127.0.0.1:\d+.* cannot be reached"):
+            server.ask("GET", "/v2")
+
+
+def test_what_does_not_answer_in_time_is_given_up() -> None:
+    done = threading.Event()
+
+    def hang(client: socket.socket) -> None:
+        done.wait()
+
+    with answering(hang) as url:
+        server = connection(url)
+        with pytest.raises(UnreachableError, match="no answer in time"):
+            server.ask("GET", "/v2", limit_s=0.05)
+        done.set()
+
+
+def test_another_thread_can_end_the_wait() -> None:
+    waits = threading.Event()
+
+    def hang(client: socket.socket) -> None:
+        client.recv(65_536)
+        waits.set()
+        client.recv(65_536)
+
+    with answering(hang) as url:
+        server = connection(url)
+        failed: list[Exception] = []
+
+        def ask() -> None:
+            try:
+                server.ask("GET", "/v2", limit_s=600)
+            except UnreachableError as error:
+                failed.append(error)
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        waits.wait()
+        server.shut()
+        thread.join()
+        assert failed
+        with pytest.raises(UnreachableError):
+            server.ask("GET", "/v2")
+
+
+def test_a_token_is_not_shown() -> None:
+    assert "secret" not in repr(ServerAddress("http://x", token="secret"))

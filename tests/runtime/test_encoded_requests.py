@@ -1,0 +1,93 @@
+"""Pictures that stay encoded for executors that decode for themselves."""
+
+import numpy as np
+import pytest
+
+from edgebox.domain.model_family import ExecutorId, LatencyProfile
+from edgebox.domain.requests import DropReason
+from edgebox.inference.encoded_pictures import Refused
+from edgebox.inference.executor_thread import BatchResult
+from edgebox.inference.tensors import EncodedPicture
+from edgebox.media.jpeg import encode
+from edgebox.runtime import frame_decoder
+from edgebox.runtime.frames import Answer, Refusal
+from edgebox.scheduling.events import ExecutorStarted
+from edgebox.vision.detections import Detections
+from tests.end_to_end.running import until
+from tests.runtime.driving import Bench, ManualExecutor, settle
+from tests.scheduling.scene import CPU, MEDIAN_MS, profile
+
+WHITE = encode(np.full((234, 416, 3), 255, np.uint8))
+ELSEWHERE = ExecutorId("box:8787/0")
+
+
+class Elsewhere(ManualExecutor):
+    """An executor that decodes for itself."""
+
+    takes_encoded = True
+
+
+def box_of(*boxes: tuple[float, float, float, float]) -> Detections:
+    array = np.array(boxes, np.float32).reshape(-1, 4)
+    return Detections(array, np.ones(len(array), np.float32), np.zeros(len(array), np.int64))
+
+
+async def test_nothing_is_decoded_for_it_and_its_answer_is_in_the_pictures_own_pixels(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(frame_decoder, "prepare")
+    executor = Elsewhere()
+    bench = Bench(executor, needs_pixels=True)
+    frame = bench.submit(slo_ms=10_000, jpeg=WHITE)
+    (batch,) = executor.batches
+    (picture,) = batch.inputs
+    assert picture == EncodedPicture(WHITE, 416, 234, frame.request.last_deadline_ns)
+    batch.future.set_result(BatchResult([box_of((0, 0, 208, 117))], 0, 1))
+    await settle()
+    ending = bench.ending(frame)
+    assert isinstance(ending, Answer)
+    assert ending.detections.boxes.tolist() == [[0, 0, 640, 360]]
+    await bench.driver.stop(1)
+
+
+async def test_a_picture_that_was_not_answered_ends_alone_with_its_reason() -> None:
+    executor = Elsewhere()
+    bench = Bench(executor, needs_pixels=True, gain=0.8)
+    first = bench.submit(slo_ms=10_000, jpeg=WHITE)
+    others = [bench.submit(slo_ms=10_000, jpeg=WHITE) for _ in range(2)]
+    executor.batches[0].complete()
+    await settle()
+    assert isinstance(bench.ending(first), Answer)
+    batch = executor.batches[1]
+    assert len(batch.inputs) == 2
+    found = [box_of(), box_of()]
+    refused = {1: Refused(DropReason.INVALID, "no picture")}
+    batch.future.set_result(BatchResult(found, 0, 1, refused=refused))
+    await settle()
+    endings = [bench.ending(frame) for frame in others]
+    assert sum(isinstance(ending, Answer) for ending in endings) == 1
+    assert Refusal(DropReason.INVALID, "no picture") in endings
+    await bench.driver.stop(1)
+
+
+async def test_beside_an_executor_of_this_machine_what_is_idle_decides() -> None:
+    here, there = ManualExecutor(), Elsewhere()
+    bench = Bench(here, needs_pixels=True)
+    there.id = ELSEWHERE
+    profiles = [profile(px) for px in MEDIAN_MS]
+    elsewhere = [LatencyProfile(each.variant, ELSEWHERE, each.quantiles_ns) for each in profiles]
+    bench.driver.add(there, None)
+    bench.driver.feed(ExecutorStarted(ELSEWHERE, tuple(elsewhere)))
+    bench.submit(slo_ms=10_000, jpeg=WHITE)  # decoded: an executor here is idle
+    await until(lambda: bool(here.batches or there.batches), "the first batch")
+    bench.submit(slo_ms=10_000, jpeg=WHITE)
+    await until(lambda: bool(here.batches and there.batches), "the second batch")
+    (own,) = here.batches[0].inputs
+    (other,) = there.batches[0].inputs
+    assert isinstance(other, EncodedPicture)
+    assert isinstance(own, np.ndarray)
+    assert here.id == CPU
+    for each in (here, there):
+        each.batches[0].complete()
+    await settle()
+    await bench.driver.stop(1)

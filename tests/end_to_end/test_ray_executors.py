@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.ray_cluster import RayCluster, ray_cluster
 from edgebox.app import late_executors
 from edgebox.app.composition import App
 from edgebox.config.config_file import Config
@@ -18,7 +19,6 @@ from edgebox.domain.model_family import ExecutorId
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 from edgebox.scheduling.supervision import ExecutorState
 from tests.conftest import BUNDLED_FOLDERS
-from tests.end_to_end.ray_cluster import RayCluster, ray_cluster
 from tests.end_to_end.running import (
     assert_counts_agree,
     get_json,

@@ -4,7 +4,6 @@ Nothing that a box receives is unpickled, so a worker cannot run code on the box
 framed by the length of its header (4 bytes, big-endian); the header has the length of each buffer.
 """
 
-import json
 import socket
 import struct
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
 from edgebox.domain.requests import DropReason
@@ -41,7 +41,7 @@ def send(connection: socket.socket, message: Message) -> None:
         OSError: the other side is gone.
     """
     sizes = [len(memoryview(each).cast("B")) for each in message.buffers]
-    header = json.dumps({**message.header, _SIZES: sizes}).encode()
+    header = orjson.dumps({**message.header, _SIZES: sizes})
     connection.sendall(b"".join((_HEADER_LENGTH.pack(len(header)), header, *message.buffers)))
 
 
@@ -57,7 +57,7 @@ def receive(connection: socket.socket) -> Message | None:
     content = _exactly(connection, *_HEADER_LENGTH.unpack(prefix))
     if content is None:
         return None
-    header = json.loads(bytes(content))
+    header = orjson.loads(content)
     sizes = header.pop(_SIZES)
     rest = _exactly(connection, sum(sizes))
     if rest is None:

@@ -10,7 +10,6 @@ its channel: when the box closes it, or ends, the actor is killed.
 
 import contextlib
 import importlib
-import json
 import logging
 import os
 import platform
@@ -20,6 +19,8 @@ import threading
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
+
+import orjson
 
 from edgebox import __version__
 from edgebox.inference.remote.ray_messages import Message, receive, send
@@ -95,7 +96,7 @@ class Cluster:
         Raises:
             OSError: they cannot be read.
         """
-        key = sha256(json.dumps(family, sort_keys=True).encode()).hexdigest()
+        key = sha256(orjson.dumps(family, option=orjson.OPT_SORT_KEYS)).hexdigest()
         with self._lock:
             if key not in self._stored:
                 files: FamilyFiles = read_files(family)
@@ -155,7 +156,7 @@ class Channel:
         match order["do"]:
             case "run":
                 buffers = map(bytes, message.buffers)
-                self._call("run", json.dumps(order).encode(), *buffers)
+                self._call("run", orjson.dumps(order), *buffers)
             case "count":
                 self._answer(Message({"count": self._cluster.workers(order["needs"])}))
             case "open":
@@ -181,7 +182,7 @@ class Channel:
             self._answer(self._cluster.failure(error))
             return
         header, buffers = future.result()
-        self._answer(Message(json.loads(header), buffers))
+        self._answer(Message(orjson.loads(header), buffers))
 
     def _answer(self, message: Message) -> None:
         with contextlib.suppress(OSError):  # the box has closed the channel: nobody waits

@@ -4,13 +4,14 @@ Imported by the workers of a cluster, where edgebox is installed as well. Nothin
 `ray_process` makes an actor of the class.
 """
 
-import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+
+import orjson
 
 from edgebox import __version__
 from edgebox.domain.errors import EdgeboxError, ModelError
@@ -93,7 +94,7 @@ class RayWorker:
 
     def run(self, header: bytes, *buffers: Buffer) -> Reply:
         """Run a batch; answer its result, or an error."""
-        order = json.loads(header)
+        order = orjson.loads(header)
         try:
             message = encode_result(self._run(order, buffers))
         except EdgeboxError as error:
@@ -151,4 +152,4 @@ def _unpacked(order: Mapping[str, Any], files: FamilyFiles, folder: Path) -> Fam
 
 
 def _reply(header: Mapping[str, Any], buffers: Sequence[Buffer] = ()) -> Reply:
-    return json.dumps(header).encode(), [bytes(each) for each in buffers]
+    return orjson.dumps(header), [bytes(each) for each in buffers]

@@ -2,7 +2,7 @@
 
 Run as a program it starts the cluster, prints its address, starts a node for each line that it
 reads, and ends all of it when its input ends. Ray takes over signals and logging of the process
-that uses it, so no test imports it.
+that uses it, so neither benchmarks nor tests import it.
 """
 
 import contextlib
@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+_MODULE = "benchmarks.ray_cluster"
 WORKER = "ray::RayWorker"
 """Begins the title of a worker's process."""
 
@@ -33,7 +34,7 @@ class RayCluster:
         return line
 
     def add_node(self) -> None:
-        """Add a node with room for one worker; it has joined when this returns."""
+        """Add a node with as much room as the others; it has joined when this returns."""
         assert self._process.stdin is not None
         self._process.stdin.write("add\n")
         self._process.stdin.flush()
@@ -65,11 +66,11 @@ def _descendants(root: int) -> set[int]:
 
 
 @contextlib.contextmanager
-def ray_cluster(nodes: int) -> Iterator[RayCluster]:
-    """Run a cluster whose head has room for nothing, and so many nodes for one worker each."""
+def ray_cluster(nodes: int, workers_per_node: int = 1) -> Iterator[RayCluster]:
+    """Run a cluster whose head has room for nothing, and so many nodes for workers."""
     with tempfile.TemporaryDirectory(prefix="ray-") as folder:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.end_to_end.ray_cluster", str(nodes), folder],
+            [sys.executable, "-m", _MODULE, str(nodes), str(workers_per_node), folder],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
             env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0"}, start_new_session=True,
         )  # fmt: skip
@@ -82,10 +83,10 @@ def ray_cluster(nodes: int) -> Iterator[RayCluster]:
             process.wait()
 
 
-def _main(nodes: int, folder: str) -> None:
+def _main(nodes: int, workers_per_node: int, folder: str) -> None:
     cluster_utils: Any = importlib.import_module("ray.cluster_utils")
     head = {"num_cpus": 0, "include_dashboard": False, "temp_dir": folder}
-    room = {"num_cpus": 1, "object_store_memory": 100_000_000}
+    room = {"num_cpus": workers_per_node, "object_store_memory": 100_000_000}
     cluster = cluster_utils.Cluster(initialize_head=True, head_node_args=head)
     for _ in range(nodes):
         cluster.add_node(wait=False, **room)
@@ -98,4 +99,4 @@ def _main(nodes: int, folder: str) -> None:
 
 
 if __name__ == "__main__":
-    _main(int(sys.argv[1]), sys.argv[2])
+    _main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])

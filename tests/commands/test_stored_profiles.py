@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from edgebox.app import startup
-from edgebox.app.startup import stored_profiles
+from edgebox.app.profile_lookup import stored_profiles
 from edgebox.domain.model_family import LatencyProfile
 from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.family import Family

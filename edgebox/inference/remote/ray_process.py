@@ -158,8 +158,7 @@ class Channel:
         order = message.header
         match order["do"]:
             case "run":
-                buffers = map(bytes, message.buffers)
-                self._call("run", orjson.dumps(order), *buffers)
+                self._call("run", orjson.dumps(order), *message.buffers)
             case "count":
                 self._answer(Message({"count": self._cluster.workers(order["needs"])}))
             case "open":

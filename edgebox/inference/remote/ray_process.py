@@ -41,7 +41,7 @@ class Cluster:
         Raises:
             Exception: whatever Ray or the network says.
         """
-        host, _, port = address.removeprefix("ray://").rpartition(":")
+        host, _, port = address.rpartition(":")
         if host:
             socket.create_connection((host.strip("[]"), int(port)), _REACH_S).close()
         # Set before the import, which reads it: nothing about the use of Ray is sent anywhere.

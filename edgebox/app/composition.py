@@ -329,7 +329,7 @@ class App:
         adder = ExecutorAdder(
             self.box, replacements, known.families, prepare=(self.config.inference, self._storage)
         )
-        self._late_executors = LateExecutors(self._opened.absent, adder, self.box.notices)
+        self._late_executors = LateExecutors(self._opened, adder, self.box.notices)
         self._cpu_fallback = CpuFallback(
             self.box,
             self._opened.cpu_fallbacks,
@@ -476,7 +476,7 @@ class App:
         if self._history_recorder is not None:
             self._history_recorder.close()
             self._history_recorder = None
-        closing = (asyncio.to_thread(executor.close) for executor in self._opened.executors)
+        closing = map(asyncio.to_thread, self._opened.closings)
         await asyncio.gather(*closing, return_exceptions=True)
         self._opened = Opened()
         self.machine.stop()

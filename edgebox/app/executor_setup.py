@@ -7,9 +7,10 @@ seconds on a GPU.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from edgebox.app.ray_tables import RayTable, ray_tables
 from edgebox.app.remote_executors import remote_specs
 from edgebox.config.config_file import Config
 from edgebox.config.executor_section import (
@@ -40,6 +41,8 @@ class Opened:
     """Specification of each executor."""
     absent: list[ExecutorSpecification] = field(default_factory=list)
     """Remote executors that could not be opened; they are tried again."""
+    ray_tables: list[RayTable] = field(default_factory=list)
+    """Tables of Ray clusters; some bring further executors later."""
     cpu_fallbacks: dict[ExecutorId, ExecutorSpec] = field(default_factory=dict)
     """Replacement on the CPU of each executor on a GPU, once that one cannot be opened any more, if
     the configuration leaves the choice of the device to the box."""
@@ -54,8 +57,13 @@ class Opened:
 
     def close(self) -> None:
         """Close all; blocks."""
-        for executor in self.executors:
-            executor.close()
+        for close in self.closings:
+            close()
+
+    @property
+    def closings(self) -> list[Callable[[], None]]:
+        """What closes each part; every one blocks."""
+        return [e.close for e in self.executors] + [table.close for table in self.ray_tables]
 
 
 def open_executors(config: Config, families: Sequence[Family]) -> Opened:
@@ -78,6 +86,9 @@ def open_executors(config: Config, families: Sequence[Family]) -> Opened:
             tables.append((table, specs))
         for remote in plan.remote_specs():
             _open_remote(remote, families, opened)
+        opened.ray_tables = ray_tables(config.executors)
+        for cluster in opened.ray_tables:
+            _open_workers(cluster, families, opened)
         _choose_cpu_fallbacks(tables, plan, opened)
         held = {name for executor in opened.executors for name in executor.families}
         if opened.hung is not None and config.inference.family not in held:
@@ -330,6 +341,22 @@ def _open_remote(spec: ExecutorSpecification, families: Sequence[Family], opened
     except ModelError as error:
         opened.absent.append(spec)
         opened.problems.append(f"{spec.id} cannot be opened, and is tried again: {error}")
+
+
+def _open_workers(table: RayTable, families: Sequence[Family], opened: Opened) -> None:
+    """Open the executors of a Ray table; a box starts without those that fail."""
+    try:
+        specs = table.specs()
+    except ModelError as error:
+        opened.problems.append(f'kind = "ray": {error}; it is tried again')
+        return
+    if not specs:
+        opened.problems.append(
+            'kind = "ray": no node of the cluster has room for a worker; executors follow when '
+            "nodes join"
+        )
+    for spec in specs:
+        _open_remote(spec, families, opened)
 
 
 def _choose_cpu_fallbacks(

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from edgebox.domain.job_errors import ImportRefusedError
-from edgebox.runtime.child_process import ended, environment_without_secrets
+from edgebox.inference.child_environment import environment_without_secrets
+from edgebox.runtime.child_process import ended
 
 _WORKER_MODULE = "edgebox.inference.importing.import_worker"
 IMPORT_S = 900.0

@@ -1,12 +1,12 @@
-"""Remote executors that could not be used at the start: tries them again until they can."""
+"""Remote executors that come later: absent at the start, or on nodes that join a cluster."""
 
 import asyncio
 import logging
 import random
-from collections.abc import Sequence
 
 from edgebox.app.executor_addition import ExecutorAdder
 from edgebox.app.executor_setup import Opened
+from edgebox.app.ray_tables import RayTable
 from edgebox.app.startup import ModelInventory
 from edgebox.domain.errors import EdgeboxError
 from edgebox.inference.model_executor import ExecutorSpecification
@@ -14,6 +14,10 @@ from edgebox.link.backoff import Backoff
 from edgebox.runtime.notices import Notices
 
 _log = logging.getLogger(__name__)
+
+LOOK_EVERY_S = 10.0
+"""Period at which a cluster is asked for nodes that have joined: a node takes about as long to
+start."""
 
 BACK_OFF_MAX_S = 60.0
 """As the core's supervision has it for executors that were lost."""
@@ -31,13 +35,19 @@ def set_aside(opened: Opened, found: ModelInventory) -> None:
 
 
 class LateExecutors:
-    """Remote executors that a box started without."""
+    """Remote executors that a box started without, tried until they are there."""
 
-    def __init__(
-        self, absent: Sequence[ExecutorSpecification], adder: ExecutorAdder, notices: Notices
-    ) -> None:
-        """Try nothing yet."""
-        self._absent = absent
+    def __init__(self, opened: Opened, adder: ExecutorAdder, notices: Notices) -> None:
+        """Try nothing yet.
+
+        Args:
+            opened: the executors at the start, and those that were absent.
+            adder: adds executors.
+            notices: told of what is there, and of why something is not.
+        """
+        self._absent = list(opened.absent)
+        self._known = {*opened.specs, *(spec.id for spec in opened.absent)}
+        self._growing = [table for table in opened.ray_tables if table.grows]
         self._adder = adder
         self._notices = notices
 
@@ -46,6 +56,22 @@ class LateExecutors:
         async with asyncio.TaskGroup() as group:
             for spec in self._absent:
                 group.create_task(self._try(spec), name=f"open-{spec.id}")
+            for table in self._growing:
+                group.create_task(self._follow(table, group), name="nodes that join")
+
+    async def _follow(self, table: RayTable, group: asyncio.TaskGroup) -> None:
+        """Open executors on nodes that join a cluster."""
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            try:
+                specs = await asyncio.to_thread(table.specs)
+            except EdgeboxError as error:
+                _log.info("nodes that join are not seen: %s", error)
+                continue
+            for spec in specs:
+                if spec.id not in self._known:
+                    self._known.add(spec.id)
+                    group.create_task(self._try(spec), name=f"open-{spec.id}")
 
     async def _try(self, spec: ExecutorSpecification) -> None:
         back_off, said = Backoff(random.Random(), BACK_OFF_MAX_S), ""

@@ -4,6 +4,7 @@ Limits: what depends on the machine (whether a core or a GPU is there) is found 
 the box, by `edgebox.app.executor_setup`.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from urllib.parse import urlsplit
@@ -27,11 +28,13 @@ MOVED = {
 
 LOCAL = "local"
 OPEN_INFERENCE = "open_inference"
+RAY = "ray"
 KEYS_BY_KIND = {
-    LOCAL: ("device", "threads", "cores"),
-    OPEN_INFERENCE: ("url", "model", "token_file", "ca_file", "fingerprint"),
+    LOCAL: ("device", "streams", "threads", "cores"),
+    OPEN_INFERENCE: ("streams", "url", "model", "token_file", "ca_file", "fingerprint"),
+    RAY: ("address", "count", "num_cpus", "num_gpus", "resources"),
 }
-"""Keys that only one kind of executors has; all have the others."""
+"""Keys that not all kinds of executors have; all have the others."""
 PATHS = {"executors": ("token_file", "ca_file")}
 """Keys of this section that hold a path."""
 
@@ -43,7 +46,8 @@ class ExecutorParameters:
     kind: str = key(
         LOCAL,
         "What runs models: local, this process; open_inference, a server that speaks the "
-        "Open Inference Protocol over HTTP: another edgebox, Triton, OpenVINO Model Server, KServe",
+        "Open Inference Protocol over HTTP: another edgebox, Triton, OpenVINO Model Server, "
+        "KServe; ray, workers of a Ray cluster",
         choices=tuple(KEYS_BY_KIND),
     )
     device: str = key(
@@ -101,6 +105,28 @@ class ExecutorParameters:
         "open_inference: SHA-256 of the server's certificate, which is then the only one accepted",
         may_be_empty=True,
     )
+    address: str = key(
+        "auto",
+        "ray: address of the cluster that this machine is a node of: HOST:PORT of its head; auto: "
+        "it is found",
+        pattern=r"auto|(\[[0-9a-fA-F:]+\]|[^\s:/@]+):[0-9]{1,5}",
+        wanted='"auto" or "HOST:PORT"',
+    )
+    count: int | str = key(
+        1,
+        "ray: workers, with one executor each; all: as many as the nodes of the cluster have room "
+        "for, also on nodes that join while the box runs",
+        low=1,
+        high=256,
+        words=(ALL,),
+    )
+    num_cpus: float = key(1.0, "ray: CPUs of each worker, as the nodes count them", low=0, high=512)
+    num_gpus: float = key(
+        0.0, "ray: GPUs of each worker, or a share of one; above 0 models run there", low=0, high=1
+    )
+    resources: tuple[str, ...] = key(
+        (), 'ray: custom resources of each worker, as "NAME=AMOUNT", like "line-3=1"'
+    )
 
 
 def contradictions(executors: Sequence[ExecutorParameters]) -> Iterator[str]:
@@ -135,6 +161,36 @@ def _of_kind(table: ExecutorParameters) -> Iterator[str]:
             )
     if table.kind == OPEN_INFERENCE:
         yield from _of_server(table)
+    if table.kind == RAY:
+        yield from _of_cluster(table)
+
+
+def _of_cluster(table: ExecutorParameters) -> Iterator[str]:
+    try:
+        amounts = custom_resources(table.resources).values()
+    except ValueError as error:
+        yield f"resources: {error}"
+        return
+    if table.count == ALL and not (table.num_cpus or table.num_gpus or any(amounts)):
+        yield 'count: "all" workers that need nothing are without number; give them num_cpus'
+
+
+def custom_resources(entries: Sequence[str]) -> dict[str, float]:
+    """Return the amounts of custom resources by name, from "NAME=AMOUNT".
+
+    Raises:
+        ValueError: an entry is not of that form.
+    """
+    out = {}
+    for entry in entries:
+        name, _, amount = entry.partition("=")
+        try:
+            out[name.strip()] = float(amount)
+        except ValueError:
+            out[name.strip()] = 0.0
+        if not name.strip() or not 0 < out[name.strip()] < math.inf:
+            raise ValueError(f'"{entry}" is not of the form "NAME=AMOUNT", like "line-3=1"')
+    return out
 
 
 def _of_server(table: ExecutorParameters) -> Iterator[str]:

@@ -76,6 +76,10 @@ class HungError(ModelError):
     exit_code = 75
 
 
+class ExecutorGoneError(ModelError):
+    """What runs an executor's batches has ended: it runs nothing before it is opened again."""
+
+
 def come_back(future: "Future[BatchResult]", executor: "Executor", what: str) -> BatchResult:
     """Wait for a batch that is measured or that warms a model.
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.source_address import Credentials
+from edgebox.inference.child_environment import environment_without_secrets
 from edgebox.ingest.onvif_cameras import (
     GROUP,
     LISTEN_S,
@@ -18,7 +19,7 @@ from edgebox.ingest.onvif_cameras import (
     FoundCamera,
     check_installed,
 )
-from edgebox.runtime.child_process import ended, environment_without_secrets
+from edgebox.runtime.child_process import ended
 
 _WORKER_MODULE = "edgebox.ingest.camera_search_worker"
 _SEARCH_S = 90.0

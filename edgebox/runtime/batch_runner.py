@@ -6,11 +6,11 @@ from concurrent.futures import Future
 
 from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.requests import BatchId, Request, RequestId
-from edgebox.inference.executor import Executor
+from edgebox.inference.executor import Executor, ExecutorGoneError
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.tensors import ModelInput
 from edgebox.runtime.repeat_limiter import FailedBatches
-from edgebox.scheduling.events import BatchCompleted, BatchFailed, Infer
+from edgebox.scheduling.events import BatchCompleted, BatchFailed, ExecutorGone, Infer
 
 _log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ class BatchRunner:
         executors: Mapping[ExecutorId, Executor],
         from_thread: Callable[[Callable[[], None]], None],
         *,
-        feed: Callable[[BatchCompleted | BatchFailed], None],
+        feed: Callable[[BatchCompleted | BatchFailed | ExecutorGone], None],
         on_result: Callable[[Infer, BatchResult], tuple[Request, ...]],
         on_error: Callable[[ExecutorId, str], None],
     ) -> None:
@@ -84,6 +84,9 @@ class BatchRunner:
         error = done.exception()
         if error is not None:
             self._log_failure(order, error, late=late)
+            if isinstance(error, ExecutorGoneError) and not late:
+                # First, or the core would give it another batch.
+                self._feed(ExecutorGone(order.executor))
             self._feed(BatchFailed(order.executor, order.batch))
             return
         result = done.result()

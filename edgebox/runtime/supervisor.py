@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from edgebox.domain.errors import EdgeboxError
+from edgebox.domain.loss_cause import LossCause
 from edgebox.domain.model_family import ExecutorId, LatencyProfile
 from edgebox.inference.executor import THREADS, Executor
 from edgebox.runtime.callbacks import Callbacks
@@ -19,7 +20,6 @@ from edgebox.scheduling.events import (
     Event,
     ExecutorStarted,
     ExitProcess,
-    LossCause,
     MemoryLimited,
     Open,
     OpenFailed,
@@ -136,6 +136,9 @@ class Supervisor:
             last = self.last_errors.get(order.executor)
             why = "" if last is None else f" ({last.text})"
             return f"{FAILURES_MAX} batches in a row failed, the last of {order.variant}{why}"
+        if order.cause is LossCause.GONE:
+            last = self.last_errors.get(order.executor)
+            return "what runs its batches has ended" if last is None else last.text
         if order.cause is LossCause.LOADING:
             return f"weights did not load within {waited_s:.0f} s"
         if order.variant is None:

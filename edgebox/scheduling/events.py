@@ -6,10 +6,10 @@ nanoseconds on the box's monotonic clock and are passed separately, as `now_ns` 
 """
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 from edgebox.domain.cascades import CascadeCurve
 from edgebox.domain.learned import Learned
+from edgebox.domain.loss_cause import LossCause
 from edgebox.domain.model_family import (
     ExecutorId,
     LatencyProfile,
@@ -68,6 +68,13 @@ class ExecutorStopped:
 class ExecutorHung:
     """Work that the Scheduler did not order, such as a measurement, does not return from an
     executor."""
+
+    executor: ExecutorId
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorGone:
+    """What runs an executor's batches has ended: its process, or its node."""
 
     executor: ExecutorId
 
@@ -276,6 +283,7 @@ Event = (
     ExecutorStarted
     | ExecutorStopped
     | ExecutorHung
+    | ExecutorGone
     | OpenFailed
     | MemoryLimited
     | WeightsLoaded
@@ -434,19 +442,6 @@ class ReportDrift:
     apps: tuple[str, ...] = ()
     """The applications whose batches showed it. If there is only one, its requests may have changed
     instead."""
-
-
-class LossCause(StrEnum):
-    """Why an executor was lost."""
-
-    HUNG = "hung"
-    """Its batch or sample did not come back within its limit."""
-    FAILING = "failing"
-    """Too many batches in a row failed."""
-    LOADING = "loading"
-    """Its weights were not loaded within the limit."""
-    OPENING = "opening"
-    """It was lost before, and opening it again did not come back."""
 
 
 @dataclass(frozen=True, slots=True)

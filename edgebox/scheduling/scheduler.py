@@ -6,9 +6,9 @@ exactly one `Finish` or `Drop`. A request that can no longer meet its deadline (
 last) is dropped as soon as that is certain, and not before. A box with nothing to do runs some
 finished requests again to measure them (`sampling`). Where cameras have a pipeline, a frame's first
 stage may spawn crops: they are requests of their own, and the frame ends with the last of them, or
-at its deadline (`joins`, `fan_out`). The planning loop runs beside this
-(`adaptation`): snapshots leave as `ComputePlan`, plans come back as events and become advice. An
-executor that hangs or keeps failing is taken out of service and opened again (`supervision`).
+at its deadline (`joins`, `fan_out`). The planning loop runs beside this (`adaptation`): snapshots
+leave as `ComputePlan`, plans come back as events and become advice. An executor that hangs, is gone
+or keeps failing is taken out of service and opened again (`supervision`).
 
 Pure and deterministic: no clock, no I/O, no randomness. The same events at the same instants give
 the same actions; a wake-up that comes early, or twice, changes nothing. Events that contradict the
@@ -488,9 +488,9 @@ _HANDLERS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.PlanFailed: lambda scheduler, event: scheduler._adaptation.plan_failed(),
     events.ExecutorStarted: Scheduler._executor_started,
     events.ExecutorStopped: Scheduler._executor_stopped,
-    # Only supervision uses these; it observes every event.
     **dict.fromkeys(
-        (events.ExecutorHung, events.OpenFailed, events.LoadReturned), lambda scheduler, event: None
+        (events.ExecutorHung, events.ExecutorGone, events.OpenFailed, events.LoadReturned),
+        lambda scheduler, event: None,  # supervision alone uses these; it observes every event
     ),
     events.VariantsAvailable: Scheduler._variants_available,
     events.MemoryLimited: Scheduler._memory_limited,

@@ -13,6 +13,7 @@ Pure. The rules:
   model would take all others out again and again.
 - An executor is also lost after `FAILURES_MAX` failed batches in a row, unless it has recently run
   another variant successfully: then a model or its input is the cause, and not the executor.
+- It is lost at once when what runs its batches, a process or a node elsewhere, has ended.
 - A lost executor is opened again: at once, then after 1 s, 2 s, 4 s, up to `BACK_OFF_MAX_NS`. A
   loss is forgotten once the executor has been up for that long.
 - Weights are loaded in a thread of their own, beside batches. A load that hangs costs its executor
@@ -34,6 +35,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from edgebox.domain.loss_cause import LossCause
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import BatchId
 from edgebox.scheduling.events import (
@@ -42,6 +44,7 @@ from edgebox.scheduling.events import (
     BatchCompleted,
     BatchFailed,
     Event,
+    ExecutorGone,
     ExecutorHung,
     ExecutorStarted,
     ExecutorStopped,
@@ -50,7 +53,6 @@ from edgebox.scheduling.events import (
     Load,
     LoadFailed,
     LoadReturned,
-    LossCause,
     Open,
     OpenFailed,
     Sample,
@@ -141,6 +143,8 @@ class Supervised:
     """The limit of the weights that it loads."""
     hangs: bool = False
     """Whether an `ExecutorHung` was reported."""
+    gone: bool = False
+    """Whether an `ExecutorGone` was reported."""
     losses: Counter[LossCause] = field(default_factory=Counter)
     restarts: int = 0
     """How often it came back after a loss."""
@@ -291,6 +295,8 @@ class Supervision:
                 _returned(of, None, now_ns)
             case ExecutorHung() if of.state is ExecutorState.UP:
                 of.hangs = True
+            case ExecutorGone() if of.state is ExecutorState.UP:
+                of.gone = True
             case OpenFailed() if of.state is ExecutorState.OPENING or of.opening_abandoned:
                 of.openings_failed += 1
                 of.opening_abandoned = False
@@ -353,7 +359,9 @@ class Supervision:
         out = []
         for executor, of in self.executors.items():
             if of.state is ExecutorState.UP:
-                if of.hangs or _passed(of.limit, now_ns):
+                if of.gone:
+                    out.append(_lose(executor, of, LossCause.GONE, now_ns))
+                elif of.hangs or _passed(of.limit, now_ns):
                     out.append(_lose(executor, of, LossCause.HUNG, now_ns))
                 elif _passed(of.load, now_ns):
                     out.append(_lose(executor, of, LossCause.LOADING, now_ns))
@@ -403,7 +411,7 @@ def _lose(executor: ExecutorId, of: Supervised, cause: LossCause, now_ns: int) -
     elif cause is LossCause.LOADING:
         assert of.load is not None
         waited_ns = now_ns - of.load.began_ns
-    elif limit is not None and not of.hangs:
+    elif limit is not None and cause is not LossCause.GONE and not of.hangs:
         variant, waited_ns = limit.variant, now_ns - limit.began_ns
         if variant is not None:
             doublings = of.doublings.get(variant, 0) + 1
@@ -419,7 +427,7 @@ def _lose(executor: ExecutorId, of: Supervised, cause: LossCause, now_ns: int) -
         of.recent_losses = 0
     of.losses[cause] += 1
     of.failed.clear()
-    of.hangs = of.failing = False
+    of.hangs = of.gone = of.failing = False
     of.opening_abandoned = cause is LossCause.OPENING
     _schedule_opening(of, now_ns)
     wedged = of.state is ExecutorState.WEDGED

@@ -24,6 +24,7 @@ from prometheus_client.registry import Collector
 
 from edgebox.domain.access import Scope
 from edgebox.domain.latency_histogram import METRIC_BUCKETS
+from edgebox.domain.loss_cause import LossCause
 from edgebox.domain.plans import Advice
 from edgebox.inference.sessions import CPU
 from edgebox.runtime.box import Box
@@ -32,7 +33,6 @@ from edgebox.runtime.destinations import Destination
 from edgebox.runtime.frame_metrics import Counts
 from edgebox.runtime.machine_measurements import Energy, MachineMeasurements
 from edgebox.runtime.source_status import SourceStatus
-from edgebox.scheduling.events import LossCause
 from edgebox.scheduling.supervision import ExecutorState
 from edgebox.web.crop_metrics import CropNumbers, crop_families
 from edgebox.web.energy_metrics import energy_family
@@ -332,7 +332,7 @@ def _supervision_families(executors: Iterable[_ExecutorNumbers]) -> Iterator[Met
     )
     losses = CounterMetricFamily(
         "edgebox_executor_losses",
-        "Losses: it hung, kept failing, or could not be opened again.",
+        "Losses: it hung, kept failing, was gone, or could not be opened again.",
         labels=["executor", "cause"],
     )
     abandoned = GaugeMetricFamily(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from edgebox.config.config_file import Config, keys, load
-from edgebox.config.executor_section import ExecutorParameters
+from edgebox.config.executor_section import KEYS_BY_KIND, RAY, ExecutorParameters
 from edgebox.config.keys import KeyInfo
 from edgebox.config.notification_sections import DetectionParameters, WebhookParameters
 from edgebox.config.pipeline_section import StageParameters
@@ -137,6 +137,50 @@ def test_all_errors_come_at_once(tmp_path: Path) -> None:
     )
 
 
+def test_workers_of_a_cluster_that_cannot_be_meant_are_named(tmp_path: Path) -> None:
+    found = errors(
+        tmp_path,
+        """
+        [[executors]]
+        kind = "ray"
+        address = "gate:1:2"
+
+        [[executors]]
+        kind = "ray"
+        resources = ["line-3"]
+        device = "cpu"
+
+        [[executors]]
+        kind = "ray"
+        count = "all"
+        num_cpus = 0
+        """,
+    )
+    assert found == [
+        'executors[0].address: must be "auto" or "HOST:PORT", not "gate:1:2"',
+    ]
+    found = errors(
+        tmp_path,
+        """
+        [[executors]]
+        kind = "ray"
+        resources = ["line-3"]
+        device = "cpu"
+
+        [[executors]]
+        kind = "ray"
+        count = "all"
+        num_cpus = 0
+        """,
+    )
+    assert found == [
+        'executors[0].device: is for kind = "local", but kind is "ray"; leave it out',
+        'executors[0].resources: "line-3" is not of the form "NAME=AMOUNT", like "line-3=1"',
+        'executors[1].count: "all" workers that need nothing are without number; give them '
+        "num_cpus",
+    ]
+
+
 def test_executors_that_contradict_themselves_are_named(tmp_path: Path) -> None:
     found = errors(
         tmp_path,
@@ -198,6 +242,8 @@ def test_both_ends_of_every_range_are_taken_and_nothing_beyond(tmp_path: Path) -
         table = f"[[{key.section}]]" if key.repeated else f"[{key.section}]"
         where = f"{key.section}[0]" if key.repeated else key.section
         needed = _NEEDED.get(key.section, "")
+        if key.section == "executors" and key.name in KEYS_BY_KIND[RAY]:
+            needed = 'kind = "ray"\n'
         if key.section == "pipelines.stages":
             table, where = f'[[pipelines]]\nname = "p"\n{table}', "pipelines[0].stages[0]"
             needed = 'name = "s"\nfamily = "street"\n'

@@ -15,10 +15,11 @@ import pytest
 from benchmarks import live_faults
 from edgebox.app.composition import App
 from edgebox.camera.daemon import Camera
+from edgebox.domain.loss_cause import LossCause
 from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.requests import CameraId, DropReason
 from edgebox.runtime import frame_decoder, planning_thread
-from edgebox.scheduling.events import ExecutorHung, LossCause
+from edgebox.scheduling.events import ExecutorHung
 from edgebox.scheduling.supervision import ExecutorState
 from edgebox.web import health
 from tests.conftest import PATIENCE_S

@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from edgebox.domain.errors import ModelError
+from edgebox.domain.loss_cause import LossCause
 from edgebox.domain.model_family import ExecutorId
 from edgebox.inference.executor import Executor, NullExecutor
 from edgebox.runtime.callbacks import Callbacks
@@ -17,7 +18,6 @@ from edgebox.scheduling.events import (
     Abandon,
     ExecutorStarted,
     ExitProcess,
-    LossCause,
     MemoryLimited,
     Open,
     OpenFailed,

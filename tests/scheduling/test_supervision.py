@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from edgebox.domain.learned import Learned, LearnedDrift
+from edgebox.domain.loss_cause import LossCause
 from edgebox.domain.model_family import ExecutorId, FamilyName, VariantName
 from edgebox.domain.requests import BatchId, DropReason, Outcome, RequestId
 from edgebox.scheduling.checkpoint import read_state, write_state
@@ -25,7 +26,6 @@ from edgebox.scheduling.events import (
     Load,
     LoadFailed,
     LoadReturned,
-    LossCause,
     MemoryLimited,
     Open,
     OpenFailed,

@@ -2,16 +2,17 @@
 
 import pytest
 
+from edgebox.domain.loss_cause import LossCause
 from edgebox.scheduling.events import (
     Abandon,
     BatchCompleted,
     BatchFailed,
     CameraConnected,
+    ExecutorGone,
     ExecutorHung,
     ExecutorStarted,
     ExitProcess,
     Load,
-    LossCause,
     MemoryLimited,
     Open,
     OpenFailed,
@@ -60,6 +61,27 @@ def test_one_that_somebody_says_hangs_is_no_evidence_against_its_batch() -> None
     abandoned = [a for a in box(ExecutorHung(CPU), 500) if isinstance(a, Abandon)]
     assert abandoned == [Abandon(CPU, LossCause.HUNG, None, 0)]
     assert not box.scheduler.supervised[CPU].doublings
+
+
+def test_one_that_is_gone_is_lost_at_once_and_opened_again_without_blame_for_its_batch() -> None:
+    box = Box()
+    infer = box.begin(0)
+    abandoned = [a for a in box(ExecutorGone(CPU), 1) if isinstance(a, Abandon)]
+    assert abandoned == [Abandon(CPU, LossCause.GONE, None, 0)]
+    assert not box.scheduler.supervised[CPU].doublings
+    box(BatchFailed(CPU, infer.batch), 2)
+    assert not box.scheduler.supervised[CPU].abandoned
+    open_anew(box, 3)
+    assert box.state() is ExecutorState.UP
+    assert box.scheduler.supervised[CPU].losses == {LossCause.GONE: 1}
+
+
+def test_one_that_is_gone_while_it_is_away_is_trusted_when_it_is_back() -> None:
+    box = Box()
+    box(ExecutorHung(CPU), 1)
+    box(ExecutorGone(CPU), 2)
+    box(ExecutorStarted(CPU, PROFILES), 3)
+    assert box.state() is ExecutorState.UP
 
 
 def test_an_opening_that_nobody_waits_for_may_fail() -> None:

@@ -7,6 +7,7 @@ from statistics import fmean
 
 import pytest
 
+from edgebox.domain.loss_cause import LossCause
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, Weights, WeightsId
 from edgebox.domain.requests import DropReason
 from edgebox.scheduling.events import (
@@ -15,7 +16,6 @@ from edgebox.scheduling.events import (
     ExecutorStarted,
     Infer,
     Load,
-    LossCause,
     MemoryLimited,
     ReportDrift,
 )

@@ -6,6 +6,7 @@ The checks are assertions: they hold nothing where Python runs with -O.
 from collections import Counter
 from dataclasses import dataclass, field
 
+from edgebox.domain.loss_cause import LossCause
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import (
     DropReason,
@@ -32,7 +33,6 @@ from edgebox.scheduling.events import (
     Infer,
     LinkMeasured,
     Load,
-    LossCause,
     Open,
     Prepare,
     Release,

@@ -1,0 +1,265 @@
+"""An executor whose batches run in a worker of a Ray cluster.
+
+Its thread spends its time waiting for the worker. A thread that waits for one that hangs is freed
+by ending the channel, which ends the worker as well, so nothing of it stays behind.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from edgebox import __version__
+from edgebox.domain.errors import ModelError
+from edgebox.domain.model_family import ExecutorId, FamilyName, VariantName
+from edgebox.inference.executor import (
+    CLOSE_S,
+    SCORE_FLOOR,
+    STOP_S,
+    THREADS,
+    blank_canvas,
+    come_back,
+)
+from edgebox.inference.executor_thread import BatchJob, BatchResult, ExecutorThread
+from edgebox.inference.family import Family
+from edgebox.inference.remote.ray_connection import CONNECT_S, open_channel
+from edgebox.inference.remote.ray_messages import Message, decode_result, encode_inputs
+from edgebox.inference.remote.ray_worker import order_of
+from edgebox.inference.tensors import ModelInput
+
+OPEN_S = 35.0
+"""Time limit for a worker to be placed and to open its models. Together with `CONNECT_S` it is
+below the limit for opening a lost executor again: what is reached there counts as a hang."""
+
+
+@dataclass(frozen=True, slots=True)
+class RayNeeds:
+    """The resources of one worker, in Ray's terms."""
+
+    num_cpus: float = 1.0
+    num_gpus: float = 0.0
+    resources: tuple[tuple[str, float], ...] = ()
+    """Custom resources by name."""
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The same as JSON."""
+        return {
+            "num_cpus": self.num_cpus,
+            "num_gpus": self.num_gpus,
+            "resources": dict(self.resources),
+        }
+
+    def __str__(self) -> str:
+        """Return it as it is written in the configuration."""
+        wanted = {"num_cpus": self.num_cpus, "num_gpus": self.num_gpus, **dict(self.resources)}
+        return ", ".join(f"{name} = {amount:g}" for name, amount in wanted.items() if amount)
+
+
+@dataclass(frozen=True, slots=True)
+class RaySpec:
+    """One executor in a worker of a Ray cluster."""
+
+    id: ExecutorId
+    """Number of the worker, and a zero: "ray:2/0"."""
+    address: str
+    """Of the cluster, as `ray.init` takes it."""
+    needs: RayNeeds = RayNeeds()
+    threads: int = 0
+    """CPU threads of the worker; 0: as many as `needs.num_cpus`, at least one."""
+    families: tuple[str, ...] = ()
+    """Names of the families that it holds; empty: all there are."""
+    wait_ns: int | None = None
+    """The worker runs no models, but waits for so long for each batch: for measuring everything
+    else. None: it runs models."""
+
+    @property
+    def is_remote(self) -> bool:
+        """It runs elsewhere."""
+        return True
+
+    def holds(self, family: str) -> bool:
+        """Return whether a family is to run there."""
+        return not self.families or family in self.families
+
+    def limit_s(self, families: Sequence[Family]) -> float:
+        """Return how long opening it may take."""
+        return CONNECT_S + OPEN_S
+
+    def open(self, families: Sequence[Family], *, score_floor: float) -> "RayExecutor":
+        """Open it with these families.
+
+        Raises:
+            ModelError: the cluster cannot be used, has no room, or none of them can run there.
+        """
+        return RayExecutor(self, families, score_floor=score_floor)
+
+    def order(self, families: Sequence[Family], score_floor: float) -> dict[str, Any]:
+        """Return what the worker is told."""
+        told: dict[str, Any] = {
+            "do": "open",
+            "version": __version__,
+            "id": self.id,
+            "needs": self.needs.document,
+            "provider": "cuda" if self.needs.num_gpus else "cpu",
+            "threads": self.threads or max(1, int(self.needs.num_cpus)),
+            "score_floor": score_floor,
+            "families": [order_of(family) for family in families],
+        }
+        return told if self.wait_ns is None else {**told, "wait_ns": self.wait_ns}
+
+
+class RayExecutor:
+    """Runs families in one worker of a cluster."""
+
+    takes_encoded = True
+    cpu_threads = 0
+    thread_counts: tuple[int, ...] = ()
+    cores: tuple[int, ...] = ()
+    memory_limit_bytes = 0
+    shares_machine = False
+
+    def __init__(
+        self,
+        spec: RaySpec,
+        families: Sequence[Family],
+        *,
+        score_floor: float = SCORE_FLOOR,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        """Have a worker placed and its models opened, and start the thread. Blocks.
+
+        Raises:
+            ModelError: the cluster cannot be used, has no room, or no family can run there.
+        """
+        self.id = spec.id
+        self._clock_ns = clock_ns
+        self._channel = open_channel(spec.address)
+        try:
+            answer = self._exchange(Message(spec.order(families, score_floor)), spec)
+        except BaseException:
+            self._channel.close()
+            raise
+        worker = answer.header
+        self.note = str(worker["note"])
+        self.provider = f"Ray, {worker['provider']}"
+        self.device = str(worker["device"])
+        self.failed: Mapping[FamilyName, ModelError] = {
+            FamilyName(name): ModelError(why) for name, why in worker["failed"].items()
+        }
+        """Families that cannot run there, and why."""
+        held = [family for family in families if family.name not in self.failed]
+        self.families: tuple[FamilyName, ...] = tuple(family.name for family in held)
+        """Names of those that can."""
+        self._families = {v.name: family for family in held for v in family.variants}
+        self._worker: ExecutorThread = ExecutorThread(
+            f"{THREADS}{spec.id}", self._run, on_end=self._channel.close
+        )
+
+    def _exchange(self, message: Message, spec: RaySpec) -> Message:
+        try:
+            return self._channel.exchange(message, OPEN_S)
+        except TimeoutError:
+            raise ModelError(
+                f"no worker of the Ray cluster at {spec.address} was ready within {OPEN_S:.0f} s; "
+                f"are its resources in use by others ({spec.needs})?"
+            ) from None
+        except ModelError as error:
+            raise ModelError(f"Ray cluster at {spec.address}, {spec.needs}: {error}") from None
+
+    def submit(
+        self, variant: VariantName, inputs: Sequence[ModelInput], batch_size: int, threads: int = 0
+    ) -> Future[BatchResult]:
+        """Run a batch; never raises, never blocks: what goes wrong is in the future."""
+        return self._worker.submit(BatchJob(variant, inputs, batch_size, Future()))
+
+    def warm(self, variants: Sequence[VariantName], batch_sizes: Sequence[int]) -> None:
+        """Run every combination once. Blocks.
+
+        Raises:
+            ModelError: a combination failed.
+        """
+        self.warm_each([(name, size) for name in variants for size in batch_sizes])
+
+    def warm_each(self, runs: Sequence[tuple[VariantName, int]]) -> None:
+        """Run these variants and batch sizes once. Blocks.
+
+        Raises:
+            ModelError: one failed.
+        """
+        for name, size in runs:
+            blank = [blank_canvas(self._family(name).variant(name))] * size
+            come_back(self.submit(name, blank, size), self, f"a first batch of {name}")
+
+    def load(self, path: Path, runs: Sequence[tuple[VariantName, int]] = ()) -> None:
+        """Do nothing: a worker holds all its families."""
+
+    def unload(self, path: Path) -> None:
+        """Do nothing: a worker holds all its families."""
+
+    def add_family(self, family: Family) -> None:
+        """Refuse: a family is sent to a worker when its executor is opened.
+
+        Raises:
+            ModelError: always.
+        """
+        raise ModelError("it is given the family when the box starts again")
+
+    def is_loaded(self, variant: VariantName) -> bool:
+        """Return whether a batch of a variant can run."""
+        return variant in self._families
+
+    def largest_of_each_file(self, variants: Iterable[VariantName]) -> list[VariantName]:
+        """Return, of these variants, the largest of each file."""
+        largest: dict[tuple[FamilyName, Path], VariantName] = {}
+        for name in variants:
+            family = self._family(name)
+            key = family.name, family.files[name].path
+            best = largest.get(key)
+            if best is None or family.variant(name).pixels > family.variant(best).pixels:
+                largest[key] = name
+        return list(largest.values())
+
+    def memory_used_bytes(self) -> int | None:
+        """Return None: it is not this machine's."""
+        return None
+
+    def abandon(self) -> None:
+        """Take no more batches, fail those that wait, and end the worker."""
+        self._worker.end()
+        self._channel.shut()
+
+    def close(self) -> None:
+        """Finish the batch that runs, fail those that wait, end the thread. Idempotent."""
+        self._worker.end()
+        if not self._worker.ended(CLOSE_S):
+            self.abandon()
+            self._worker.ended(STOP_S)
+
+    def _family(self, name: VariantName) -> Family:
+        try:
+            return self._families[name]
+        except KeyError:
+            raise ModelError(f"executor {self.id} has no variant {name!r}") from None
+
+    def _run(self, job: BatchJob) -> BatchResult:
+        started_ns = self._clock_ns()
+        entries, buffers = encode_inputs(job.inputs)
+        order = {
+            "do": "run",
+            "variant": job.variant,
+            "batch_size": job.batch_size,
+            "inputs": entries,
+        }
+        answer = self._channel.exchange(Message(order, buffers))
+        try:
+            result = decode_result(answer, started_ns, self._clock_ns())
+        except (ValueError, KeyError, TypeError) as error:
+            raise ModelError(f"{job.variant}: the answer is not a result: {error}") from None
+        if len(result.detections) != len(job.inputs):
+            raise ModelError(
+                f"{job.variant}: {len(job.inputs)} pictures came back as {len(result.detections)}"
+            )
+        return result

@@ -24,7 +24,7 @@ import math
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from heapq import heapify, heappop, heapreplace, nsmallest
+from heapq import heapify, heappop, heapreplace
 
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import Request
@@ -268,10 +268,13 @@ class VariantChoice:
         """
         if not any(live.variants for live in self._ledger.live.values()):
             return []  # nobody has a choice
-        waits = (
-            live for live in self._ledger.live.values() if live.waits and not live.request.optional
+        # Sorting is quicker than picking the first: they have nearly come in this order.
+        waits = sorted(
+            (live.due_ns, live.request.id, live)
+            for live in self._ledger.live.values()
+            if live.waits and not live.request.optional
         )
-        looked_at = nsmallest(LOOKED_AT_MAX, waits, key=lambda live: (live.due_ns, live.request.id))
+        looked_at = [live for _, _, live in waits[:LOOKED_AT_MAX]]
         if not any(live.variants for live in looked_at):
             return []
         enough = len(looked_at) <= idle

@@ -74,8 +74,8 @@ PURE := $(addprefix tests/,domain link planning scheduling simulation vision sce
 pure: $(VENV)/.edgebox-dev
 	$(BIN)/pytest --numprocesses auto --dist worksteal -m 'not long' $(PURE) --ignore=tests/link/test_sender_in_browser.py
 
-# One process more than there are cores: every fifth second a test only waits.
-WORKERS := $(shell $(PYTHON) -c 'import os; print(1 + (os.cpu_count() or 1))')
+# Two processes more than there are cores: tests wait half of their time.
+WORKERS := $(shell $(PYTHON) -c 'import os; print(2 + (os.cpu_count() or 1))')
 unit: $(VENV)/.edgebox-dev
 	$(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal
 

@@ -208,7 +208,13 @@ async def bare_box(
 async def whole_box(policy: str) -> AsyncIterator[tuple[Box, int]]:
     """Run the product as it is; yield the box and its port."""
     config = config_of(policy, profile_s=5.0)
-    app = App(replace(config, server=replace(config.server, port=0)))
+    app = App(
+        replace(
+            config,
+            server=replace(config.server, port=0),
+            access=replace(config.access, open_to=OpenTo.EVERYBODY),
+        )
+    )
     await app.start()
     try:
         yield app.box, app.port
@@ -236,13 +242,14 @@ class Measured:
         return self.after.answered - self.before.answered
 
     def load(self) -> dict[str, float]:
-        """Return rates and costs."""
+        """Return rates and costs; a frame that is dropped costs as well."""
         cpu_s = self.after.cpu_s - self.before.cpu_s
         loop_s = self.after.loop_cpu_s - self.before.loop_cpu_s
-        frames = max(1, self.frames)
+        dropped = self.after.dropped - self.before.dropped
+        frames = max(1, self.frames + dropped)
         return {
             "frames": self.frames,
-            "dropped": self.after.dropped - self.before.dropped,
+            "dropped": dropped,
             "wall_hz": round(self.frames / self.wall_s, 1),
             "cpu_us_per_frame": round(cpu_s / frames * 1e6, 1),
             "loop_cpu_us_per_frame": round(loop_s / frames * 1e6, 1),
@@ -360,6 +367,13 @@ PARTS: dict[str, Callable[..., Any]] = {
 }
 
 
+def order_of(cameras: int) -> dict[str, Any]:
+    """Return what all parts tell the client process of so many cameras."""
+    jpeg = base64.b64encode(picture()).decode()
+    width_px, height_px = PICTURE_PX
+    return {"cameras": cameras, "jpeg": jpeg, "width_px": width_px, "height_px": height_px}
+
+
 def machine() -> dict[str, Any]:
     """Return what the figures were measured on."""
     return {
@@ -380,13 +394,7 @@ def machine() -> dict[str, Any]:
 def main(cameras: int, seconds: float, parts: tuple[str, ...], policy: str, as_json: bool) -> None:
     """Measure what a frame costs the box beside inference."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    width_px, height_px = PICTURE_PX
-    order = {
-        "cameras": cameras,
-        "jpeg": base64.b64encode(picture()).decode(),
-        "width_px": width_px,
-        "height_px": height_px,
-    }
+    order = order_of(cameras)
     document: dict[str, Any] = {"machine": machine(), "policy": policy, "frame_bytes": FRAME_BYTES}
     for part in parts or tuple(PARTS):
         document[part] = uvloop.run(PARTS[part](seconds, policy, order))

@@ -15,10 +15,11 @@ import contextlib
 import functools
 import os
 import platform
+import shutil
 import signal
 import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ import orjson
 
 from benchmarks.links_accounting import measured, report_of, with_measured_costs
 from benchmarks.links_network import Loopback, Network, namespaces, why_not
-from benchmarks.links_run import RealRun, Tell, run_for_real, write_config
+from benchmarks.links_run import DATABASE, RealRun, Tell, run_for_real, write_config
 from benchmarks.links_tables import points, show, show_summary, summary
 from edgebox.camera.shutdown import on_end_signals
 from edgebox.commands.console import clear_errors, err, print_json, progress_bar
@@ -46,8 +47,24 @@ FOLDER = Path(__file__).with_name("scenarios")
 _INTERRUPTED = 130
 
 
+@dataclass(frozen=True, slots=True)
+class Profiling:
+    """How the box gets to know this machine first."""
+
+    seconds: float
+    """For how long it measures what is not known."""
+    known: Path | None = None
+    """The database of another box on this machine, which has measured."""
+
+    def prepare(self, database: Path) -> None:
+        """Give a box that has not started yet what is known."""
+        if self.known is not None:
+            for file in self.known.parent.glob(f"{self.known.name}*"):  # its write-ahead log, too
+                shutil.copy(file, f"{database}{file.name.removeprefix(self.known.name)}")
+
+
 async def compare(
-    path: Path, scenario: Scenario, network: Network, profile_s: float, tell: Tell
+    path: Path, scenario: Scenario, network: Network, profiling: Profiling, tell: Tell
 ) -> dict[str, Any]:
     """Run a scenario for real and simulate it; return the figures of both.
 
@@ -55,7 +72,7 @@ async def compare(
         path: of the scenario, for its name.
         scenario: its own hardware counts by the number of executors.
         network: where the real run lives.
-        profile_s: seconds for which the box measures this machine first.
+        profiling: how the box gets to know this machine.
         tell: called with the progress.
 
     Raises:
@@ -63,7 +80,8 @@ async def compare(
     """
     with tempfile.TemporaryDirectory(prefix="edgebox-links-") as name:
         folder = Path(name)
-        config = write_config(scenario, network, folder, profile_s)
+        config = write_config(scenario, network, folder, profiling.seconds)
+        profiling.prepare(folder / DATABASE)
         if scenario.hardware is not None:
             family = FamilyName(load(config).inference.family)
             cameras = (
@@ -133,7 +151,7 @@ async def network_for(
 
 
 async def measure(
-    paths: Sequence[Path], shaping: str, seeds: Sequence[int], profile_s: float, quiet: bool
+    paths: Sequence[Path], shaping: str, seeds: Sequence[int], profiling: Profiling, quiet: bool
 ) -> dict[str, Any]:
     """Run scenarios one after the other; return the whole document.
 
@@ -141,7 +159,7 @@ async def measure(
         paths: of the scenarios.
         shaping: see `network_for`.
         seeds: a run for each; none: with the scenario's own.
-        profile_s: seconds for which each box measures this machine first.
+        profiling: how each box gets to know this machine.
         quiet: show nothing.
 
     Raises:
@@ -154,7 +172,7 @@ async def measure(
         with progress_bar(quiet) as progress:
             tell = functools.partial(_tell, progress, f"{path.stem}, seed {scenario.seed}")
             async with network_for(scenario, shaping, say) as network:
-                runs.append(await compare(path, scenario, network, profile_s, tell))
+                runs.append(await compare(path, scenario, network, profiling, tell))
         if not quiet:
             show(runs[-1])
     return {
@@ -219,6 +237,11 @@ def _check_writable(path: Path) -> None:
     help="Seconds for which the box measures this machine first.",
 )
 @click.option(
+    "--known",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="The database of a box that has measured this machine: what it knows is not measured.",
+)
+@click.option(
     "--out",
     "out_file",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -231,6 +254,7 @@ def main(
     shaping: str,
     seeds: tuple[int, ...],
     profile_s: float,
+    known: Path | None,
     out_file: Path | None,
     as_json: bool,
 ) -> None:
@@ -242,7 +266,7 @@ def main(
     with clear_errors("links"):
         if out_file is not None:
             _check_writable(out_file)
-        work = measure(paths, shaping, seeds, profile_s, as_json)
+        work = measure(paths, shaping, seeds, Profiling(profile_s, known), as_json)
         document = asyncio.run(_until_stopped(work))
         if out_file is not None:
             out_file.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")

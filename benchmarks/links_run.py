@@ -39,6 +39,8 @@ _READY_S = 120.0
 _END_S = 20.0
 _JOURNAL_S = 15.0
 _TELL_S = 0.5
+DATABASE = "box.sqlite3"
+"""Of the box, in its folder."""
 _BOX_LOG = "box.log"
 _ROOT = Path(__file__).resolve().parents[1]
 """Where `benchmarks` can be imported from."""
@@ -78,7 +80,7 @@ def write_config(scenario: Scenario, network: Network, folder: Path, profile_s: 
     lines = [
         "[server]", f'host = "{network.box_host}"', f"port = {network.box_port}",
         "[access]", 'open_to = "everybody"',
-        "[storage]", 'path = "box.sqlite3"',
+        "[storage]", f'path = "{DATABASE}"',
         "[[executors]]", 'device = "cpu"', f"streams = {executors}",
         "[inference]", f"profile_s = {profile_s:g}",
         "[scheduler]", f'batching = "{scenario.policy.batching}"',

@@ -25,11 +25,12 @@ from io import BytesIO
 from pathlib import Path
 
 import click
+import uvloop
 from PIL import Image
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import adaptation, decisions, overload, planning, scheduler
+from benchmarks import adaptation, decisions, ingest, overload, planning, scheduler
 from benchmarks.ingest import machine, picture
 from benchmarks.peers.__main__ import measure as measure_peer
 from benchmarks.peers.known import PEERS
@@ -43,6 +44,8 @@ CPU = 0.15
 WALL = 0.2
 MEMORY = 0.05
 PEER_S = 3.0
+STREAM_S = 4.0
+STREAM_CAMERAS = 8
 CORES_OF_PEERS = 2
 START_MAX_S = 120
 
@@ -115,6 +118,17 @@ def core() -> Figures:
         "core: a decision with 100 waiting": waiting["BatchCompleted"]["p50_us"] * per_mille,
         "core: a plan for 100 cameras": plan_ms * 1e3 * per_mille,
     }
+
+
+def streamed() -> Figures:
+    """Return what a frame costs the event loop, in thousandths of the reference work.
+
+    Eight cameras send as fast as they are answered, over real sockets; nothing is inferred.
+    """
+    before_us = reference_us()
+    found = uvloop.run(ingest.throughput(STREAM_S, "adaptive", ingest.order_of(STREAM_CAMERAS)))
+    per_mille = 1_000 * 2 / (before_us + reference_us())
+    return {"stream: a frame on the event loop": found["loop_cpu_us_per_frame"] * per_mille}
 
 
 def simulated(name: str) -> Figures:
@@ -235,6 +249,7 @@ def _parts() -> dict[str, Part]:
                 "core: a plan for 100 cameras": timed,
             },
         ),
+        "stream": Part(streamed, {"stream: a frame on the event loop": timed}),
         "decoding": Part(decoding, {"decoding / Pillow": timed}),
         "start": Part(
             start,

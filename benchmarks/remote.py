@@ -15,6 +15,7 @@ import statistics
 import struct
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -259,19 +260,21 @@ class Shares:
         self._cameras = cameras
         self._before = self._totals()
 
-    def _totals(self) -> tuple[int, int]:
-        found = [camera.summary() for camera in self._cameras]
-        due = sum(
-            each.on_time + each.late + sum(n for why, n in each.dropped.items() if why != "plan")
-            for each in found
-        )
-        return sum(each.on_time for each in found), due
+    def _totals(self) -> Counter[str]:
+        found: Counter[str] = Counter()
+        for each in (camera.summary() for camera in self._cameras):
+            found.update(each.dropped)
+            found.update({"on_time": each.on_time, "late": each.late})
+        del found["plan"]
+        return found
 
-    def part(self) -> float:
-        """Return the share on time since the last call."""
-        before, self._before = self._before, self._totals()
-        due = self._before[1] - before[1]
-        return round((self._before[0] - before[0]) / max(1, due), 4)
+    def part(self) -> dict[str, float]:
+        """Return the share on time since the last call, and the numbers of the others."""
+        now = self._totals()
+        since, self._before = now - self._before, now
+        share = since["on_time"] / max(1, since.total())
+        del since["on_time"]
+        return {"on_time": round(share, 4), **since}
 
 
 async def with_cameras(
@@ -327,7 +330,7 @@ async def faults(family: Family, folder: Path, cameras: int) -> dict[str, Any]:
     out: dict[str, Any] = {}
 
     async def work(app: App, shares: Shares) -> None:
-        async def part() -> float:
+        async def part() -> dict[str, float]:
             shares.part()
             await asyncio.sleep(PART_S)
             return shares.part()
@@ -375,7 +378,7 @@ async def jitter(family: Family, folder: Path, cameras: int) -> dict[str, Any]:
         await asyncio.sleep(2 * PART_S)
         name = "with it" if len(app.box.driver.executors) > 1 else "local alone"
         out[f"{name}, run {len(out) // 2 + 1}"] = {
-            "on_time": shares.part(),
+            **shares.part(),
             "batches": {
                 str(key): meter.batches.total()
                 for key, meter in app.box.driver.measurements.meters.items()

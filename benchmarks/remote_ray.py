@@ -159,7 +159,7 @@ async def faults(cameras: int) -> dict[str, Any]:
     with ray_cluster(2) as cluster:
 
         async def work(app: App, shares: Shares) -> None:
-            async def part() -> float:
+            async def part() -> dict[str, float]:
                 shares.part()
                 await asyncio.sleep(PART_S)
                 return shares.part()

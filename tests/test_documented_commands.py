@@ -61,7 +61,7 @@ def test_a_command_that_does_not_exist_is_noticed() -> None:
     assert unknown("edgebox simulate cameras yard.toml --json --seed 3") == []
 
 
-PARTS = {"ingest_client", "links_relay"}
+PARTS = {"ingest_client", "links_relay", "ray_cluster"}
 """Programs that a benchmark starts."""
 
 

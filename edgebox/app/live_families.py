@@ -14,9 +14,10 @@ from pathlib import Path
 
 from edgebox.app.executor_setup import Opened
 from edgebox.app.family_removal import check_unused, remove_family
+from edgebox.app.profile_lookup import stored_profiles
 from edgebox.app.remembered_learning import RememberedLearning
 from edgebox.app.served_families import ServedFamilies
-from edgebox.app.startup import measure, stored_profiles, warm
+from edgebox.app.startup import measure, warm
 from edgebox.config.config_file import Config
 from edgebox.config.default_family import store_default
 from edgebox.domain.errors import EdgeboxError, ModelError

@@ -14,6 +14,7 @@ from edgebox.app.core_profiles import measure_shared_cores
 from edgebox.app.executor_setup import Opened, open_executors
 from edgebox.app.family_folders import check_default, served_folders
 from edgebox.app.interference_profiles import Progress
+from edgebox.app.profile_lookup import stored_profiles
 from edgebox.app.weights_loading import WeightsLoader, load_in_time
 from edgebox.config.config_file import Config
 from edgebox.config.inference_section import InferenceParameters
@@ -175,35 +176,6 @@ def _take_in(
         elif why:  # otherwise [[executors]] does not name it
             out.problems.append(f"the model family {each.name} is left out: {why[0]}")
     out.families = kept
-
-
-async def stored_profiles(
-    storage: Storage, executor: ModelExecutor, family: Family, batch_size_max: int
-) -> list[LatencyProfile]:
-    """Return a family's profiles from the database; empty: some are missing.
-
-    Batch sizes above `inference.batch_size_max` are left out.
-    """
-    size_max = family.batch_sizes(batch_size_max)[-1]
-    names = {variant.name for variant in family.variants}
-    found = [
-        _offered(stored, size_max)
-        for stored in await storage.load_profiles(fingerprint(executor, family))
-        if stored.executor == executor.id and stored.variant in names
-    ]
-    if gone := [stored.variant for stored in found if not stored.quantiles_ns]:
-        _log.warning(
-            "profiles of %s on %s have only batch sizes above inference.batch_size_max and are "
-            "measured again", ", ".join(gone), executor.id,
-        )  # fmt: skip
-        return []
-    return found if {stored.variant for stored in found} == names else []
-
-
-def _offered(stored: LatencyProfile, size_max: int) -> LatencyProfile:
-    """Return a profile without batch sizes above the limit."""
-    rows = {size: ns for size, ns in stored.quantiles_ns.items() if size <= size_max}
-    return replace(stored, quantiles_ns=rows)
 
 
 @dataclass(frozen=True, slots=True)

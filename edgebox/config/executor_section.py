@@ -107,11 +107,10 @@ class ExecutorParameters:
     )
     address: str = key(
         "auto",
-        "ray: address of the cluster: auto, the one that this machine is a node of; HOST:PORT of "
-        "its head, where this machine is a node of it; ray://HOST:PORT of its client server, where "
-        "it is not",
-        pattern=r"auto|(ray://)?(\[[0-9a-fA-F:]+\]|[^\s:/@]+):[0-9]{1,5}",
-        wanted='"auto", "HOST:PORT" or "ray://HOST:PORT"',
+        "ray: address of the cluster that this machine is a node of: HOST:PORT of its head; auto: "
+        "it is found",
+        pattern=r"auto|(\[[0-9a-fA-F:]+\]|[^\s:/@]+):[0-9]{1,5}",
+        wanted='"auto" or "HOST:PORT"',
     )
     count: int | str = key(
         1,

@@ -16,8 +16,8 @@ when the estimate allows them, correct it upwards. On a link much faster than it
 the estimate is only a lower bound: a frame shorter than `BUSY_MIN_NS` cannot be distinguished from
 one that took just that.
 
-Pure: the instants are arguments, and reading the estimate changes nothing. O(window) per read, and
-per frame at most once each `REFRESH_NS`.
+Pure: the instants are arguments, and reading the estimate changes nothing. A read takes O(log n) of
+the samples of a window, and O(cameras) of those that share the link.
 """
 
 from collections import deque
@@ -27,7 +27,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
-from edgebox.link.throughput_samples import BUSY_MIN_NS, Sample, Samples
+from edgebox.link.throughput_samples import BUSY_MIN_NS, Sample, Samples, SettledSamples
 
 WINDOW_NS = 1_000_000_000
 STALE_NS = 10_000_000_000
@@ -112,7 +112,7 @@ class BandwidthEstimate:
         self._window_ns = window_ns
         self._noise_ns = noise_ns
         self._sampling = Samples(window_ns)
-        self._samples: deque[Sample] = deque()
+        self._samples = SettledSamples()
         self._frames: deque[CarriedFrame] = deque()
         """The frames of the window before the newest, and at least `SAMPLES_MIN`."""
         self._newest: tuple[int, int] | None = None
@@ -147,9 +147,8 @@ class BandwidthEstimate:
             self._frames.popleft()
         for sample in settled:
             self._compare(sample)
-        self._samples += settled
-        while self._samples and self._samples[0].end_ns <= arrival_ns - STALE_NS:
-            self._samples.popleft()
+            self._samples.append(sample)
+        self._samples.drop_until(arrival_ns - STALE_NS)
         if self._believed_ns is None or arrival_ns - self._believed_ns >= REFRESH_NS:
             self._believed = self._bits_per_ns(arrival_ns) or 0.0
             self._believed_ns = arrival_ns
@@ -213,39 +212,42 @@ class BandwidthEstimate:
 
     def _bits_per_ns(self, now_ns: int) -> float | None:
         """Return the estimate by the samples that are not stale; None without any."""
-        recent = self._recent(now_ns)
-        if not recent:
-            return None
-        if self._rule is not EstimatorKind.CAUTIOUS:
-            return self._plain(recent)
-        bits = busy_ns = 0
-        for sample in recent:
-            bits += sample.bits
-            busy_ns += sample.busy_ns
+        number = self._samples.number_since(now_ns - self._window_ns)
+        if self._rule is EstimatorKind.CAUTIOUS and number >= SAMPLES_MIN:
+            bits, busy_ns = self._samples.sums(number)
+        else:
+            recent = self._recent(number, now_ns)
+            if not recent:
+                return None
+            if self._rule is not EstimatorKind.CAUTIOUS:
+                return self._plain(recent)
+            bits = sum(sample.bits for sample in recent)
+            busy_ns = sum(sample.busy_ns for sample in recent)
         bits_per_ns = bits / busy_ns
-        if self._samples:
-            last = self._samples[-1]
+        for last in self._samples.newest(1):
             bits_per_ns = min(bits_per_ns, last.bits / self._forgiven(last.busy_ns))
         for sample in self._sampling.open():
             at_most = self._sampling.at_most_bits(sample) / self._forgiven(sample.busy_ns)
             bits_per_ns = min(bits_per_ns, at_most)
         return bits_per_ns
 
-    def _recent(self, now_ns: int) -> list[Sample]:
-        """Return the samples of the window, newest first; at a low rate some older ones too."""
-        # Samples older than the window are kept for links that fall silent; they may be ten times
-        # as many.
-        samples = self._samples or self._sampling.open()
-        horizon_ns = now_ns - self._window_ns
-        recent = []
-        for sample in reversed(samples):
-            if sample.end_ns <= horizon_ns:
-                break
-            recent.append(sample)
-        if len(recent) >= SAMPLES_MIN:
-            return recent
-        few = list(samples)[: -SAMPLES_MIN - 1 : -1]
-        return [s for s in few if s.end_ns > now_ns - STALE_NS]
+    def _recent(self, number: int, now_ns: int) -> Sequence[Sample]:
+        """Return the samples of the window, newest first; at a low rate some older ones too.
+
+        Args:
+            number: how many of the settled ones are in the window.
+            now_ns: the present.
+        """
+        if number >= SAMPLES_MIN:
+            return self._samples.newest(number)
+        # Samples that are not settled count only where there is no other.
+        few = self._samples.newest(SAMPLES_MIN) or self._open_in_window(now_ns)
+        return [sample for sample in few if sample.end_ns > now_ns - STALE_NS]
+
+    def _open_in_window(self, now_ns: int) -> Sequence[Sample]:
+        samples = self._sampling.open()[::-1]
+        number = sum(sample.end_ns > now_ns - self._window_ns for sample in samples)
+        return samples[: max(number, SAMPLES_MIN)]
 
     def newest(self) -> tuple[int, int] | None:
         """Return the bits of the last frame and its transmission time in ns; None: not known."""

@@ -22,6 +22,7 @@ nearly the same path, are comparable.
 Pure: the instants are arguments. O(cameras) per frame, for one camera O(1).
 """
 
+from bisect import bisect_right
 from collections import deque
 from copy import copy
 from dataclasses import dataclass
@@ -62,6 +63,62 @@ class _Last:
     def next_is_due(self, at_ns: int) -> bool:
         """Say whether the next frame may have been sent by an instant."""
         return self.gap_ns is None or self.sent_ns + self.gap_ns < at_ns
+
+
+class SettledSamples:
+    """Samples in the order of their ends, with sums over the last ones in O(log n)."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._samples: list[Sample] = []
+        self._ends_ns: list[int] = []
+        self._bits_before: list[int] = [0]
+        """The bits of all samples before each one, and of all."""
+        self._busy_before_ns: list[int] = [0]
+        self._first = 0
+        """Index of the oldest sample that has not been dropped."""
+
+    def __len__(self) -> int:
+        return len(self._samples) - self._first
+
+    def append(self, sample: Sample) -> None:
+        """Add a sample, which ends no earlier than the last one."""
+        self._samples.append(sample)
+        self._ends_ns.append(sample.end_ns)
+        self._bits_before.append(self._bits_before[-1] + sample.bits)
+        self._busy_before_ns.append(self._busy_before_ns[-1] + sample.busy_ns)
+
+    def drop_until(self, end_ns: int) -> None:
+        """Forget the samples that end at or before an instant."""
+        self._first = bisect_right(self._ends_ns, end_ns, self._first)
+        if self._first > len(self):  # in bulk: O(1) per sample
+            for kept in (self._samples, self._ends_ns, self._bits_before, self._busy_before_ns):
+                del kept[: self._first]
+            self._first = 0
+
+    def number_since(self, end_ns: int) -> int:
+        """Return how many samples end after an instant."""
+        return len(self._samples) - bisect_right(self._ends_ns, end_ns, self._first)
+
+    def sums(self, number: int) -> tuple[int, int]:
+        """Return the bits and the busy time in ns of so many samples: the last ones."""
+        at = -1 - number
+        return (
+            self._bits_before[-1] - self._bits_before[at],
+            self._busy_before_ns[-1] - self._busy_before_ns[at],
+        )
+
+    def newest(self, number: int) -> list[Sample]:
+        """Return so many samples, the newest first; all if there are fewer."""
+        return self._samples[max(self._first, len(self._samples) - number) :][::-1]
+
+    def copy(self) -> "SettledSamples":
+        """Return an independent copy; the samples are the same."""
+        copied = copy(self)
+        copied._samples, copied._ends_ns = self._samples.copy(), self._ends_ns.copy()
+        copied._bits_before = self._bits_before.copy()
+        copied._busy_before_ns = self._busy_before_ns.copy()
+        return copied
 
 
 class Samples:

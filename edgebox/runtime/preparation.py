@@ -80,6 +80,7 @@ def batch_inputs(
         if frame.features:
             inputs.append(frame.features)
         elif frame.is_encoded and (encoded or frame.canvas is None) and canvases.needs_pixels:
+            canvases.give_back(frame)  # it may be of another variant, and nothing reads it
             inputs.append(as_arrived(frame))
         elif frame.canvas is not None and frame.canvas_of == variant.name:
             inputs.append(frame.canvas)

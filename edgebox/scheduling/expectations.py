@@ -69,9 +69,9 @@ class Expectations:
         self._latencies = latencies
         self._learning = learning
         self._siblings: dict[VariantName, Sequence[VariantName]] = {}
-        self._single_requests: dict[
-            tuple[VariantName, str], tuple[_Version, SingleRequestTimes | None]
-        ] = {}
+        self._single_requests: dict[tuple[VariantName, str], SingleRequestTimes | None] = {}
+        """As of `_estimated`."""
+        self._estimated = self._version
         self._learned: dict[
             tuple[ExecutorId, VariantName, str], tuple[_Version, LatencyProfile, LatencyProfile]
         ] = {}
@@ -85,16 +85,19 @@ class Expectations:
 
     def single_request(self, variant: VariantName, app: str) -> SingleRequestTimes | None:
         """Return a request's time in a batch of its own; None if no executor holds the variant."""
-        version = self._version
-        known = self._single_requests.get((variant, app))
-        if known is None or known[0] != version:
-            if len(self._single_requests) >= _KEPT_MAX:
-                self._single_requests.clear()
-            known = self._single_requests[variant, app] = (
-                version,
-                self._estimate_single_request(variant, app),
-            )
-        return known[1]
+        latencies, learned = self._estimated
+        if (
+            self._latencies.version != latencies
+            or self._learning.generation != learned
+            or len(self._single_requests) >= _KEPT_MAX
+        ):
+            self._single_requests.clear()
+            self._estimated = self._version
+        key = variant, app
+        if key in self._single_requests:
+            return self._single_requests[key]
+        known = self._single_requests[key] = self._estimate_single_request(variant, app)
+        return known
 
     def profile(self, executor: ExecutorId, variant: VariantName, app: str) -> LatencyProfile:
         """Return the times of an application's batches as a profile.

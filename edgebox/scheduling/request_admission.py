@@ -6,6 +6,7 @@ that are promised something (`frame_admission`). A frame runs on the variant tha
 for the later stages too, if there is one.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from edgebox.domain.model_family import FamilyName, Variant, VariantName
@@ -229,13 +230,13 @@ class Admission:
             or self.pipeline_of(request) is not None
         ):
             return []
+        ladder = self._ladders.allowed(connected.camera)
         larger: list[VariantName] = []
-        for each in self._ladders.allowed(connected.camera):
-            if each.pixels > chosen.pixels:
-                larger.insert(0, each.name)
-                if each.covers(request.width_px, request.height_px):
-                    break
-        return larger
+        for each in ladder[bisect_right(ladder, chosen.pixels, key=lambda v: v.pixels) :]:
+            larger.append(each.name)
+            if each.covers(request.width_px, request.height_px):
+                break
+        return larger[::-1]
 
     def choose_for_trial(self, request: Request, now_ns: int) -> VariantName | None:
         """Return the variant for a trial of an infeasible request (`trials`); None: no trial.
@@ -276,14 +277,14 @@ def choose_variant(
         expectations: expected times by application.
         time_left_ns: until the deadline, decoding subtracted.
     """
-    chosen: VariantName | None = None
-    for variant in _acceptable(camera, assigned, ladder):
+    acceptable = _acceptable(camera, assigned, ladder)
+    covers = (v.covers(request.width_px, request.height_px) for v in acceptable)
+    enough = next((at for at, each in enumerate(covers, 1) if each), len(acceptable))
+    for variant in reversed(acceptable[:enough]):
         single_request = expectations.single_request(variant.name, request.app)
         if single_request is not None and single_request.usual_ns <= time_left_ns:
-            chosen = variant.name
-        if variant.covers(request.width_px, request.height_px):
-            break
-    return chosen
+            return variant.name
+    return None
 
 
 def _acceptable(camera: Camera, assigned: VariantName, ladder: Sequence[Variant]) -> list[Variant]:

@@ -87,12 +87,13 @@ def choose_variants(
     Args:
         waiting: by deadline.
         executors: all that run; at least one.
-        accuracies: the accuracy of each variant.
+        accuracies: the accuracy of each variant that one of them may run on.
 
     Returns:
         For each request an index into its `variants`.
     """
-    alone = [_largest_in_time(request, executors) for request in waiting]
+    ends_ns = {variant: _earliest_end_ns(variant, executors) for variant in accuracies}
+    alone = [_largest_in_time(request, ends_ns) for request in waiting]
     in_time = answered(waiting, alone, executors)
     if in_time == len(waiting):
         return alone
@@ -164,14 +165,19 @@ def answered(
     return count
 
 
-def _largest_in_time(request: WaitingRequest, executors: Sequence[ExecutorTimes]) -> int:
+def _largest_in_time(request: WaitingRequest, ends_ns: Mapping[VariantName, float]) -> int:
     """Return the first variant that is in time in a batch of its own, else the quickest; by index.
 
     0 if no executor has any of them.
+
+    Args:
+        request: waits.
+        ends_ns: when each variant would end in a batch of its own.
     """
-    ends_ns = [_earliest_end_ns(variant, executors) for variant in request.variants]
-    in_time = (at for at, end_ns in enumerate(ends_ns) if end_ns <= request.due_ns)
-    return next(in_time, ends_ns.index(min(ends_ns)))
+    for at, variant in enumerate(request.variants):
+        if ends_ns[variant] <= request.due_ns:
+            return at
+    return min(range(len(request.variants)), key=lambda at: ends_ns[request.variants[at]])
 
 
 def _earliest_end_ns(variant: VariantName, executors: Sequence[ExecutorTimes]) -> float:
@@ -276,7 +282,8 @@ class VariantChoice:
             )
             for live in looked_at
         ]
-        variants = {variant for request in waiting for variant in request.variants}
+        ladders = {request.variants for request in waiting}
+        variants = {variant for ladder in ladders for variant in ladder}
         slower = self._slower({(live.variant, live.request.app) for live in looked_at})
         executors = [
             self._times_of(executor, variants, slower, now_ns)

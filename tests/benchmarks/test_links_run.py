@@ -95,11 +95,12 @@ def check(run: dict[str, Any], shaping: str) -> None:
     ["daemon", pytest.param("tc", marks=pytest.mark.skipif(NO_TC is not None, reason=f"{NO_TC}"))],
 )
 async def test_the_same_scenario_simulated_and_for_real(
-    scenario: Path, tmp_path: Path, shaping: str
+    scenario: Path, tmp_path: Path, measured: Path, shaping: str
 ) -> None:
     written = tmp_path / "links.json"
+    known = ["--known", str(measured)] if shaping == "tc" else []
     process = await start(
-        tmp_path, str(scenario), "--shaping", shaping, "--json", "--out", str(written)
+        tmp_path, str(scenario), "--shaping", shaping, "--json", "--out", str(written), *known
     )
     out, err = await asyncio.wait_for(process.communicate(), 3 * PATIENCE_S)
     assert process.returncode == 0, err
@@ -114,10 +115,14 @@ async def test_the_same_scenario_simulated_and_for_real(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 async def test_nothing_is_left_of_a_run_that_is_stopped(
-    scenario: Path, tmp_path: Path, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+    scenario: Path,
+    tmp_path: Path,
+    measured: Path,
+    number: signal.Signals,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("EDGEBOX_TEST_RUN", str(os.getpid()))
-    process = await start(tmp_path, str(scenario))
+    process = await start(tmp_path, str(scenario), "--known", str(measured))
     assert process.stderr is not None
     # The progress on what is no terminal is a line each; this one says that cameras start.
     async with asyncio.timeout(PATIENCE_S):

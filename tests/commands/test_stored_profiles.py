@@ -6,8 +6,8 @@ from typing import cast
 
 import pytest
 
-from edgebox.app import startup
-from edgebox.app.startup import stored_profiles
+from edgebox.app import profile_lookup
+from edgebox.app.profile_lookup import stored_profiles
 from edgebox.domain.model_family import LatencyProfile
 from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.family import Family
@@ -20,7 +20,7 @@ SMALL, LARGE = (variant.width_px for variant in VARIANTS)
 
 @pytest.fixture(autouse=True)
 def one_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(startup, "fingerprint", lambda executor, family: "this machine")
+    monkeypatch.setattr(profile_lookup, "fingerprint", lambda executor, family: "this machine")
 
 
 async def stored(
@@ -28,7 +28,7 @@ async def stored(
 ) -> list[LatencyProfile]:
     storage.save_profiles("this machine", kept)
     await storage.flush()
-    executor = cast(OnnxExecutor, SimpleNamespace(id=CPU))
+    executor = cast(OnnxExecutor, SimpleNamespace(shares_machine=True, id=CPU))
     family = SimpleNamespace(
         variants=VARIANTS,
         batch_sizes=lambda largest: tuple(1 << at for at in range(largest.bit_length())),

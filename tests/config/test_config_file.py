@@ -157,7 +157,7 @@ def test_workers_of_a_cluster_that_cannot_be_meant_are_named(tmp_path: Path) -> 
         """,
     )
     assert found == [
-        'executors[0].address: must be "auto", "HOST:PORT" or "ray://HOST:PORT", not "gate:1:2"',
+        'executors[0].address: must be "auto" or "HOST:PORT", not "gate:1:2"',
     ]
     found = errors(
         tmp_path,

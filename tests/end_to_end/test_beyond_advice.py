@@ -3,6 +3,8 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from edgebox.link.messages import Ack, DropNotice, Result
 from edgebox.runtime.frames import BEYOND_ADVICE
 from tests.conftest import PATIENCE_S
@@ -14,6 +16,8 @@ from tests.end_to_end.running import (
     until,
 )
 from tests.end_to_end.wire import JPEG, WireCamera, upgrade_request, websocket_frame
+
+pytestmark = pytest.mark.usefixtures("few_sizes")
 
 BURST = 100
 BURSTS_MAX = 100

@@ -31,6 +31,8 @@ from tests.end_to_end.running import (
 )
 from tests.end_to_end.wire import WireCamera
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 GATE = CameraId("gate")
 PACKED = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
 Told = tuple[int, dict[str, Any]]
@@ -310,6 +312,7 @@ async def test_events_come_in_pages_newest_first(app: App) -> None:
     assert [event["text"] for event in warnings] == ["event 3"]
 
 
+@pytest.mark.all_sizes
 async def test_the_plan_the_models_and_the_system_agree_with_the_state(app: App) -> None:
     async with streaming(app, "gate"):
         await until(lambda: app.box.last_plan.plan is not None, "a plan")

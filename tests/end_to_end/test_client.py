@@ -41,6 +41,8 @@ from tests.end_to_end.running import (
 )
 from tests.end_to_end.streets import street_picture
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 DEADLINE_MS = 60_000.0
 
 
@@ -95,6 +97,7 @@ async def test_what_is_no_picture_is_an_error_before_anything_is_sent(tmp_path: 
             await box.infer(PICTURE)
 
 
+@pytest.mark.all_sizes
 async def test_refusals_say_why(database: Path) -> None:
     async with running(database, **CLOSED) as app:
         token = await new_token(app, Scope.CAMERA, "gate")

@@ -17,6 +17,8 @@ from tests.end_to_end.running import CLOSED, new_token, post, running, unharmed_
 from tests.end_to_end.streets import street_jpeg
 from tests.end_to_end.wire import JPEG
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 FRAME_BYTES_MAX = 2_000_000
 PATIENT = {"deadline_ms": "30000"}
 

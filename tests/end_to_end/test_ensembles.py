@@ -23,6 +23,8 @@ from tests.end_to_end.test_open_inference import (
 from tests.end_to_end.test_pipelines import PIPELINE
 from tests.inference.importing.test_embeddings import LENGTH, write_reid
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 MORE = """
 [[pipelines]]
 name = "people"

@@ -32,6 +32,8 @@ from tests.end_to_end.running import (
     until,
 )
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 QUICK = """
 [[detections]]
 classes = ["car", "person"]

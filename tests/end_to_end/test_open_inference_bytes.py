@@ -17,6 +17,8 @@ from edgebox.web.v2.inference_request import JSON_BYTES_MAX, JSON_ITEMS_MAX
 from tests.end_to_end.running import running, unharmed_bystander
 from tests.end_to_end.wire import JPEG
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 FRAME_BYTES_MAX = 400_000
 LENGTH = "Inference-Header-Content-Length"
 BASE64 = base64.b64encode(JPEG).decode()

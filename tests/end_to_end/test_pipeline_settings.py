@@ -17,6 +17,8 @@ from tests.end_to_end.running import get_json, running, streaming, until
 from tests.end_to_end.streets import street_jpeg, street_picture
 from tests.end_to_end.wire import WireCamera
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 AGAIN = """
 [[pipelines]]
 name = "again"

@@ -28,6 +28,8 @@ from tests.end_to_end.running import (
 )
 from tests.end_to_end.streets import street_jpeg
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 SIZE_PX = (1280, 720)
 PIPELINE = """
 [[pipelines]]

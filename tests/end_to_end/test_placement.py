@@ -30,6 +30,8 @@ from tests.end_to_end.running import (
 from tests.end_to_end.streets import street_jpeg, street_picture
 from tests.end_to_end.test_pipelines import PIPELINE, SIZE_PX, Seen, street, watched
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 
 @pytest.fixture
 async def app(tmp_path: Path, database: Path) -> AsyncIterator[App]:

@@ -134,6 +134,11 @@ async def test_what_workers_find_is_what_this_machine_finds_and_nodes_may_join(
         assert not is_up(app, THIRD)
         cluster.add_node()
         await until(lambda: is_up(app, THIRD), "the worker on the new node")
+        # Nodes of one kind are measured once.
+        (first, third) = (app.box.profiles[each] for each in (FIRST, THIRD))
+        assert {name: of.quantiles_ns for name, of in first.items()} == {
+            name: of.quantiles_ns for name, of in third.items()
+        }
 
 
 async def test_a_cluster_that_cannot_be_used_costs_itself_alone(

@@ -24,6 +24,8 @@ from edgebox.storage.database import Storage
 from tests.conftest import settings
 from tests.end_to_end.running import closed, get_json, post, running, streaming, texts, until
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 SIZES_PX = (64, 160, 192)
 """Small: what is in memory is the question, and every test measures its families anew."""
 FILE_BYTES = (bundled_folders()[0] / "street.onnx").stat().st_size

@@ -23,6 +23,8 @@ from tests.end_to_end.running import running, streaming, unharmed_bystander, unt
 from tests.end_to_end.streets import street_picture
 from tests.end_to_end.wire import WireCamera
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 
 @pytest.fixture
 async def app(database: Path) -> AsyncIterator[App]:

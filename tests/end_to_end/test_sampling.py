@@ -18,6 +18,8 @@ from tests.conftest import PATIENCE_S
 from tests.end_to_end.running import SIZE_PX, SLO_MS, running, unharmed_bystander, until
 from tests.end_to_end.wire import JPEG
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 SMALL = VariantName("street-128")
 BATCH_SIZES = (1, 2, 4, 8)
 

@@ -31,6 +31,8 @@ from tests.end_to_end.running import (
 )
 from tests.end_to_end.wire import WireCamera
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 SCENE_PX = (640, 360)
 RATE_HZ = 4.0
 FRAMES = 18

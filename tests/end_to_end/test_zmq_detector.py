@@ -22,6 +22,8 @@ from tests.conftest import PATIENCE_S
 from tests.end_to_end.running import get_json, post, running, unharmed_bystander
 from tests.end_to_end.streets import street_jpeg
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 PATIENT_MS = 30_000.0
 
 
@@ -92,6 +94,7 @@ async def app(database: Path, endpoint: str) -> AsyncIterator[App]:
         yield app
 
 
+@pytest.mark.all_sizes
 async def test_a_picture_is_answered_as_at_infer(
     app: App, endpoint: str, street: NDArray[np.uint8]
 ) -> None:

@@ -117,7 +117,7 @@ class OpenInferenceExecutor:
             raise
         self.failed: Mapping[FamilyName, ModelError] = failed
         """Families that cannot run there, and why."""
-        self.takes_encoded = self._models.takes_encoded
+        self.takes_encoded: bool = self._models.takes_encoded
         self.device = f"{address.url} ({self._models.description})"
         self._worker: ExecutorThread = ExecutorThread(
             f"{THREADS}{executor_id}", self._run, on_end=self._server.close
@@ -152,10 +152,12 @@ class OpenInferenceExecutor:
     def warm_each(self, runs: Sequence[tuple[VariantName, int]]) -> None:
         """Run these variants and batch sizes once. Blocks.
 
+        Another edgebox is warm when it is ready: there one batch shows that it answers.
+
         Raises:
             ModelError: one failed.
         """
-        for name, size in runs:
+        for name, size in runs[:1] if self.takes_encoded else runs:
             blank = [blank_canvas(self._family(name).variant(name))] * size
             come_back(self.submit(name, blank, size), self, f"a first batch of {name}")
 

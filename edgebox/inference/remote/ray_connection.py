@@ -109,7 +109,8 @@ class _RayProcess:
             answer = receive(self._control)
         except TimeoutError:
             raise ModelError(
-                f"the Ray cluster at {address} does not answer within {CONNECT_S:.0f} s"
+                f"the Ray cluster at {address} does not answer within {CONNECT_S:.0f} s: it hangs, "
+                "or wants another token (RAY_AUTH_TOKEN) or TLS (RAY_USE_TLS)"
             ) from None
         if answer is None:
             raise ModelError(f"the Ray cluster at {address} cannot be used: its driver has ended")

@@ -58,25 +58,22 @@ def receive(connection: socket.socket) -> Message | None:
     if content is None:
         return None
     header = orjson.loads(content)
-    sizes = header.pop(_SIZES)
-    rest = _exactly(connection, sum(sizes))
-    if rest is None:
-        return None
-    buffers, at = [], 0
-    for size in sizes:
-        buffers.append(rest[at : at + size])
-        at += size
+    buffers = []
+    for size in header.pop(_SIZES):
+        buffer = _exactly(connection, size)
+        if buffer is None:
+            return None
+        buffers.append(buffer)
     return Message(header, buffers)
 
 
-def _exactly(connection: socket.socket, count: int) -> memoryview | None:
-    content = memoryview(bytearray(count))
-    at = 0
-    while at < count:
-        received = connection.recv_into(content[at:])
-        if received == 0:
+def _exactly(connection: socket.socket, count: int) -> bytes | None:
+    content = connection.recv(count, socket.MSG_WAITALL) if count else b""
+    while len(content) < count:
+        more = connection.recv(count - len(content), socket.MSG_WAITALL)
+        if not more:
             return None
-        at += received
+        content += more
     return content
 
 
@@ -147,7 +144,8 @@ def decode_result(message: Message, started_ns: int, ended_ns: int) -> BatchResu
     """
     header = message.header
     arrays = [
-        _tensor(buffer, of) for buffer, of in zip(message.buffers, header["arrays"], strict=True)
+        _tensor(buffer, of).copy()  # what others get may be written to
+        for buffer, of in zip(message.buffers, header["arrays"], strict=True)
     ]
     boxes, scores, labels, *rest = arrays
     embeddings = rest.pop(0) if header["embeddings"] else None

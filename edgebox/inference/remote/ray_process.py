@@ -26,6 +26,8 @@ from edgebox import __version__
 from edgebox.inference.remote.ray_messages import Message, receive, send
 from edgebox.inference.remote.ray_worker import FamilyFiles, RayWorker, read_files
 
+_GUESSES = " Some common causes include"
+"""Begins what Ray says of every worker that ends."""
 _REACH_S = 5.0
 """Time limit for the head's port: Ray itself tries for more than a minute."""
 
@@ -39,7 +41,7 @@ class Cluster:
         Raises:
             Exception: whatever Ray or the network says.
         """
-        host, _, port = address.removeprefix("ray://").rpartition(":")
+        host, _, port = address.rpartition(":")
         if host:
             socket.create_connection((host.strip("[]"), int(port)), _REACH_S).close()
         # Set before the import, which reads it: nothing about the use of Ray is sent anywhere.
@@ -121,7 +123,8 @@ class Cluster:
 
 def _brief(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[-1] if lines else type(error).__name__)[:300]
+    last = lines[-1] if lines else type(error).__name__
+    return last.partition(_GUESSES)[0][:300]
 
 
 class Channel:
@@ -155,8 +158,7 @@ class Channel:
         order = message.header
         match order["do"]:
             case "run":
-                buffers = map(bytes, message.buffers)
-                self._call("run", orjson.dumps(order), *buffers)
+                self._call("run", orjson.dumps(order), *message.buffers)
             case "count":
                 self._answer(Message({"count": self._cluster.workers(order["needs"])}))
             case "open":

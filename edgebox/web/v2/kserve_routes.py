@@ -172,16 +172,20 @@ class _Routes:
         """Return the answers to all pictures.
 
         The first failure ends the request, unless it takes what there is: then the errors are among
-        the answers.
+        the answers, and it ends if the box could answer nothing at all in time.
         """
         several = len(variants) > 1
         asking = zip(inference_request.pictures, inference_request.sizes_px, variants, strict=True)
-        return await asyncio.gather(
+        found = await asyncio.gather(
             *(
                 self._answer(model, inference_request, of, at if several else None)
                 for at, of in enumerate(asking)
             )
         )
+        refusals = [each for each in found if isinstance(each, NotServedError)]
+        if len(refusals) == len(found):
+            raise refusals[0]
+        return found
 
     def _variant(
         self, model: Model, inference_request: InferenceRequest, size_px: tuple[int, int]

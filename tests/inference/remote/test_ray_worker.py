@@ -19,7 +19,7 @@ from edgebox.inference.remote import ray_connection
 from edgebox.inference.remote.ray_executor import RaySpec
 from edgebox.inference.remote.ray_messages import Message, decode_result, encode_inputs
 from edgebox.inference.remote.ray_worker import RayWorker, Reply, read_files
-from edgebox.inference.tensors import EncodedPicture
+from edgebox.inference.tensors import EncodedPicture, ModelInput
 from edgebox.inference.zoo import load_family
 from tests.end_to_end.streets import street_jpeg
 from tests.end_to_end.test_residency import family_of_files
@@ -49,7 +49,7 @@ def test_a_worker_finds_what_an_executor_here_finds(gate: Family) -> None:
     assert told["failed"] == {}
     variant = gate.variants[0]
     picture = EncodedPicture(street_jpeg(3), 640, 360, None)
-    inputs = [picture, blank_canvas(variant)]
+    inputs: list[ModelInput] = [picture, blank_canvas(variant)]
     entries, buffers = encode_inputs(inputs)
     ordered = {"variant": variant.name, "batch_size": 4, "inputs": entries}
     header, content = worker.run(json.dumps(ordered).encode(), *map(bytes, buffers))

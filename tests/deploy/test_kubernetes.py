@@ -45,8 +45,7 @@ def box(folder: Path) -> Document:
 
 
 def box_container(folder: Path) -> Document:
-    (container,) = box(folder)["spec"]["template"]["spec"]["containers"]
-    return dict(container)
+    return dict(box(folder)["spec"]["template"]["spec"]["containers"][0])
 
 
 def configuration(folder: Path, tmp_path: Path) -> Config:
@@ -161,7 +160,8 @@ def test_the_configuration_is_mounted_where_it_is_looked_for(folder: Path) -> No
     spec = box(folder)["spec"]
     declared = {volume["name"] for volume in spec["template"]["spec"]["volumes"]}
     declared |= {claim["metadata"]["name"] for claim in spec["volumeClaimTemplates"]}
-    assert set(mounts) == declared
+    containers = spec["template"]["spec"]["containers"]
+    assert {mount["name"] for each in containers for mount in each["volumeMounts"]} == declared
 
 
 @pytest.mark.parametrize("pod", all_pods())
@@ -200,14 +200,14 @@ def test_the_box_and_the_cluster_of_ray_agree(tmp_path: Path) -> None:
     head, *workers = pods_of(cluster)
     (table,) = [t for t in configuration(folder, tmp_path).executors if t.kind == "ray"]
     ports = {p["name"]: p["containerPort"] for p in head["spec"]["containers"][0]["ports"]}
-    assert table.address == f"ray://{cluster['metadata']['name']}-head-svc:{ports['client']}"
+    assert table.address == f"{cluster['metadata']['name']}-head-svc:{ports['gcs-server']}"
     limits = [pod["spec"]["containers"][0]["resources"]["limits"] for pod in workers]
     assert [float(limit["cpu"]) for limit in limits] == [table.num_cpus]
     lock = (ROOT / "requirements/ray.txt").read_text("utf-8")
     assert f"\nray=={cluster['spec']['rayVersion']} " in lock
-    containers = [pod["spec"]["containers"][0] for pod in (head, *workers)] + [
-        box_container(folder)
-    ]
+    in_box = box(folder)["spec"]["template"]["spec"]["containers"]
+    assert f"--address={table.address}" in in_box[1]["args"]
+    containers = [*in_box, *(pod["spec"]["containers"][0] for pod in (head, *workers))]
     assert {each["image"] for each in containers} == {"edgebox:ray"}
     for each in containers:
         variables = {variable["name"]: variable for variable in each["env"]}

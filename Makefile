@@ -88,6 +88,7 @@ lock: $(VENV)/.edgebox-dev
 	$(LOCK) requirements/cuda.txt --extra cuda --extra mqtt --extra tls
 	$(LOCK) requirements/jetson.txt --extra cpu --extra mqtt --extra tls --no-emit-package onnxruntime
 	$(LOCK) requirements/camera.txt --extra camera
+	$(LOCK) requirements/ray.txt --extra ray --constraint requirements/cpu.txt
 
 # What the Docker images do, without Docker: needs Linux, root, debootstrap, and registries in reach (docs/how-to/docker.md).
 IMAGE_ARGS ?= --build-arg REQUIREMENTS=cpu

@@ -18,6 +18,7 @@ EXTRAS = {
     "cuda": ("cuda", "mqtt", "tls"),
     "jetson": ("mqtt", "tls"),
     "camera": ("camera",),
+    "ray": ("ray",),
 }
 """By lock, what it is made of beside the base."""
 LINUX = {"sys_platform": "linux", "platform_system": "Linux", "python_full_version": "3.11.7"}
@@ -81,7 +82,8 @@ def test_a_lock_is_complete(lock: str) -> None:
 
 
 def test_locks_agree_and_none_has_two_onnx_runtimes() -> None:
-    runtimes = {"cpu": "onnxruntime", "cuda": "onnxruntime-gpu", "jetson": "", "camera": ""}
+    runtimes = {"cpu": "onnxruntime", "cuda": "onnxruntime-gpu"}
+    runtimes |= dict.fromkeys(("jetson", "camera", "ray"), "")
     base = {canonicalize_name(Requirement(text).name) for text in PROJECT["dependencies"]}
     for lock, runtime in runtimes.items():
         found = {name for name in pinned(lock) if name.startswith("onnxruntime")}

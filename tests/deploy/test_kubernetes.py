@@ -235,6 +235,20 @@ def test_only_box_and_cluster_reach_ray() -> None:
     assert of_box["from"] == [{"podSelector": {"matchLabels": box_labels}}]
 
 
+def test_a_fleet_finds_its_boxes_and_loses_one_at_a_time(tmp_path: Path) -> None:
+    folder = KUBERNETES / "overlays/fleet"
+    config, spec = configuration(folder, tmp_path), box(folder)["spec"]
+    assert config.fleet.boxes == (f"http://{spec['serviceName']}:{config.server.port}",)
+    secrets = {mount["name"]: mount["mountPath"] for mount in box_container(folder)["volumeMounts"]}
+    assert config.fleet.secret_file == f"{secrets['secrets']}/fleet-secret"
+    (budget,) = of_kind(folder, "PodDisruptionBudget")
+    assert budget["spec"]["selector"] == spec["selector"]
+    assert 0 < budget["spec"]["maxUnavailable"] < spec["replicas"]
+    assert [box(each)["spec"]["replicas"] for each in FOLDERS if each != folder] == [1] * (
+        len(FOLDERS) - 1
+    )
+
+
 def in_order(value: Any) -> Any:
     """Return a document with its lists of named things by name: their order means nothing."""
     if isinstance(value, dict):

@@ -5,8 +5,7 @@ by ending the channel, which ends the worker as well, so nothing of it stays beh
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,20 +13,13 @@ from typing import Any
 from edgebox import __version__
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, FamilyName, VariantName
-from edgebox.inference.executor import (
-    CLOSE_S,
-    SCORE_FLOOR,
-    STOP_S,
-    THREADS,
-    blank_canvas,
-    come_back,
-)
-from edgebox.inference.executor_thread import BatchJob, BatchResult, ExecutorThread
+from edgebox.inference.executor import SCORE_FLOOR
+from edgebox.inference.executor_thread import BatchJob, BatchResult
 from edgebox.inference.family import Family
 from edgebox.inference.remote.ray_connection import CONNECT_S, open_channel
 from edgebox.inference.remote.ray_messages import Message, decode_result, encode_inputs
 from edgebox.inference.remote.ray_worker import order_of
-from edgebox.inference.tensors import ModelInput
+from edgebox.inference.remote.remote_executor import Clock, RemoteExecutor
 
 OPEN_S = 35.0
 """Time limit for a worker to be placed and to open its models. Together with `CONNECT_S` it is
@@ -111,15 +103,10 @@ class RaySpec:
         return told if self.wait_ns is None else {**told, "wait_ns": self.wait_ns}
 
 
-class RayExecutor:
+class RayExecutor(RemoteExecutor):
     """Runs families in one worker of a cluster."""
 
     takes_encoded = True
-    cpu_threads = 0
-    thread_counts: tuple[int, ...] = ()
-    cores: tuple[int, ...] = ()
-    memory_limit_bytes = 0
-    shares_machine = False
 
     def __init__(
         self,
@@ -127,40 +114,30 @@ class RayExecutor:
         families: Sequence[Family],
         *,
         score_floor: float = SCORE_FLOOR,
-        clock_ns: Callable[[], int] = time.monotonic_ns,
+        clock_ns: Clock = time.monotonic_ns,
     ) -> None:
         """Have a worker placed and its models opened, and start the thread. Blocks.
 
         Raises:
             ModelError: the cluster cannot be used, has no room, or no family can run there.
         """
-        self.id = spec.id
-        self._clock_ns = clock_ns
-        self._channel = open_channel(spec.address)
+        self._ray = open_channel(spec.address)
+        super().__init__(spec.id, self._ray, clock_ns)
         try:
             answer = self._exchange(Message(spec.order(families, score_floor)), spec)
         except BaseException:
-            self._channel.close()
+            self._ray.close()
             raise
         worker = answer.header
         self.note = str(worker["note"])
         self.provider = f"Ray, {worker['provider']}"
         self.device = str(worker["device"])
-        self.failed: Mapping[FamilyName, ModelError] = {
-            FamilyName(name): ModelError(why) for name, why in worker["failed"].items()
-        }
-        """Families that cannot run there, and why."""
-        held = [family for family in families if family.name not in self.failed]
-        self.families: tuple[FamilyName, ...] = tuple(family.name for family in held)
-        """Names of those that can."""
-        self._families = {v.name: family for family in held for v in family.variants}
-        self._worker: ExecutorThread = ExecutorThread(
-            f"{THREADS}{spec.id}", self._run, on_end=self._channel.close
-        )
+        failed = {FamilyName(name): ModelError(why) for name, why in worker["failed"].items()}
+        self._serve([family for family in families if family.name not in failed], failed)
 
     def _exchange(self, message: Message, spec: RaySpec) -> Message:
         try:
-            return self._channel.exchange(message, OPEN_S)
+            return self._ray.exchange(message, OPEN_S)
         except TimeoutError:
             raise ModelError(
                 f"no worker of the Ray cluster at {spec.address} was ready within {OPEN_S:.0f} s; "
@@ -168,48 +145,6 @@ class RayExecutor:
             ) from None
         except ModelError as error:
             raise ModelError(f"Ray cluster at {spec.address}, {spec.needs}: {error}") from None
-
-    def submit(
-        self, variant: VariantName, inputs: Sequence[ModelInput], batch_size: int, threads: int = 0
-    ) -> Future[BatchResult]:
-        """Run a batch; never raises, never blocks: what goes wrong is in the future."""
-        return self._worker.submit(BatchJob(variant, inputs, batch_size, Future()))
-
-    def warm(self, variants: Sequence[VariantName], batch_sizes: Sequence[int]) -> None:
-        """Run every combination once. Blocks.
-
-        Raises:
-            ModelError: a combination failed.
-        """
-        self.warm_each([(name, size) for name in variants for size in batch_sizes])
-
-    def warm_each(self, runs: Sequence[tuple[VariantName, int]]) -> None:
-        """Run these variants and batch sizes once. Blocks.
-
-        Raises:
-            ModelError: one failed.
-        """
-        for name, size in runs:
-            blank = [blank_canvas(self._family(name).variant(name))] * size
-            come_back(self.submit(name, blank, size), self, f"a first batch of {name}")
-
-    def load(self, path: Path, runs: Sequence[tuple[VariantName, int]] = ()) -> None:
-        """Do nothing: a worker holds all its families."""
-
-    def unload(self, path: Path) -> None:
-        """Do nothing: a worker holds all its families."""
-
-    def add_family(self, family: Family) -> None:
-        """Refuse: a family is sent to a worker when its executor is opened.
-
-        Raises:
-            ModelError: always.
-        """
-        raise ModelError("it is given the family when the box starts again")
-
-    def is_loaded(self, variant: VariantName) -> bool:
-        """Return whether a batch of a variant can run."""
-        return variant in self._families
 
     def largest_of_each_file(self, variants: Iterable[VariantName]) -> list[VariantName]:
         """Return, of these variants, the largest of each file."""
@@ -222,28 +157,6 @@ class RayExecutor:
                 largest[key] = name
         return list(largest.values())
 
-    def memory_used_bytes(self) -> int | None:
-        """Return None: it is not this machine's."""
-        return None
-
-    def abandon(self) -> None:
-        """Take no more batches, fail those that wait, and end the worker."""
-        self._worker.end()
-        self._channel.shut()
-
-    def close(self) -> None:
-        """Finish the batch that runs, fail those that wait, end the thread. Idempotent."""
-        self._worker.end()
-        if not self._worker.ended(CLOSE_S):
-            self.abandon()
-            self._worker.ended(STOP_S)
-
-    def _family(self, name: VariantName) -> Family:
-        try:
-            return self._families[name]
-        except KeyError:
-            raise ModelError(f"executor {self.id} has no variant {name!r}") from None
-
     def _run(self, job: BatchJob) -> BatchResult:
         started_ns = self._clock_ns()
         entries, buffers = encode_inputs(job.inputs)
@@ -253,7 +166,7 @@ class RayExecutor:
             "batch_size": job.batch_size,
             "inputs": entries,
         }
-        answer = self._channel.exchange(Message(order, buffers))
+        answer = self._ray.exchange(Message(order, buffers))
         try:
             result = decode_result(answer, started_ns, self._clock_ns())
         except (ValueError, KeyError, TypeError) as error:

@@ -34,6 +34,7 @@ OPERATIONS = (
     "GET /v1/cameras/{id}/history",
     "GET /v1/config",
     "GET /v1/events",
+    "GET /v1/fleet",
     "GET /v1/jobs",
     "GET /v1/models",
     "GET /v1/pipelines",

@@ -18,7 +18,7 @@ from edgebox.commands.shared_options import JSON
 @FINGERPRINT
 @JSON
 def fleet(*, server: str, token_file: Path | None, fingerprint: str | None, as_json: bool) -> None:
-    """List the boxes of a fleet that are up, with their cameras and loads.
+    """List the boxes of a fleet that are up, with their cameras and loads, and why others are not.
 
     A load of 1 is all that a box can serve, at the smallest sizes. Needs a token of the scope
     viewer.
@@ -33,6 +33,8 @@ def fleet(*, server: str, token_file: Path | None, fingerprint: str | None, as_j
     headings = ("box", "cameras", "load", "models", "version", "state")
     rows = [_row(box) for box in found["boxes"]]
     out.print(table("boxes that are up; the first was asked", headings, rows))
+    for box in found["left_out"]:
+        out.print(f"{box['address']} is left out: {box['reason']}", markup=False)
 
 
 def _row(box: dict[str, Any]) -> tuple[str, ...]:
@@ -42,5 +44,11 @@ def _row(box: dict[str, Any]) -> tuple[str, ...]:
         f"{box['load']:.0%}",
         ", ".join(service[:24] for service in box["services"]) or "none",
         box["version"],
-        "takes no cameras" if box["draining"] else "serves",
+        _state(box),
     )
+
+
+def _state(box: dict[str, Any]) -> str:
+    if not box["ready"]:
+        return "not ready"
+    return "stopping" if box["draining"] else "serving"

@@ -41,7 +41,9 @@ class BoxReport:
     """The number of connected cameras."""
     cameras_max: int = 1_000
     draining: bool = False
-    """Whether it sends its cameras away, because it is about to stop."""
+    """Whether it takes no cameras: it is about to stop, and sends its own away, or is not ready."""
+    ready: bool = True
+    """Whether it has begun to serve; one that is draining and ready is about to stop."""
     version: str = ""
     fingerprint: str | None = None
     """SHA-256 of its certificate, in hexadecimal; None: it has none."""

@@ -24,6 +24,7 @@ def encoded(report: BoxReport) -> bytes:
             "cameras": report.cameras,
             "cameras_max": report.cameras_max,
             "draining": report.draining,
+            "ready": report.ready,
             "version": report.version,
             "absent_s": {name: round(s, 1) for name, s in report.absent_s.items()},
         }
@@ -45,6 +46,7 @@ def decoded(body: bytes) -> BoxReport:
         cameras=read.integer("cameras", 0, 1_000_000),
         cameras_max=read.integer("cameras_max", 0, 1_000_000),
         draining=read.flag("draining", False),
+        ready=read.flag("ready", True),
         version=read.text("version", "", length_max=_TEXT_MAX),
         absent_s={CameraId(name): s for name, s in _numbers(read, "absent_s", 0).items()},
         fingerprint=_text(read, "fingerprint"),

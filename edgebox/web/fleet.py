@@ -74,6 +74,7 @@ class Fleet:
         self._tasks: list[asyncio.Task[None]] = []
         if self._member is not None:
             context.access.ticket_camera = self._member.camera_of
+            context.states.in_fleet = True
 
     def start(self, port: int, fingerprint: str | None) -> None:
         """Ask the other boxes, and move cameras, from now on."""
@@ -135,7 +136,10 @@ async def _boxes(context: WebContext, request: web.Request) -> web.Response:
     reports = [orjson.loads(encoded(report)) for report in (member.report(), *known)]
     for report in reports:
         del report["absent_s"]
-    return json_response({"boxes": reports})
+    left_out = [
+        {"address": address, "reason": why} for address, why in sorted(member.left_out.items())
+    ]
+    return json_response({"boxes": reports, "left_out": left_out})
 
 
 _FIELDS = {
@@ -150,11 +154,19 @@ _FIELDS = {
     "cameras": COUNT,
     "cameras_max": COUNT,
     "draining": described(BOOLEAN, "Whether it takes no cameras: it stops, or is not ready."),
+    "ready": described(
+        BOOLEAN, "Whether it has begun to serve; one that is draining and ready is about to stop."
+    ),
     "version": TEXT,
 }
 _BOXES = Schema(
     "FleetBoxes",
-    record(boxes=described(array(record(**_FIELDS)), "This box, then the others that are up.")),
+    record(
+        boxes=described(array(record(**_FIELDS)), "This box, then the others that are up."),
+        left_out=described(
+            array(record(address=TEXT, reason=TEXT)), "Where no box gives a report, and why."
+        ),
+    ),
 )
 _REPORT = Schema(
     "FleetReport",
@@ -173,7 +185,7 @@ ROUTES = (
         answer=_boxes,
         scope=Scope.VIEWER,
         summary="The boxes of the fleet",
-        answers=(Answer("The boxes that are up.", _BOXES),),
+        answers=(Answer("The boxes that are up, and why others are left out.", _BOXES),),
         problems=(NoFleetError,),
     ),
     Route(

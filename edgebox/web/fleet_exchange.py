@@ -19,7 +19,7 @@ import aiohttp
 from edgebox.camera.finding import FindingError, find_boxes
 from edgebox.config.fleet_section import FleetParameters
 from edgebox.domain.errors import EdgeboxError
-from edgebox.fleet.box_report import REPORT_PERIOD_NS, BoxReport
+from edgebox.fleet.box_report import REPORT_AGE_MAX_NS, REPORT_PERIOD_NS, BoxReport
 from edgebox.fleet.report_document import REPORT_BYTES_MAX, decoded
 from edgebox.fleet.ticket import answer_signature, box_ticket, same
 from edgebox.link.box_address import authorization
@@ -61,6 +61,8 @@ class FleetExchange:
         self._addresses: list[str] = []
         self._failed: dict[str, tuple[str, int]] = {}
         """Why each box gave no report, and how many times in a row for this reason."""
+        self._answered_ns: dict[str, int] = {}
+        """When each address last gave a report."""
         self._own: set[str] = set()
         """Addresses at which this box itself answered."""
 
@@ -91,7 +93,14 @@ class FleetExchange:
             if self._parameters.discover:
                 found += await self._announced()
             self._addresses = list(dict.fromkeys(found))
+            self._forget_all_but(found)
             await asyncio.sleep(_LOOK_PERIOD_S)
+
+    def _forget_all_but(self, addresses: Iterable[str]) -> None:
+        """Forget how addresses answered that no longer are a box's."""
+        for known in (self._failed, self._answered_ns, self._member.left_out):
+            for gone in known.keys() - {*addresses, ""}:
+                del known[gone]
 
     async def _announced(self) -> list[str]:
         try:
@@ -105,13 +114,19 @@ class FleetExchange:
         try:
             report = await self._report(client, address)
         except Exception as error:  # it is asked again in a second, whatever it was
-            self._trouble(address, str(error) or "no answer")
+            why = str(error) or "no answer"
+            age_ns = time.monotonic_ns() - self._answered_ns.get(address, -REPORT_AGE_MAX_NS)
+            if age_ns > REPORT_AGE_MAX_NS:
+                self._member.left_out[address] = why
+            self._trouble(address, why)
             return
+        now_ns = self._answered_ns[address] = time.monotonic_ns()
+        self._member.left_out.pop(address, None)
         self._trouble(address, "")
         if report.box == self._member.name:
             self._own.add(address)
         else:
-            self._member.known.reported(report, time.monotonic_ns())
+            self._member.known.reported(report, now_ns)
 
     async def _report(self, client: aiohttp.ClientSession, address: str) -> BoxReport:
         """Return the report of a box.

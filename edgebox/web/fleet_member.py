@@ -75,6 +75,8 @@ class FleetMember:
         self.secret = secret
         self.known = KnownBoxes()
         self.draining = False
+        self.left_out: dict[str, str] = {}
+        """Addresses at which no box gives a report, and why (`FleetExchange`)."""
         self._box = box
         self._cameras_max = cameras_max
         self._parameters = parameters
@@ -142,6 +144,7 @@ class FleetMember:
             box.connected,
             self._cameras_max,
             draining=self.draining or not box.ready,
+            ready=box.ready or self.draining,
             version=box.version,
             absent_s=absent_s,
             fingerprint=self._place.fingerprint,

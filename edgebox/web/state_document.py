@@ -47,6 +47,7 @@ class StateCache:
 
     def __init__(self, box: Box, machine: MachineMeasurements) -> None:
         """Build documents of `box`."""
+        self.in_fleet = False
         self._box = box
         self._machine = machine
         self._built_s = 0.0
@@ -59,14 +60,16 @@ class StateCache:
         async with self._building:
             if not self._document or now_s - self._built_s > STATE_PERIOD_S / 2:
                 self._document = orjson.dumps(
-                    await state_document(self._box, self._machine),
+                    await state_document(self._box, self._machine, in_fleet=self.in_fleet),
                     option=orjson.OPT_SERIALIZE_NUMPY,
                 )
                 self._built_s = now_s
         return self._document
 
 
-async def state_document(box: Box, machine: MachineMeasurements) -> State:
+async def state_document(
+    box: Box, machine: MachineMeasurements, *, in_fleet: bool = False
+) -> State:
     """Build the document, yielding to the loop after every few cameras."""
     cameras = []
     for number, record in enumerate(list(box.cameras.values())):
@@ -76,13 +79,13 @@ async def state_document(box: Box, machine: MachineMeasurements) -> State:
     return {
         "type": "state",
         "now_ms": round(time.time() * 1e3),
-        "box": _box(box, machine),
+        "box": _box(box, machine, in_fleet),
         "cameras": cameras,
         "sources": [source_document(status) for status in box.sources.values()],
     }
 
 
-def _box(box: Box, machine: MachineMeasurements) -> BoxState:
+def _box(box: Box, machine: MachineMeasurements, in_fleet: bool) -> BoxState:
     family = box.families.get(box.models.default_family)
     document: BoxState = {
         "name": box.name,
@@ -93,6 +96,7 @@ def _box(box: Box, machine: MachineMeasurements) -> BoxState:
         "family": box.models.default_family,
         "labels": [] if family is None else family.labels,
         "only_synthetic": box.models.only_synthetic,
+        "in_fleet": in_fleet,
         "executors": [],
         "devices": [],
         "applications": [],

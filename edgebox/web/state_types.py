@@ -281,6 +281,7 @@ class BoxState(TypedDict):
     only_synthetic: Annotated[
         bool, "Every detector was trained on synthetic pictures: none is for real cameras"
     ]
+    in_fleet: Annotated[bool, "There may be other boxes: GET /v1/fleet"]
     executors: Sequence[Executor]
     devices: Sequence[Device]
     applications: Sequence[AppLatency]

@@ -23,6 +23,7 @@ REPORTS = st.builds(
     cameras=st.integers(0, 1000),
     cameras_max=st.integers(0, 1000),
     draining=st.booleans(),
+    ready=st.booleans(),
     version=st.text(PRINTABLE, max_size=9),
     absent_s=st.dictionaries(NAMES.map(CameraId), st.integers(0, 900).map(float), max_size=4),
     fingerprint=st.none() | st.just("ab" * 32),

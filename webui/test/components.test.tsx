@@ -6,6 +6,7 @@ import { useState } from 'preact/hooks'
 import { afterEach, expect, test, vi } from 'vitest'
 
 import type { Camera as CameraDocument } from '../src/api/api-types'
+import { Boxes } from '../src/boxes/Boxes'
 import { Cascade } from '../src/camera/Cascade'
 import { PipelineStages } from '../src/camera/PipelineStages'
 import { membersOf } from '../src/scheduler/BatchDetails'
@@ -170,4 +171,33 @@ test('a batch says how many frames and crops it has', () => {
   expect(members(null)).toBe('1 frame')
   expect(members('vehicle', 'vehicle')).toBe('2 crops')
   expect(members(null, 'vehicle', null)).toBe('2 frames and 1 crop')
+})
+
+const HALL = {
+  box: 'hall at http://hall:8787', address: 'http://hall:8787', fingerprint: null, load: 0.4, services: {}, cameras: 3, cameras_max: 64,
+  draining: false, ready: true, version: '1.0.0',
+}
+const YARD = { ...HALL, box: 'yard at http://yard:8787', address: 'http://yard:8787', load: 1.2, draining: true, version: '0.9.0' }
+
+test('the boxes of a fleet stand with what they do, and why others are left out', async () => {
+  const fleet = { boxes: [HALL, YARD], left_out: [{ address: 'http://shed:8787', reason: 'no answer' }] }
+  vi.stubGlobal('fetch', () => Promise.resolve(new Response(JSON.stringify(fleet))))
+  render(<Boxes inFleet />)
+  const [hall, yard] = await screen.findAllByTestId('box')
+  expect(hall?.textContent).toContain('hallthis box')
+  expect(hall?.textContent).toContain('3 of 64 cameras')
+  expect(hall?.dataset.standing).toBe('serving')
+  expect(yard?.dataset.standing).toBe('stopping')
+  expect(yard?.textContent).toContain('0.9.0, not as this box')
+  expect(screen.getAllByRole('link').map((link) => [link.textContent, link.getAttribute('href')])).toEqual([['http://yard:8787', 'http://yard:8787/']])
+  expect(screen.getByTestId('left-out').textContent).toContain('http://shed:8787no answer')
+  expect(screen.getByTestId('boxes-sums').textContent).toContain('6 of at most 128')
+})
+
+test('a box that is alone says so, and is not asked', () => {
+  const fetch = vi.fn()
+  vi.stubGlobal('fetch', fetch)
+  render(<Boxes inFleet={false} />)
+  expect(screen.getByRole('main').textContent).toContain('This box is alone')
+  expect(fetch).not.toHaveBeenCalled()
 })

@@ -68,6 +68,12 @@ describe('the documented state', () => {
   })
 })
 
+test('only a box of a fleet has a page of all boxes', () => {
+  const state = documentedState()
+  expect(page(state)).not.toContain('href="#/boxes"')
+  expect(page({ ...state, box: { ...state.box, in_fleet: true } })).toContain('href="#/boxes"')
+})
+
 test('a camera of which nothing is known yet has its place', () => {
   const state = documentedState()
   const camera: Camera = {

@@ -5,7 +5,7 @@ import { hashOf, routeOf } from '../src/app/route'
 test('an address leads to the page it was written for', () => {
   for (const camera of ['gate-2', 'a/b', 'Hof #1 %', 'Straße'])
     for (const route of [{ page: 'camera', camera }, { page: 'camera', camera, range: '7d' }] as const) expect(routeOf(hashOf(route))).toEqual(route)
-  for (const page of ['overview', 'scheduler', 'models', 'add', 'settings'] as const) expect(routeOf(hashOf({ page }))).toEqual({ page })
+  for (const page of ['overview', 'boxes', 'scheduler', 'models', 'add', 'settings'] as const) expect(routeOf(hashOf({ page }))).toEqual({ page })
 })
 
 test('what names no page is the overview', () => {

@@ -119,6 +119,8 @@ export type BoxState = {
   labels: ReadonlyArray<string>
   /** Every detector was trained on synthetic pictures: none is for real cameras */
   only_synthetic: boolean
+  /** There may be other boxes: GET /v1/fleet */
+  in_fleet: boolean
   executors: ReadonlyArray<Executor>
   devices: ReadonlyArray<Device>
   applications: ReadonlyArray<AppLatency>
@@ -453,6 +455,34 @@ export type Family = {
     remarks: ReadonlyArray<string>
   } | null
   variants: ReadonlyArray<Variant>
+}
+
+export type FleetBoxes = {
+  /** This box, then the others that are up. */
+  boxes: ReadonlyArray<{
+    /** Its name. */
+    box: string
+    /** Where cameras reach it. */
+    address: string
+    /** SHA-256 of its certificate. */
+    fingerprint: string | null
+    /** What its cameras need at their smallest variants, as a share of what it may plan. */
+    load: number
+    /** Frames/s that would be a load of 1, by model. */
+    services: Readonly<Record<string, number>>
+    cameras: number
+    cameras_max: number
+    /** Whether it takes no cameras: it stops, or is not ready. */
+    draining: boolean
+    /** Whether it has begun to serve; one that is draining and ready is about to stop. */
+    ready: boolean
+    version: string
+  }>
+  /** Where no box gives a report, and why. */
+  left_out: ReadonlyArray<{
+    address: string
+    reason: string
+  }>
 }
 
 export type FoundCamera = {
@@ -1073,6 +1103,7 @@ export interface Answers {
     events: ReadonlyArray<Event>
     next_before: number | null
   }
+  'GET /v1/fleet': FleetBoxes
   'GET /v1/jobs': {
     jobs: ReadonlyArray<Job>
   }

@@ -68,7 +68,7 @@ function Frame({ connection, state, unreadable = null, dispatcher, feed, onRetry
             <span>{state.box.version}</span>
           </p>
         )}
-        <Nav route={route} />
+        <Nav route={route} inFleet={state?.box.in_fleet ?? false} />
         {state && !locked && <Verdict state={state} />}
         <div class={frame.tools}>
           {!locked && <ConnectionPill connection={connection} />}
@@ -129,6 +129,8 @@ function Page({ route, state, dispatcher, feed, onShown }: PageChoice) {
   switch (route.page) {
     case 'add':
       return <Lazy load={addPage} props={{ state, dispatcher }} onShown={onShown} />
+    case 'boxes':
+      return <Lazy load={boxesPage} props={{ inFleet: state.box.in_fleet }} onShown={onShown} />
     case 'scheduler':
       return <Lazy load={schedulerPage} props={{ state, feed }} onShown={onShown} />
     case 'models':
@@ -146,6 +148,7 @@ function Page({ route, state, dispatcher, feed, onShown }: PageChoice) {
 
 const accessPage = async () => (await import('../access/Access')).Access
 const addPage = async () => (await import('../add/Add')).Add
+const boxesPage = async () => (await import('../boxes/Boxes')).Boxes
 const cameraPage = async () => (await import('../camera/Camera')).Camera
 const schedulerPage = async () => (await import('../scheduler/Scheduler')).Scheduler
 const modelsPage = async () => (await import('../models/Models')).Models

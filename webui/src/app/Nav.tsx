@@ -1,4 +1,4 @@
-// The links between the pages: those that whoever is here may use.
+// The links between the pages: those that this box has, and that whoever is here may use.
 
 import frame from '../ui/frame.module.css'
 
@@ -8,6 +8,7 @@ import { TITLES } from './titles'
 
 const PAGES: readonly { page: Exclude<Page, 'camera'>; scope: Scope }[] = [
   { page: 'overview', scope: 'viewer' },
+  { page: 'boxes', scope: 'viewer' },
   { page: 'scheduler', scope: 'viewer' },
   { page: 'models', scope: 'viewer' },
   { page: 'add', scope: 'operator' },
@@ -15,12 +16,18 @@ const PAGES: readonly { page: Exclude<Page, 'camera'>; scope: Scope }[] = [
   { page: 'access', scope: 'admin' },
 ]
 
-export function Nav({ route }: { route: Route }) {
+interface NavProps {
+  route: Route
+  /** Whether there may be other boxes. */
+  inFleet: boolean
+}
+
+export function Nav({ route, inFleet }: NavProps) {
   const session = useSession()
   const under = route.page === 'camera' ? 'overview' : route.page
   return (
     <nav class={frame.pages} aria-label="Pages">
-      {PAGES.filter(({ scope }) => may(session, scope)).map(({ page }) => (
+      {PAGES.filter(({ page, scope }) => may(session, scope) && (inFleet || page !== 'boxes')).map(({ page }) => (
         <a key={page} href={hashOf({ page })} aria-current={under === page ? 'page' : undefined}>
           {TITLES[page]}
         </a>

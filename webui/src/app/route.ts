@@ -1,7 +1,7 @@
 // Which page the address names. After the #, so that the page works under any path of any proxy.
 
 /** The pages whose address is their name. */
-const NAMED = ['scheduler', 'models', 'add', 'settings', 'access'] as const
+const NAMED = ['boxes', 'scheduler', 'models', 'add', 'settings', 'access'] as const
 
 export type Page = 'overview' | 'camera' | (typeof NAMED)[number]
 

@@ -4,6 +4,7 @@ import type { Route } from './route'
 
 export const TITLES: Readonly<Record<Exclude<Route['page'], 'camera'>, string>> = {
   overview: 'Cameras',
+  boxes: 'Boxes',
   scheduler: 'Scheduler',
   models: 'Models',
   add: 'Add a camera',

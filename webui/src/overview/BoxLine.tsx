@@ -2,21 +2,20 @@
 
 import styles from './BoxLine.module.css'
 
-import type { ComponentChildren } from 'preact'
-
 import { lost, working } from '../settings/destinations'
 import { count, duration, isKnown, percent, watts } from '../ui/format'
 import { bytes } from '../settings/configuration'
 import type { BoxState, Destination, Executor, Memory } from '../api/types'
 import { CountsLine } from '../figures/CountsLine'
 import { providerName } from '../ui/names'
+import { Stat, Stats } from '../ui/Stat'
 
 export function BoxLine({ state }: { state: BoxState }) {
   const { box, cameras } = state
   const connected = cameras.filter((camera) => camera.connected).length
   return (
     <section class={`card live-data ${styles.box}`} aria-label="Box">
-      <div class={styles.stats}>
+      <Stats>
         <Stat name="Cameras" value={count(connected)} note={['connected', box.family, `up ${duration(box.uptime_s)}`].filter(Boolean).join(', ')} />
         {box.executors.map((executor) => (
           <ExecutorStat
@@ -29,32 +28,12 @@ export function BoxLine({ state }: { state: BoxState }) {
         <Stat name="Queue" value={count(box.queue_length)} note="waiting now" />
         {box.energy.length > 0 && <EnergyStat energy={box.energy} />}
         {box.destinations.length > 0 && <EventsOutStat destinations={box.destinations} />}
-      </div>
+      </Stats>
       <div class={styles.totals}>
         <h2>All cameras, since the start</h2>
         <CountsLine counts={box.counts} />
       </div>
     </section>
-  )
-}
-
-interface StatProps {
-  name: string
-  value: string
-  note: string
-  title?: string
-  children?: ComponentChildren
-}
-
-function Stat({ name, value, note, title, children }: StatProps) {
-  return (
-    <div class={styles.stat} title={title}>
-      <h2>{name}</h2>
-      <p class={styles.statValue}>
-        {value} <span class="muted">{note}</span>
-      </p>
-      {children}
-    </div>
   )
 }
 

@@ -16,6 +16,7 @@ from edgebox.camera.daemon import Camera
 from edgebox.domain.requests import CameraId
 from edgebox.media.sources import PictureSource
 from tests.conftest import PROFILE_S
+from tests.end_to_end.fleets import SECRET, fleet, up
 from tests.end_to_end.program import start
 from tests.end_to_end.running import (
     CLOSED,
@@ -30,42 +31,8 @@ from tests.end_to_end.running import (
     until,
 )
 
-SECRET = "shared by the boxes of this test"
 RECOVERY_S = 9.0
 """It takes 4 s at most where the machine is idle; a camera that is alone waits for 10 s."""
-
-
-@contextlib.asynccontextmanager
-async def fleet(
-    tmp_path: Path, count: int = 2, secrets: tuple[str, ...] = (), **overrides: Any
-) -> AsyncIterator[list[App]]:
-    """Run some boxes that know each other's addresses; each has heard of the others."""
-    ports = [free_port() for _ in range(count)]
-    async with contextlib.AsyncExitStack() as stack:
-        boxes = []
-        for number, port in enumerate(ports):
-            folder = tmp_path / f"box-{number}"
-            folder.mkdir()
-            (folder / "secret").write_text(secrets[number] if secrets else SECRET)
-            options = {
-                "server__port": port,
-                "server__name": f"box-{number}",
-                "fleet__boxes": [f"http://127.0.0.1:{each}" for each in ports],
-                "fleet__secret_file": str(folder / "secret"),
-            }
-            box = running(folder / "box.sqlite3", **{**options, **overrides})
-            boxes.append(await stack.enter_async_context(box))
-        if not secrets:
-            await until(lambda: all(len(up(box)) == count for box in boxes), "reports")
-        yield boxes
-
-
-def up(box: App) -> list[str]:
-    """Return the boxes that a box believes to serve cameras, itself included."""
-    member = box.fleet
-    assert member is not None
-    reports = [member.report(), *member.known.fresh(time.monotonic_ns())]
-    return [report.box for report in reports if not report.draining and report.services]
 
 
 def connected(box: App, name: str) -> bool:
@@ -176,6 +143,9 @@ async def test_cameras_of_a_box_that_is_lost_are_served_by_the_other(
             began_s = time.monotonic()
             await until(lambda: connected(other, "gate"), "the other box")
             took_s = time.monotonic() - began_s
+            assert other.fleet is not None
+            left_out = other.fleet.left_out
+            await until(lambda: address in left_out, "the page to say that it is away")
             before = gate.summary().on_time
             await until(lambda: gate.summary().on_time > before, "an answer there")
             gate.stop()
@@ -201,5 +171,7 @@ async def test_boxes_with_other_secrets_are_left_out_with_one_clear_error(tmp_pa
         for box in (first, second):
             assert box.fleet is not None
             assert box.fleet.known.fresh(time.monotonic_ns()) == []
+            (why,) = box.fleet.left_out.values()
+            assert "this fleet's secret" in why
         async with streaming(first, "gate", rate_hz=5.0):
             assert connected(first, "gate")

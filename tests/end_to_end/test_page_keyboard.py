@@ -16,6 +16,7 @@ pytestmark = [
 
 LABEL = "document.activeElement?.getAttribute('aria-label')"
 TITLES = {
+    "#/boxes": ("Boxes", "Boxes"),
     "#/scheduler": ("Scheduler", "Scheduler"),
     "#/models": ("Models", "Models"),
     "#/add": ("Add a camera", "Add a camera"),

@@ -16,7 +16,16 @@ pytestmark = [
     pytest.mark.usefixtures("few_sizes"),
 ]
 
-PLACES = ("#/scheduler", "#/models", "#/cameras/gate", "#/settings", "#/add", "#/access", "#/")
+PLACES = (
+    "#/boxes",
+    "#/scheduler",
+    "#/models",
+    "#/cameras/gate",
+    "#/settings",
+    "#/add",
+    "#/access",
+    "#/",
+)
 
 
 class Held:

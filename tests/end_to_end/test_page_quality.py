@@ -19,6 +19,7 @@ from tests.end_to_end.browsing import (
     number,
     street,
 )
+from tests.end_to_end.fleets import in_fleet
 from tests.end_to_end.program import SOURCE_TREE
 from tests.end_to_end.running import running, streaming
 
@@ -36,6 +37,7 @@ TEXTS = ("text/", "application/javascript", "image/svg")
 PAGES = {
     "overview": ("", "[data-testid=camera-tile] canvas"),
     "camera": ("#/cameras/gate", "[data-testid=explanation]"),
+    "boxes": ("#/boxes", "[data-testid=left-out]"),
     "scheduler": ("#/scheduler", "[data-testid=timeline]"),
     "models": ("#/models", "[data-testid=family]"),
     "add": ("#/add", "[data-testid=lines]"),
@@ -99,8 +101,11 @@ SMALL = """
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def app(database: Path) -> AsyncIterator[App]:
-    async with running(database) as app, streaming(app, CameraId("gate"), **street()):
+async def app(database: Path, tmp_path: Path) -> AsyncIterator[App]:
+    async with (
+        running(database, **in_fleet(tmp_path)) as app,
+        streaming(app, CameraId("gate"), **street()),
+    ):
         yield app
 
 

@@ -8,6 +8,7 @@ from playwright.async_api import Browser, Page, expect
 
 from edgebox.app.composition import App
 from tests.end_to_end.browsing import PATIENCE_MS, new_page
+from tests.end_to_end.fleets import in_fleet
 from tests.end_to_end.running import running, streaming
 
 pytestmark = [
@@ -18,6 +19,7 @@ pytestmark = [
 PAGES = {
     "#/": "[data-testid=camera-tile]",
     "#/cameras/gate": "[data-testid=explanation]",
+    "#/boxes": "[data-testid=left-out]",
     "#/scheduler": "[data-testid=timeline]",
     "#/models": "[data-testid=family]",
     "#/add": "[data-testid=lines]",
@@ -83,9 +85,9 @@ async def walk(page: Page, app: App, places: Sequence[str], own: dict[str, list[
 
 
 async def test_pages_look_the_same_whatever_was_visited_before(
-    database: Path, browser: Browser
+    database: Path, tmp_path: Path, browser: Browser
 ) -> None:
-    async with running(database) as app:
+    async with running(database, **in_fleet(tmp_path)) as app:
         async with streaming(app, "gate"):
             pass
         page, _ = await new_page(browser, reduced_motion="reduce")

@@ -91,23 +91,30 @@ async def test_only_boxes_of_the_fleet_read_reports(member: Member) -> None:
     assert report.address == f"http://127.0.0.1:{member.server.port}"
     assert report.box.endswith(report.address)
     assert report.draining  # it has no models, so it takes no cameras
+    assert not report.ready
+    assert member.site.fleet is not None
+    member.site.fleet.draining = True
+    assert member.site.fleet.report().ready  # it is about to stop, whatever it was before
 
 
 async def test_those_who_may_see_the_box_see_its_fleet(member: Member) -> None:
     assert member.site.fleet is not None
     other = BoxReport(BoxName("b"), "http://b:8787", 0.5, {Service("street"): 100.0})
     member.site.fleet.known.reported(other, time.monotonic_ns())
+    member.site.fleet.left_out["http://c:8787"] = "no answer [c]"
     status, body, _ = await member.get("/v1/fleet", member.tokens[Scope.VIEWER])
     assert status == 200
     assert b'"http://b:8787"' in body
     assert b"absent_s" not in body
+    assert b'"left_out":[{"address":"http://c:8787","reason":"no answer [c]"}]' in body
     shown = await asyncio.to_thread(
         CliRunner(env={"EDGEBOX_TOKEN": member.tokens[Scope.VIEWER]}).invoke,
         fleet,
         ["--server", f"http://127.0.0.1:{member.server.port}"],
     )
     assert shown.exit_code == 0, shown.output
-    for said in ("b", "50%", "street", "serves", "takes no cameras"):
+    left_out = "http://c:8787 is left out: no answer [c]"
+    for said in ("b", "50%", "street", "serving", "not ready", left_out):
         assert said in shown.output
     refused = await asyncio.to_thread(
         CliRunner().invoke, fleet, ["--server", f"http://127.0.0.1:{member.server.port}"]

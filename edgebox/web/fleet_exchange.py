@@ -7,6 +7,7 @@ boxes without TLS reads names of cameras. Off the path of frames: nothing waits 
 
 import asyncio
 import logging
+import os
 import socket
 import time
 from collections.abc import Callable, Iterable
@@ -114,7 +115,7 @@ class FleetExchange:
         try:
             report = await self._report(client, address)
         except Exception as error:  # it is asked again in a second, whatever it was
-            why = str(error) or "no answer"
+            why = _explained(error)
             age_ns = time.monotonic_ns() - self._answered_ns.get(address, -REPORT_AGE_MAX_NS)
             if age_ns > REPORT_AGE_MAX_NS:
                 self._member.left_out[address] = why
@@ -169,6 +170,18 @@ class FleetExchange:
         self._failed[address] = why, count
         if count == _TOLD_AFTER:
             self._warn(f"the fleet's box at {address} is left out: {why}" if address else why)
+
+
+def _explained(error: Exception) -> str:
+    """Return why a box gives no report, in plain words."""
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        cause = error.os_error
+        known = cause.errno is not None and cause.errno > 0
+        said = os.strerror(cause.errno or 0) if known else cause.strerror or str(cause)
+        return f"it cannot be reached: {said.lower()}"
+    return str(error) or "no answer"
 
 
 async def boxes_behind(address: str) -> Iterable[str]:

@@ -34,7 +34,7 @@ async def test_every_box_stands_on_one_page_and_leads_to_its_own(
         await expect(row_of(page, "box-0")).to_contain_text("this box")
         await expect(row_of(page, "box-1")).not_to_contain_text("this box")
         left_out = page.locator(f'[data-testid="left-out"] [data-address="{away}"]')
-        await expect(left_out).to_contain_text("Cannot connect")
+        await expect(left_out).to_contain_text("it cannot be reached: connection refused")
         sums = page.get_by_test_id("boxes-sums")
         await expect(sums).to_contain_text("2 up, 1 cannot be asked")
         assert await page.evaluate(STICKING_OUT) == []

@@ -8,6 +8,7 @@ seconds on a GPU.
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from edgebox.app.ray_tables import RayTable, ray_tables
@@ -30,6 +31,9 @@ from edgebox.inference.machine import allowed_cores, offered_threads, usable_cor
 from edgebox.inference.model_executor import ExecutorSpecification, ModelExecutor
 from edgebox.inference.sessions import Provider, cuda_obstacle
 from edgebox.runtime.threads import within
+
+_OPENED_AT_ONCE = 32
+"""How many executors elsewhere are opened side by side."""
 
 
 @dataclass(slots=True)
@@ -84,8 +88,7 @@ def open_executors(config: Config, families: Sequence[Family]) -> Opened:
         for table, specs in plan.local_specs():
             _open_table(table, specs, plan, families, opened)
             tables.append((table, specs))
-        for remote in plan.remote_specs():
-            _open_remote(remote, families, opened)
+        _open_remote(plan.remote_specs(), families, opened)
         opened.ray_tables = ray_tables(config.executors)
         for cluster in opened.ray_tables:
             _open_workers(cluster, families, opened)
@@ -334,13 +337,21 @@ def _open_table(
             _open(spec, families, opened, note=why or f"no GPU can run {', '.join(left)}")
 
 
-def _open_remote(spec: ExecutorSpecification, families: Sequence[Family], opened: Opened) -> None:
-    """Open an executor elsewhere; a box starts without it if that fails."""
-    try:
-        _keep(open_in_time(spec, families), spec, opened)
-    except ModelError as error:
-        opened.absent.append(spec)
-        opened.problems.append(f"{spec.id} cannot be opened, and is tried again: {error}")
+def _open_remote(
+    specs: Sequence[ExecutorSpecification], families: Sequence[Family], opened: Opened
+) -> None:
+    """Open executors elsewhere, side by side, because each may wait for a machine that is away.
+
+    A box starts without those that fail.
+    """
+    with ThreadPoolExecutor(_OPENED_AT_ONCE, "open-remote") as pool:
+        attempts = [pool.submit(open_in_time, spec, families) for spec in specs]
+    for spec, attempt in zip(specs, attempts, strict=True):
+        try:
+            _keep(attempt.result(), spec, opened)
+        except ModelError as error:
+            opened.absent.append(spec)
+            opened.problems.append(f"{spec.id} cannot be opened, and is tried again: {error}")
 
 
 def _open_workers(table: RayTable, families: Sequence[Family], opened: Opened) -> None:
@@ -355,8 +366,7 @@ def _open_workers(table: RayTable, families: Sequence[Family], opened: Opened) -
             'kind = "ray": no node of the cluster has room for a worker; executors follow when '
             "nodes join"
         )
-    for spec in specs:
-        _open_remote(spec, families, opened)
+    _open_remote(specs, families, opened)
 
 
 def _choose_cpu_fallbacks(

@@ -124,7 +124,9 @@ def _in_rounds(
         spent = (time.monotonic() - started_s) / limits.budget_s
         if done >= _ROUNDS_MIN and spent >= 1.0:
             break
-        progress(0.3 + 0.7 * min(1.0, max(spent, done / _ROUNDS_MAX)))
+        # Where batches are slow, the rounds that there must be take longer than the budget.
+        share = max(min(spent, done / _ROUNDS_MIN), done / _ROUNDS_MAX)
+        progress(0.3 + 0.7 * min(1.0, share))
         for at in shuffled.sample(range(len(points)), len(points)):
             samples_ns[at].append(_run_ns(executor, points[at]))
     progress(1.0)

@@ -1,8 +1,9 @@
 """Asks the other boxes of a fleet for their reports, once a second each.
 
 A request shows a ticket, not the secret, and an answer is signed with the secret. So a box that
-does not know it learns nothing and can say nothing, whatever the certificate; who listens between
-boxes without TLS reads names of cameras. Off the path of frames: nothing waits for it.
+does not know it can say nothing, whatever the certificate. But who is asked can show the ticket to
+other boxes for ten minutes and read their reports: names of cameras and loads, which who listens
+between boxes without TLS reads as well. Off the path of frames: nothing waits for it.
 """
 
 import asyncio

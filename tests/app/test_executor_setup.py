@@ -1,6 +1,7 @@
 """Which executors a box gets from its configuration and its machine; real sessions on the CPU."""
 
 import os
+import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -351,6 +352,27 @@ def test_some_executor_has_the_family_of_cameras_that_name_none(
 ) -> None:
     with pytest.raises(ConfigError, match=r'none has the family "street" in its families'):
         open_executors(configured({"device": "cpu", "families": ["gate"]}), [street, gate])
+
+
+def test_executors_elsewhere_are_opened_side_by_side(street: Family) -> None:
+    count = 3
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def end_all_once_all_are_there() -> None:
+            for client in [listener.accept()[0] for _ in range(count)]:
+                client.recv(65_536)
+                client.close()
+
+        server = threading.Thread(target=end_all_once_all_are_there)
+        server.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        elsewhere = {"kind": "open_inference", "url": url, "streams": count}
+        with opened(configured({"device": "cpu"}, elsewhere), [street]) as found:
+            assert [each.id for each in found.executors] == ["cpu/0"]
+            assert len(found.absent) == count
+            assert len(found.problems) == count
+            assert all("without response" in problem for problem in found.problems)
+        server.join()
 
 
 def test_executors_are_counted_in_the_order_of_the_file(

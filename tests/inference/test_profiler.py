@@ -179,6 +179,13 @@ def test_progress_rises_to_one() -> None:
     assert shares[-1] == 1.0
 
 
+def test_progress_goes_on_where_the_rounds_take_longer_than_the_budget() -> None:
+    shares: list[float] = []
+    executor = KnownSpeed(CUDA, lambda _, size: MS)
+    profile(executor, [variant(32)], (1,), NO_TIME, shares.append)
+    assert shares == pytest.approx([0.0, 0.3, 0.44, 0.58, 0.72, 0.86, 1.0])
+
+
 @given(st.lists(st.integers(1, 10**9), min_size=1, max_size=200))
 def test_only_few_and_only_far_samples_are_left_out(samples: list[int]) -> None:
     kept = without_hiccups(samples)

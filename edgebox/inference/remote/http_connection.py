@@ -3,8 +3,10 @@
 `http.client` sets TCP_NODELAY, and a kept connection saves a round trip for each request.
 """
 
+import functools
 import hashlib
 import hmac
+import io
 import socket
 import ssl
 import time
@@ -13,11 +15,13 @@ from dataclasses import dataclass, field
 from http.client import (
     HTTPConnection,
     HTTPException,
+    HTTPResponse,
     HTTPSConnection,
     IncompleteRead,
     RemoteDisconnected,
 )
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from edgebox.domain.errors import ModelError
@@ -142,11 +146,12 @@ class ServerConnection:
         until_s: float,
     ) -> Reply:
         if self._http.sock is None:
+            self._http.timeout = min(CONNECT_LIMIT_S, _left_s(until_s))
             self._connect()
-        left_s = until_s - time.monotonic()
-        if left_s <= 0 or self._shut:
+        if self._shut:
             raise TimeoutError("timed out")
-        self._http.sock.settimeout(left_s)
+        self._http.sock.settimeout(_left_s(until_s))
+        self._http.response_class = functools.partial(_TimedResponse, until_s)  # type: ignore[assignment]
         sent = {**self._headers, **(headers or {})}
         if method != "GET":
             sent["Content-Length"] = str(sum(map(len, body)))
@@ -164,6 +169,50 @@ class ServerConnection:
             found = hashlib.sha256(self._http.sock.getpeercert(binary_form=True) or b"").digest()
             if not hmac.compare_digest(found, fingerprint_of(self.address.fingerprint)):
                 raise ModelError(f"{self.address.url}: {OTHER_CERTIFICATE}")
+
+
+class _TimedResponse(HTTPResponse):
+    """A response that is read until an instant, however slowly it comes.
+
+    The time limit of a socket is for each read alone: a byte now and then would keep it for ever.
+    """
+
+    def __init__(self, until_s: float, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
+        super().__init__(sock, *args, **kwargs)
+        self.fp.close()
+        self.fp = io.BufferedReader(_TimedReader(until_s, sock))
+
+
+class _TimedReader(io.RawIOBase):
+    """Reads a socket until an instant."""
+
+    def __init__(self, until_s: float, sock: socket.socket) -> None:
+        self._until_s = until_s
+        self._sock = sock
+        self._raw = sock.makefile("rb", buffering=0)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        self._sock.settimeout(_left_s(self._until_s))
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+def _left_s(until_s: float) -> float:
+    """Return the time until an instant.
+
+    Raises:
+        TimeoutError: it has passed.
+    """
+    left_s = until_s - time.monotonic()
+    if left_s <= 0:
+        raise TimeoutError("timed out")
+    return left_s
 
 
 def _trust(address: ServerAddress) -> ssl.SSLContext:

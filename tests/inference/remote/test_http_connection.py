@@ -1,5 +1,6 @@
 """One kept connection: real sockets, and servers that end it, hang or are not there."""
 
+import contextlib
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -81,6 +82,36 @@ def test_what_does_not_answer_in_time_is_given_up() -> None:
         with pytest.raises(UnreachableError, match="no answer in time"):
             server.ask("GET", "/v2", limit_s=0.05)
         done.set()
+
+
+@pytest.mark.parametrize("begin", [OK[:-2], b"HTTP/1.1 200 OK\r\nX: "], ids=["body", "headers"])
+@pytest.mark.parametrize("close", [b"", b"Connection: close\r\n"], ids=["kept", "closed"])
+def test_an_answer_that_trickles_is_given_up(begin: bytes, close: bytes) -> None:
+    given_up = threading.Event()
+    head, _, rest = begin.partition(b"\r\n")
+
+    def trickle(client: socket.socket) -> None:
+        client.recv(65_536)
+        client.sendall(head + b"\r\n" + close + rest.replace(b"Length: 2", b"Length: 9999"))
+        with contextlib.suppress(OSError):  # the other side ends it
+            while not given_up.wait(0.01):
+                client.sendall(b"x")
+
+    with answering(trickle) as url:
+        server = connection(url)
+        with pytest.raises(UnreachableError, match="no answer in time"):
+            server.ask("GET", "/v2", limit_s=0.2)
+        given_up.set()
+
+
+def test_an_answer_without_a_length_ends_with_its_connection() -> None:
+    def answer_and_end(client: socket.socket) -> None:
+        client.recv(65_536)
+        client.sendall(b"HTTP/1.1 200 OK\r\n\r\nok")
+
+    with answering(answer_and_end, answer_and_end) as url:
+        server = connection(url)
+        assert [server.ask("GET", "/v2").body for _ in range(2)] == [b"ok", b"ok"]
 
 
 def test_another_thread_can_end_the_wait() -> None:

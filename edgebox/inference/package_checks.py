@@ -23,6 +23,7 @@ EXTRAS = {
     "onvif": ("onvif-zeep-async", "finding network cameras"),
     "mdns": ("zeroconf", "finding boxes in the local network"),
     "zmq": ("pyzmq", "being the detector of Frigate over ZeroMQ"),
+    "ray": ("ray", "executors in the workers of a Ray cluster"),
     "tls": ("cryptography", "a certificate that the box signs itself"),
     "accuracy": ("pycocotools", "a second opinion on accuracy"),
     "plot": ("matplotlib", "plots of simulations"),

@@ -164,8 +164,8 @@ def _worthwhile(
         same = [pictures[0]] * size
         times_ns = [_took_ns(executor, point, same) for _ in range(1 + _EXPLORING_RUNS)][1:]
         each = min(times_ns) / size
-        # On a GPU the next size may gain again, so only a CPU stops here.
-        if points and executor.provider == CPU and each > (1.0 - limits.gain_min) * each_before:
+        # On a GPU the next size may gain again, so only a CPU stops here, a Ray worker's as well.
+        if points and CPU in executor.provider and each > (1.0 - limits.gain_min) * each_before:
             break
         points.append(point)
         if min(times_ns) > limits.batch_ns_max:

@@ -173,7 +173,7 @@ def test_extras_are_listed_with_their_use(monkeypatch: pytest.MonkeyPatch) -> No
     found = check_extras().found
     assert found.startswith("camera; not installed: mqtt (events over MQTT: pip install")
     monkeypatch.setattr(package_checks, "_version", lambda name: "1")
-    assert check_extras().found == "camera, mqtt, onvif, mdns, zmq, tls, accuracy, plot"
+    assert check_extras().found == "camera, mqtt, onvif, mdns, zmq, ray, tls, accuracy, plot"
 
 
 @dataclass

@@ -50,6 +50,7 @@ def scene_camera(app: App, seed: int, results: list[Result], **options: object) 
     )
 
 
+@pytest.mark.all_sizes
 async def test_two_cameras_one_on_a_slow_link(database: Path) -> None:
     journal = Journal(window_ns=10**12)
     good: list[Result] = []

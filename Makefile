@@ -74,8 +74,8 @@ PURE := $(addprefix tests/,domain link planning scheduling simulation vision sce
 pure: $(VENV)/.edgebox-dev
 	$(BIN)/pytest --numprocesses auto --dist worksteal -m 'not long' $(PURE) --ignore=tests/link/test_sender_in_browser.py
 
-# Two processes more than there are cores: tests wait half of their time.
-WORKERS := $(shell $(PYTHON) -c 'import os; print(2 + (os.cpu_count() or 1))')
+# One process more than there are cores: with two more, boxes get too little time for what some tests wait for.
+WORKERS := $(shell $(PYTHON) -c 'import os; print(1 + (os.cpu_count() or 1))')
 unit: $(VENV)/.edgebox-dev
 	$(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal
 

@@ -31,7 +31,6 @@ from tests.end_to_end.running import (
 )
 from tests.end_to_end.wire import WireCamera
 
-
 SCENE_PX = (640, 360)
 RATE_HZ = 4.0
 FRAMES = 18

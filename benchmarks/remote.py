@@ -16,7 +16,7 @@ import struct
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.client import HTTPConnection
@@ -212,42 +212,54 @@ def overhead(family: Family) -> dict[str, Any]:
                 began_s = time.perf_counter()
                 executor.submit(variant, [picture] * size, size).result()
                 through_ms.append(1e3 * (time.perf_counter() - began_s))
-            out[f"batch of {size}, {len(body) / 1e3:.0f} kB"] = {
-                "bare_ms": round(statistics.median(bare_ms), 3),
-                "through_executor_ms": round(statistics.median(through_ms), 3),
-                "overhead_ms": round(statistics.median(through_ms) - statistics.median(bare_ms), 3),
-                "overhead_p95_ms": round(
-                    statistics.quantiles(through_ms, n=20)[-1]
-                    - statistics.quantiles(bare_ms, n=20)[-1],
-                    3,
-                ),
-            }
+            out[f"batch of {size}, {len(body) / 1e3:.0f} kB"] = overhead_of(bare_ms, through_ms)
     bare.close()
     server.kill()
+    return out
+
+
+def overhead_of(bare_ms: Sequence[float], through_ms: Sequence[float]) -> dict[str, float]:
+    """Return what executors add to bare calls, by the median and at the 95th percentile."""
+    bare, through = statistics.median(bare_ms), statistics.median(through_ms)
+    bare_p95, through_p95 = (statistics.quantiles(ms, n=20)[-1] for ms in (bare_ms, through_ms))
+    return {
+        "bare_ms": round(bare, 3),
+        "through_executor_ms": round(through, 3),
+        "overhead_ms": round(through - bare, 3),
+        "overhead_p95_ms": round(through_p95 - bare_p95, 3),
+    }
+
+
+def scaling(
+    executors: Sequence[ModelExecutor], family: Family, what: str, seconds: float
+) -> dict[str, Any]:
+    """Return batches of four a second through 1, 2, 4 and 8 of some executors."""
+    variant, picture = family.variants[-1].name, picture_of(family)
+    out: dict[str, Any] = {}
+    for count in (1, 2, 4, 8):
+        until_s = time.monotonic() + seconds
+
+        def run(executor: ModelExecutor, until_s: float = until_s) -> int:
+            done = 0
+            while time.monotonic() < until_s:
+                executor.submit(variant, [picture] * 4, 4).result()
+                done += 1
+            return done
+
+        with ThreadPoolExecutor(count) as threads:
+            done = sum(threads.map(run, executors[:count]))
+        out[f"{count} {what}"] = {"batches_per_s": round(done / seconds, 1)}
+    one = out[f"1 {what}"]["batches_per_s"]
+    for each in out.values():
+        each["times_one"] = round(each["batches_per_s"] / one, 2)
     return out
 
 
 def throughput(family: Family) -> dict[str, Any]:
     """Return batches a second through so many remote executors that only wait."""
     servers = [WaitingServer(family) for _ in range(8)]
-    variant, picture = family.variants[-1].name, picture_of(family)
-    out: dict[str, Any] = {}
-    with executors_on(servers, family) as opened, ThreadPoolExecutor(8) as threads:
-        for count in (1, 2, 4, 8):
-            until_s = time.monotonic() + 3.0
-
-            def run(executor: ModelExecutor, until_s: float = until_s) -> int:
-                done = 0
-                while time.monotonic() < until_s:
-                    executor.submit(variant, [picture] * 4, 4).result()
-                    done += 1
-                return done
-
-            done = sum(threads.map(run, opened[:count]))
-            out[f"{count} executors"] = {"batches_per_s": round(done / 3.0, 1)}
-    one = out["1 executors"]["batches_per_s"]
-    for each in out.values():
-        each["times_one"] = round(each["batches_per_s"] / one, 2)
+    with executors_on(servers, family) as opened:
+        out = scaling(opened, family, "executors", 3.0)
     for server in servers:
         server.kill()
     return out

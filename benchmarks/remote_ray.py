@@ -12,15 +12,21 @@ import importlib
 import json
 import os
 import signal
-import statistics
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from benchmarks.ray_cluster import RayCluster, ray_cluster
-from benchmarks.remote import PART_S, WAIT_S, Shares, picture_of, with_cameras
+from benchmarks.remote import (
+    PART_S,
+    WAIT_S,
+    Shares,
+    overhead_of,
+    picture_of,
+    scaling,
+    with_cameras,
+)
 from edgebox.app.composition import App
 from edgebox.domain.model_family import ExecutorId
 from edgebox.inference.executor_spec import open_executor
@@ -84,17 +90,8 @@ def overhead(family: Family) -> dict[str, Any]:
                 began_s = time.perf_counter()
                 executor.submit(variant, [picture] * size, size).result()
                 through_ms.append(1e3 * (time.perf_counter() - began_s))
-            bare, through = statistics.median(bare_ms), statistics.median(through_ms)
-            out[f"batch of {size}, {sum(map(len, given)) / 1e3:.0f} kB"] = {
-                "bare_ms": round(bare, 3),
-                "through_executor_ms": round(through, 3),
-                "overhead_ms": round(through - bare, 3),
-                "overhead_p95_ms": round(
-                    statistics.quantiles(through_ms, n=20)[-1]
-                    - statistics.quantiles(bare_ms, n=20)[-1],
-                    3,
-                ),
-            }
+            size_kb = sum(map(len, given)) / 1e3
+            out[f"batch of {size}, {size_kb:.0f} kB"] = overhead_of(bare_ms, through_ms)
         executor.close()
         ray.shutdown()
     return out
@@ -102,27 +99,11 @@ def overhead(family: Family) -> dict[str, Any]:
 
 def throughput(family: Family) -> dict[str, Any]:
     """Return batches a second through so many workers that wait 20 ms for each."""
-    picture, variant = picture_of(family), family.variants[-1].name
-    out: dict[str, Any] = {}
-    with ray_cluster(4, 2) as cluster, ThreadPoolExecutor(8) as threads:
+    with ray_cluster(4, 2) as cluster:
         executors = opened(cluster, family, 8, WAIT_S, 1.0)
-        for count in (1, 2, 4, 8):
-            until_s = time.monotonic() + _SECONDS
-
-            def run(executor: ModelExecutor, until_s: float = until_s) -> int:
-                done = 0
-                while time.monotonic() < until_s:
-                    executor.submit(variant, [picture] * 4, 4).result()
-                    done += 1
-                return done
-
-            done = sum(threads.map(run, executors[:count]))
-            out[f"{count} workers"] = {"batches_per_s": round(done / _SECONDS, 1)}
+        out = scaling(executors, family, "workers", _SECONDS)
         for each in executors:
             each.close()
-    one = out["1 workers"]["batches_per_s"]
-    for figures in out.values():
-        figures["times_one"] = round(figures["batches_per_s"] / one, 2)
     return out
 
 

@@ -22,7 +22,7 @@ from edgebox.app.executor_setup import Opened, open_executors
 from edgebox.app.family_watch import FamilyWatch, look_into
 from edgebox.app.history_setup import history_recorder
 from edgebox.app.interference_profiles import Progress
-from edgebox.app.late_executors import LateExecutors, set_aside
+from edgebox.app.late_executors import LateExecutors, defer_unmeasured
 from edgebox.app.live_families import LiveFamilies
 from edgebox.app.model_jobs import ModelJobs
 from edgebox.app.remembered_learning import RememberedLearning
@@ -264,7 +264,7 @@ class App:
         found = await measured(
             inference, self._storage, self._opened.executors, families, self._progress
         )
-        set_aside(self._opened, found)
+        defer_unmeasured(self._opened, found)
         self._opened.leave_out(found.hung)
         executors = self._opened.executors
         left_out = [f"a model family is left out: {problem}" for problem in problems]

@@ -23,7 +23,7 @@ BACK_OFF_MAX_S = 60.0
 """As the core's supervision has it for executors that were lost."""
 
 
-def set_aside(opened: Opened, found: ModelInventory) -> None:
+def defer_unmeasured(opened: Opened, found: ModelInventory) -> None:
     """Take the remote executors away on which nothing could be measured; they are tried again."""
     for executor in list(opened.executors):
         spec = opened.specs[executor.id]

@@ -231,11 +231,8 @@ class Driver:
                 self._handle(self._inbox.popleft())
         finally:
             self._draining = False
-        decoding_for = sum(not each.takes_encoded for each in self._executors.values())
-        busy = self._ahead.is_enough(max(1, decoding_for)) and len(self.scheduler.running) >= len(
-            self._executors
-        )
-        self.decoder.hold(busy)
+        busy = len(self.scheduler.running) >= len(self._executors)
+        self.decoder.hold(busy and self._decoded_enough())
         if self.failure is None:
             self._loop.wake_at(self.scheduler.next_wakeup_ns())
 
@@ -360,8 +357,15 @@ class Driver:
         )
         self._batches.run(order, inputs)
 
+    def _decoded_enough(self) -> bool:
+        """Return whether the executors that this box decodes for have enough to do."""
+        decoding_for = sum(not each.takes_encoded for each in self._executors.values())
+        return self._ahead.is_enough(max(1, decoding_for))
+
     def _runs_encoded(self, variant: VariantName) -> bool:
         """Return whether a picture that arrives now will run where it is decoded."""
+        if not any(each.takes_encoded for each in self._executors.values()):
+            return False
         up = [
             executor
             for executor, of in self.scheduler.supervised.items()

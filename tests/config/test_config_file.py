@@ -138,42 +138,26 @@ def test_all_errors_come_at_once(tmp_path: Path) -> None:
 
 
 def test_workers_of_a_cluster_that_cannot_be_meant_are_named(tmp_path: Path) -> None:
-    found = errors(
-        tmp_path,
+    tables = """
+        [[executors]]
+        kind = "ray"
+        resources = ["line-3"]
+        device = "cpu"
+
+        [[executors]]
+        kind = "ray"
+        count = "all"
+        num_cpus = 0
         """
+    wrong = """
         [[executors]]
         kind = "ray"
         address = "gate:1:2"
-
-        [[executors]]
-        kind = "ray"
-        resources = ["line-3"]
-        device = "cpu"
-
-        [[executors]]
-        kind = "ray"
-        count = "all"
-        num_cpus = 0
-        """,
-    )
-    assert found == [
+        """
+    assert errors(tmp_path, wrong + tables) == [
         'executors[0].address: must be "auto" or "HOST:PORT", not "gate:1:2"',
     ]
-    found = errors(
-        tmp_path,
-        """
-        [[executors]]
-        kind = "ray"
-        resources = ["line-3"]
-        device = "cpu"
-
-        [[executors]]
-        kind = "ray"
-        count = "all"
-        num_cpus = 0
-        """,
-    )
-    assert found == [
+    assert errors(tmp_path, tables) == [
         'executors[0].device: is for kind = "local", but kind is "ray"; leave it out',
         'executors[0].resources: "line-3" is not of the form "NAME=AMOUNT", like "line-3=1"',
         'executors[1].count: "all" workers that need nothing are without number; give them '

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -17,6 +18,7 @@ from edgebox.web.page_folder import PAGE
 from tests.conftest import BUNDLED_FOLDERS, PATIENCE_S, PROFILE_S
 from tests.end_to_end.browsing import launched, lent
 from tests.end_to_end.on_time_shares import Reports
+from tests.end_to_end.test_residency import family_of_files
 
 
 def pytest_asyncio_loop_factories(
@@ -90,3 +92,27 @@ async def chromium() -> AsyncIterator[Browser]:
 async def browser(chromium: Browser) -> AsyncIterator[Browser]:
     async with lent(chromium) as browser:
         yield browser
+
+
+@pytest.fixture
+def no_other_families(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let boxes have the families of their configuration only, which takes less to measure."""
+    monkeypatch.setattr(BUNDLED_FOLDERS, list)
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> dict[str, Any]:
+    """Return the configuration of a box with one family of one size."""
+    folder = family_of_files(tmp_path / "gate", "gate", (192,))
+    return {"inference__families": [str(folder)], "inference__family": "gate"}
+
+
+@pytest.fixture
+def quick_supervision(monkeypatch: pytest.MonkeyPatch, patient_supervision: None) -> None:
+    """Let a batch hang after two seconds, however short its profile is."""
+    original = Config.scheduler_parameters
+
+    def quick(config: Config, cores: int = 0) -> SchedulerParameters:
+        return replace(original(config, cores), batch_limit_min_ns=2_000_000_000)
+
+    monkeypatch.setattr(Config, "scheduler_parameters", quick)

@@ -1,6 +1,5 @@
 """Executors in workers of a real Ray cluster: several node processes on this machine."""
 
-import dataclasses
 import os
 import signal
 import sys
@@ -13,12 +12,9 @@ import pytest
 from benchmarks.ray_cluster import RayCluster, ray_cluster
 from edgebox.app import late_executors
 from edgebox.app.composition import App
-from edgebox.config.config_file import Config
 from edgebox.domain.loss_cause import LossCause
 from edgebox.domain.model_family import ExecutorId
-from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 from edgebox.scheduling.supervision import ExecutorState
-from tests.conftest import BUNDLED_FOLDERS
 from tests.end_to_end.running import (
     assert_counts_agree,
     get_json,
@@ -31,7 +27,8 @@ from tests.end_to_end.running import (
 )
 from tests.end_to_end.streets import street_jpeg
 from tests.end_to_end.test_remote_executors import LOCAL, QUERY, burst
-from tests.end_to_end.test_residency import family_of_files
+
+pytestmark = pytest.mark.usefixtures("no_other_families")
 
 FIRST, SECOND, THIRD = (ExecutorId(f"ray:{number}/0") for number in range(3))
 
@@ -40,30 +37,6 @@ FIRST, SECOND, THIRD = (ExecutorId(f"ray:{number}/0") for number in range(3))
 def cluster() -> Iterator[RayCluster]:
     with ray_cluster(2) as found:
         yield found
-
-
-@pytest.fixture(autouse=True)
-def no_other_families(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let boxes have the families of their configuration only, which takes less to measure."""
-    monkeypatch.setattr(BUNDLED_FOLDERS, list)
-
-
-@pytest.fixture
-def gate(tmp_path: Path) -> dict[str, Any]:
-    """Return the configuration of a box with one family of one size."""
-    folder = family_of_files(tmp_path / "gate", "gate", (192,))
-    return {"inference__families": [str(folder)], "inference__family": "gate"}
-
-
-@pytest.fixture
-def quick_supervision(monkeypatch: pytest.MonkeyPatch, patient_supervision: None) -> None:
-    """Let a batch hang after two seconds, however short its profile is."""
-    original = Config.scheduler_parameters
-
-    def quick(config: Config, cores: int = 0) -> SchedulerParameters:
-        return dataclasses.replace(original(config, cores), batch_limit_min_ns=2_000_000_000)
-
-    monkeypatch.setattr(Config, "scheduler_parameters", quick)
 
 
 def workers(cluster: RayCluster, **keys: Any) -> dict[str, Any]:

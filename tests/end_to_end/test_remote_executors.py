@@ -1,7 +1,6 @@
 """Executors elsewhere: a second real box, and a server of the public protocol; real sockets."""
 
 import asyncio
-import dataclasses
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -11,7 +10,6 @@ import pytest
 
 from edgebox.app.composition import App
 from edgebox.camera.daemon import Camera
-from edgebox.config.config_file import Config
 from edgebox.domain.access import Scope
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId
@@ -21,9 +19,8 @@ from edgebox.inference.remote.open_inference_executor import PROVIDER, OpenInfer
 from edgebox.inference.zoo import load_family
 from edgebox.runtime import frame_decoder, preparation
 from edgebox.runtime.frames import PendingFrame
-from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 from edgebox.scheduling.supervision import ExecutorState
-from tests.conftest import BUNDLED_FOLDERS, PATIENCE_S
+from tests.conftest import PATIENCE_S
 from tests.end_to_end.protocol_server import ProtocolServer
 from tests.end_to_end.running import (
     CLOSED,
@@ -43,6 +40,8 @@ from tests.end_to_end.streets import street_jpeg
 from tests.end_to_end.test_residency import family_of_files
 from tests.end_to_end.wire import jpeg_claiming
 
+pytestmark = pytest.mark.usefixtures("no_other_families")
+
 QUERY = {"deadline_ms": 30_000}
 LOCAL = {"device": "cpu"}
 
@@ -51,34 +50,10 @@ def elsewhere(url: str, **keys: Any) -> dict[str, Any]:
     return {"kind": "open_inference", "url": url, **keys}
 
 
-@pytest.fixture(autouse=True)
-def no_other_families(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let boxes have the families of their configuration only, which takes less to measure."""
-    monkeypatch.setattr(BUNDLED_FOLDERS, list)
-
-
-@pytest.fixture
-def gate(tmp_path: Path) -> dict[str, Any]:
-    """Return the configuration of a box with one family of one size."""
-    folder = family_of_files(tmp_path / "gate", "gate", (192,))
-    return {"inference__families": [str(folder)], "inference__family": "gate"}
-
-
 @pytest.fixture
 def server(gate: dict[str, Any]) -> ProtocolServer:
     (folder,) = gate["inference__families"]
     return ProtocolServer({"gate_gate-192": Path(folder) / "gate-192.onnx"})
-
-
-@pytest.fixture
-def quick_supervision(monkeypatch: pytest.MonkeyPatch, patient_supervision: None) -> None:
-    """Let a batch hang after two seconds, however short its profile is."""
-    original = Config.scheduler_parameters
-
-    def quick(config: Config, cores: int = 0) -> SchedulerParameters:
-        return dataclasses.replace(original(config, cores), batch_limit_min_ns=2_000_000_000)
-
-    monkeypatch.setattr(Config, "scheduler_parameters", quick)
 
 
 @pytest.fixture

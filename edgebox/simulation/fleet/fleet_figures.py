@@ -74,8 +74,8 @@ def _served(samples: Sequence[Sample]) -> dict[str, float]:
 def _recovery(loss: Loss) -> dict[str, Any]:
     took_s = sorted(took_ns / 1e9 for took_ns in loss.took_ns)
     return {
-        "what": str(loss.happening.what),
-        "boxes": len(loss.happening.boxes),
+        "what": str(loss.event.what),
+        "boxes": len(loss.event.boxes),
         "cameras": len(took_s) + len(loss.waiting),
         "median_s": round(took_s[len(took_s) // 2], 2) if took_s else None,
         "p99_s": round(took_s[min(len(took_s) - 1, len(took_s) * 99 // 100)], 2)

@@ -21,7 +21,7 @@ from edgebox.simulation.fleet.fleet_figures import fleet_figures
 from edgebox.simulation.fleet.fleet_policies import policies
 from edgebox.simulation.fleet.fleet_simulator import BOX_SIZES, FleetSimulator
 from edgebox.simulation.fleet.population import draw_cameras
-from edgebox.simulation.fleet.timetable import happenings
+from edgebox.simulation.fleet.timetable import fleet_events
 
 POLICIES = tuple(policies())
 BOXES_MIN = 10
@@ -73,7 +73,7 @@ def run_fleet(setting: FleetSetting, model: BoxModel) -> Iterator[Progress | dic
     for name in setting.policies:
         rng = random.Random(setting.seed)
         cameras = draw_cameras(setting.cameras, rng)
-        timetable = happenings(setting.boxes, rng)
+        timetable = fleet_events(setting.boxes, rng)
         make = policies(setting.stay)[name]
         simulator = FleetSimulator(
             model, setting.boxes, cameras, timetable=timetable, policy=make, rng=rng

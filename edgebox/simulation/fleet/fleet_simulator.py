@@ -21,7 +21,7 @@ from edgebox.simulation.fleet.box_model import BoxModel
 from edgebox.simulation.fleet.fleet_policies import PolicyFactory
 from edgebox.simulation.fleet.population import FleetCamera
 from edgebox.simulation.fleet.simulated_box import HELLO_NS, SimulatedBox
-from edgebox.simulation.fleet.timetable import ARRIVALS_NS, DRAIN_NS, END_NS, Happening, S, What
+from edgebox.simulation.fleet.timetable import ARRIVALS_NS, DRAIN_NS, END_NS, FleetEvent, S, What
 
 SAMPLE_NS = S // 4
 """How often it is looked at who is served."""
@@ -52,7 +52,7 @@ class Sample:
 class Loss:
     """Boxes that failed, and when their cameras were connected again."""
 
-    happening: Happening
+    event: FleetEvent
     waiting: set[int]
     took_ns: list[int] = field(default_factory=list)
 
@@ -95,7 +95,7 @@ class FleetSimulator:
         boxes: int,
         cameras: Sequence[FleetCamera],
         *,
-        timetable: Sequence[Happening],
+        timetable: Sequence[FleetEvent],
         policy: PolicyFactory,
         rng: random.Random,
     ) -> None:
@@ -132,11 +132,11 @@ class FleetSimulator:
                 yield self._now_ns / END_NS
         yield 1.0
 
-    def _plan_ahead(self, timetable: Sequence[Happening]) -> None:
+    def _plan_ahead(self, timetable: Sequence[FleetEvent]) -> None:
         for number in range(len(self._cameras)):
             self._at(self._rng.randrange(ARRIVALS_NS), partial(self._come, number))
-        for happening in timetable:
-            self._at(happening.at_ns, partial(self._happen, happening))
+        for event in timetable:
+            self._at(event.at_ns, partial(self._handle, event))
         for box in self.boxes:
             phase_ns = self._rng.randrange(REPORT_PERIOD_NS)
             self._at(phase_ns, partial(self._report, box))
@@ -151,11 +151,11 @@ class FleetSimulator:
 
     # -- boxes ------------------------------------------------------------------------------
 
-    def _happen(self, happening: Happening) -> None:
+    def _handle(self, event: FleetEvent) -> None:
         lost: set[int] = set()
-        for number in happening.boxes:
+        for number in event.boxes:
             box = self.boxes[number]
-            match happening.what:
+            match event.what:
                 case What.JOIN:
                     box.up, box.draining = True, False
                     self._powerless.discard(number)
@@ -167,9 +167,9 @@ class FleetSimulator:
                             self._rng.randrange(DRAIN_NS), partial(self._consider, camera, box)
                         )
                 case What.CRASH | What.POWER | What.STOP:
-                    lost |= set(self._end(box, happening.what))
-        if happening.what in (What.CRASH, What.POWER):
-            self.run.losses.append(Loss(happening, lost))
+                    lost |= set(self._end(box, event.what))
+        if event.what in (What.CRASH, What.POWER):
+            self.run.losses.append(Loss(event, lost))
 
     def _end(self, box: SimulatedBox, how: What) -> list[int]:
         """Have a box gone; its cameras notice at once, or by its silence."""
@@ -260,7 +260,7 @@ class FleetSimulator:
         for loss in self.run.losses:
             if number in loss.waiting:
                 loss.waiting.discard(number)
-                loss.took_ns.append(self._now_ns - loss.happening.at_ns)
+                loss.took_ns.append(self._now_ns - loss.event.at_ns)
 
     def _lost(self, number: int, attempt: int) -> None:
         """Go to another box."""

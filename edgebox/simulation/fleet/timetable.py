@@ -34,7 +34,7 @@ class What(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class FleetEvent:
     """Something that happens to some boxes at once."""
 
     at_ns: int
@@ -42,24 +42,24 @@ class Happening:
     boxes: tuple[int, ...]
 
 
-def happenings(boxes: int, rng: random.Random) -> list[Happening]:
+def fleet_events(boxes: int, rng: random.Random) -> list[FleetEvent]:
     """Return all that happens, in order; boxes that join are not up at the beginning."""
     some = max(1, round(SHARE * boxes))
     order = rng.sample(range(boxes), boxes)
     joining, crashing, losing = order[:some], order[some : 2 * some], order[2 * some : 3 * some]
     found = [
-        Happening(JOIN_NS, What.JOIN, tuple(joining)),
-        Happening(CRASH_NS, What.CRASH, tuple(crashing)),
-        Happening(POWER_NS, What.POWER, tuple(losing)),
-        Happening(BACK_NS, What.JOIN, (*crashing, *losing)),
+        FleetEvent(JOIN_NS, What.JOIN, tuple(joining)),
+        FleetEvent(CRASH_NS, What.CRASH, tuple(crashing)),
+        FleetEvent(POWER_NS, What.POWER, tuple(losing)),
+        FleetEvent(BACK_NS, What.JOIN, (*crashing, *losing)),
     ]
     for group in range(UPGRADE_GROUPS):
         upgraded = tuple(order[group::UPGRADE_GROUPS])
         at_ns = UPGRADE_NS + group * UPGRADE_EVERY_NS
         if upgraded:
             found += [
-                Happening(at_ns, What.DRAIN, upgraded),
-                Happening(at_ns + DRAIN_NS, What.STOP, upgraded),
-                Happening(at_ns + DRAIN_NS + RESTART_NS, What.JOIN, upgraded),
+                FleetEvent(at_ns, What.DRAIN, upgraded),
+                FleetEvent(at_ns + DRAIN_NS, What.STOP, upgraded),
+                FleetEvent(at_ns + DRAIN_NS + RESTART_NS, What.JOIN, upgraded),
             ]
     return sorted(found, key=lambda each: each.at_ns)

@@ -19,7 +19,7 @@ from edgebox.simulation.fleet.fleet_policies import policies
 from edgebox.simulation.fleet.fleet_run import FleetSetting
 from edgebox.simulation.fleet.fleet_simulator import FleetSimulator
 from edgebox.simulation.fleet.population import draw_cameras
-from edgebox.simulation.fleet.timetable import happenings
+from edgebox.simulation.fleet.timetable import fleet_events
 
 BOXES, CAMERAS = 20, 600
 MODEL = BoxModel(230.0, (Service(0.5, 1.0, 0.5), Service(1.0, 1.0, 0.4), Service(2.0, 0.5, 0.2)))
@@ -32,7 +32,7 @@ def simulator(policy: str, seed: int = 1) -> FleetSimulator:
         MODEL,
         BOXES,
         cameras,
-        timetable=happenings(BOXES, rng),
+        timetable=fleet_events(BOXES, rng),
         policy=policies()[policy],
         rng=rng,
     )

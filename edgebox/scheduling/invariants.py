@@ -1,11 +1,11 @@
 """Checks that the core's redundant state is consistent: a tool for tests and replays."""
 
-from bisect import insort
+from collections import Counter
 from collections.abc import Mapping
 
 from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.model_family import VariantName
-from edgebox.domain.requests import CameraId, RequestId
+from edgebox.domain.requests import RequestId
 from edgebox.scheduling.ledger import Ledger, LiveRequest
 from edgebox.scheduling.request_stages import WAITING, Stage
 from edgebox.scheduling.sampling import KEPT_BYTES_MAX, KEPT_MAX
@@ -38,16 +38,20 @@ def _check_waiting(scheduler: Scheduler) -> None:
     if ledger.waiting != len(waiting):
         raise InvariantViolation(f"{ledger.waiting} requests wait, not {len(waiting)}")
     _check_counts(ledger, waiting)
-    of_camera = (ledger.frames_by_camera, ledger.crops_by_camera)
-    listed = sum(len(requests) for lists in of_camera for requests in lists.values())
+    listed, frames = 0, 0
+    for lists, of_frames in ((ledger.frames_by_camera, True), (ledger.crops_by_camera, False)):
+        for camera, requests in lists.items():
+            listed += len(requests)
+            frames += len(requests) * of_frames
+            for number in requests:
+                live = waiting.get(number)
+                if (
+                    live is None
+                    or live.request.camera != camera
+                    or (live.request.frame is None) != of_frames
+                ):
+                    raise InvariantViolation("the cameras' lists are not the waiting requests")
     _require(listed == len(waiting), "a camera's list has a request twice or lacks one")
-    frames = 0
-    for number, live in waiting.items():
-        is_frame = live.request.frame is None
-        frames += is_frame
-        lists = ledger.frames_by_camera if is_frame else ledger.crops_by_camera
-        if number not in lists.get(live.request.camera, ()):
-            raise InvariantViolation("the cameras' lists are not the waiting requests")
     _require(ledger.frames_waiting == frames, "the number of waiting frames is wrong")
     _require(
         all(ledger.frames_by_camera.values()) and all(ledger.crops_by_camera.values()),
@@ -79,27 +83,27 @@ def _check_counts(ledger: Ledger, waiting: Mapping[RequestId, LiveRequest]) -> N
     deadlines: dict[VariantName, dict[str, list[int]]] = {}
     preparing = 0
     for live in waiting.values():
-        request, variant = live.request, live.variant
+        request, variant, app = live.request, live.variant, live.request.app
         if not request.optional:
-            by_app = deadlines.setdefault(variant, {})
-            insort(by_app.setdefault(request.app, []), request.last_deadline_ns)
+            of_apps = deadlines.setdefault(variant, {})
+            of_apps.setdefault(app, []).append(request.last_deadline_ns)
         if live.stage is Stage.READY:
             of_variant = ready.setdefault(variant, {})
-            of_variant[request.app] = of_variant.get(request.app, 0) + 1
+            of_variant[app] = of_variant.get(app, 0) + 1
         elif request.frame is not None:
             preparing += 1
+    for of_apps in deadlines.values():
+        for deadlines_ns in of_apps.values():
+            deadlines_ns.sort()
     _require(ledger.deadlines == deadlines, "the deadlines of what waits are wrong")
     _require(ledger.ready.keys() == ready.keys(), "other variants have ready requests")
     for variant, counted in ready.items():
         _require(dict(ledger.ready[variant]) == counted, "the number of ready requests is wrong")
     _require(ledger.crops_preparing == preparing, "the number of crops that are cut is wrong")
-    to_spawn: dict[CameraId, int] = {}
-    for live in ledger.live.values():
-        if live.pipeline is not None:
-            camera = live.request.camera
-            to_spawn[camera] = to_spawn.get(camera, 0) + 1
+    spawning = [live.request.camera for live in ledger.live.values() if live.pipeline is not None]
     _require(
-        dict(ledger.to_spawn) == to_spawn, "the number of frames that may spawn crops is wrong"
+        dict(ledger.to_spawn) == dict(Counter(spawning)),
+        "the number of frames that may spawn crops is wrong",
     )
 
 

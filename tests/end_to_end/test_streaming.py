@@ -32,6 +32,8 @@ from tests.end_to_end.running import (
 )
 from tests.end_to_end.wire import WireCamera
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 SCENE_PX = (640, 360)
 RATE_HZ = 4.0
 FRAMES = 18
@@ -61,6 +63,7 @@ def scene_camera(app: App, seed: int, results: list[Result], **options: object) 
     )
 
 
+@pytest.mark.all_sizes
 async def test_two_cameras_one_on_a_slow_link(database: Path) -> None:
     journal = Journal(window_ns=10**12)
     good: list[Result] = []

@@ -70,9 +70,11 @@ def ray_cluster(nodes: int, workers_per_node: int = 1) -> Iterator[RayCluster]:
     """Run a cluster whose head has room for nothing, and so many nodes for workers."""
     with tempfile.TemporaryDirectory(prefix="ray-") as folder:
         process = subprocess.Popen(
-            [sys.executable, "-m", _MODULE, str(nodes), str(workers_per_node), folder],
+            [sys.executable, "-m", _MODULE, str(nodes), str(workers_per_node)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-            env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0"}, start_new_session=True,
+            # Its folder for all that it writes: it takes /tmp/ray to be there, which others make.
+            env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "RAY_TMPDIR": folder},
+            start_new_session=True,
         )  # fmt: skip
         try:
             yield RayCluster(process)
@@ -83,14 +85,14 @@ def ray_cluster(nodes: int, workers_per_node: int = 1) -> Iterator[RayCluster]:
             process.wait()
 
 
-def _main(nodes: int, workers_per_node: int, folder: str) -> None:
+def _main(nodes: int, workers_per_node: int) -> None:
     cluster_utils: Any = importlib.import_module("ray.cluster_utils")
-    head = {"num_cpus": 0, "include_dashboard": False, "temp_dir": folder}
+    head = {"num_cpus": 0, "include_dashboard": False}
     room = {"num_cpus": workers_per_node, "object_store_memory": 100_000_000}
     cluster = cluster_utils.Cluster(initialize_head=True, head_node_args=head)
     for _ in range(nodes):
         cluster.add_node(wait=False, **room)
-    cluster.wait_for_nodes()
+    cluster.wait_for_nodes(timeout=180)  # a busy machine takes its time
     print(cluster.address, flush=True)
     for _ in sys.stdin:
         cluster.add_node(**room)
@@ -99,4 +101,4 @@ def _main(nodes: int, workers_per_node: int, folder: str) -> None:
 
 
 if __name__ == "__main__":
-    _main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+    _main(int(sys.argv[1]), int(sys.argv[2]))

@@ -113,13 +113,17 @@ def measured(tmp_path_factory: pytest.TempPathFactory, small_families: list[Path
     return database
 
 
+def copied(database: Path, folder: Path) -> Path:
+    """Copy a database that no box uses into a folder; return the copy."""
+    for file in database.parent.glob(f"{database.name}*"):  # the write-ahead log, too
+        shutil.copy(file, folder / file.name)
+    return folder / database.name
+
+
 @pytest.fixture
 def database(measured: Path, tmp_path: Path) -> Path:
     """Return a test's own database, in which this machine is measured already."""
-    copy = tmp_path / "edgebox.sqlite3"
-    for file in measured.parent.glob(f"{measured.name}*"):  # the write-ahead log, too
-        shutil.copy(file, tmp_path / file.name)
-    return copy
+    return copied(measured, tmp_path)
 
 
 class WallClock:

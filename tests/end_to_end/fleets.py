@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from edgebox.app.composition import App
+from tests.conftest import copied
 from tests.end_to_end.running import free_port, running, until
 
 SECRET = "shared by the boxes of this test"
@@ -24,7 +25,7 @@ def in_fleet(tmp_path: Path) -> dict[str, Any]:
 
 @contextlib.asynccontextmanager
 async def fleet(
-    tmp_path: Path,
+    database: Path,
     count: int = 2,
     secrets: tuple[str, ...] = (),
     others: tuple[str, ...] = (),
@@ -32,13 +33,13 @@ async def fleet(
 ) -> AsyncIterator[list[App]]:
     """Run some boxes that know each other's addresses; each has heard of the others.
 
-    Also `others` are in their configuration.
+    Each has a copy of a database. Also `others` are in their configuration.
     """
     ports = [free_port() for _ in range(count)]
     async with contextlib.AsyncExitStack() as stack:
         boxes = []
         for number, port in enumerate(ports):
-            folder = tmp_path / f"box-{number}"
+            folder = database.parent / f"box-{number}"
             folder.mkdir()
             (folder / "secret").write_text(secrets[number] if secrets else SECRET)
             options = {
@@ -47,7 +48,7 @@ async def fleet(
                 "fleet__boxes": [*(f"http://127.0.0.1:{each}" for each in ports), *others],
                 "fleet__secret_file": str(folder / "secret"),
             }
-            box = running(folder / "box.sqlite3", **{**options, **overrides})
+            box = running(copied(database, folder), **{**options, **overrides})
             boxes.append(await stack.enter_async_context(box))
         if not secrets:
             await until(lambda: all(len(up(box)) == count for box in boxes), "reports")

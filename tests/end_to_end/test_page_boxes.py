@@ -20,10 +20,10 @@ def row_of(page: Page, box: str) -> Locator:
 
 
 async def test_every_box_stands_on_one_page_and_leads_to_its_own(
-    tmp_path: Path, browser: Browser
+    database: Path, browser: Browser
 ) -> None:
     away = f"http://127.0.0.1:{free_port()}"
-    async with fleet(tmp_path, others=(away,), limits__cameras_max=7) as (first, second):
+    async with fleet(database, others=(away,), limits__cameras_max=7) as (first, second):
         page, complaints = await open_page(browser, first, viewport=PHONE)
         await page.get_by_role("link", name="Boxes").click()
         await expect(page).to_have_title("Boxes · box-0")

@@ -1,9 +1,9 @@
 """Schedules the decoding of pictures fairly among their senders.
 
-One picture can take a second to decode. So senders share the threads by time, not by number of
-pictures, and one thread is always reserved for senders whose pictures are known to be quick. A new
-sender counts as slow; otherwise a sender that changes its name could occupy all threads. The
-process ends without waiting for the threads.
+One picture can take a second to decode. So senders share the threads by processor time, not by
+number of pictures, and one thread is always reserved for senders whose pictures are known to be
+quick. A new sender counts as slow; otherwise a sender that changes its name could occupy all
+threads. The process ends without waiting for the threads.
 
 While enough pictures are decoded for the executors, no more are, so that a picture which will not
 run is dropped before it costs anything. Of a sender with more pictures than it can get through, the
@@ -24,7 +24,7 @@ DECODE_LIMIT_NS = round(RUN_LIMIT_S * 1e9)
 THREADS_MIN = 2
 """With a single thread none can be reserved."""
 SLOW_NS = 50_000_000
-"""Longest decoding time of a quick picture. One of 1920 x 1080 px takes about 15 ms."""
+"""Longest processor time of a quick picture. One of 1920 x 1080 px takes about 15 ms."""
 _GUESS_NS = 5_000_000
 """Time charged for a sender's first picture: that of 1280 x 720 px."""
 _SENDERS_KEPT = 1_024
@@ -174,7 +174,7 @@ class FairQueue:
         return at_risk + sender.at_risk(1) <= self._at_risk_max
 
     def done(self, taken: "Taken", took_ns: int) -> None:
-        """Charge a picture with its decoding time."""
+        """Charge a picture with its decoding time: processor time, or how long it has hung."""
         sender = taken.sender
         sender.running -= 1
         if not sender.running:

@@ -196,6 +196,28 @@ def test_threads_look_again_when_the_queue_is_held_no_more() -> None:
     pool.stop()
 
 
+def test_a_machine_that_is_busy_with_other_things_makes_no_sender_slow() -> None:
+    """Who is slow waits for a thread while another picture never ends."""
+    now_ns, begun, released = [0], threading.Event(), threading.Event()
+
+    def pass_a_second() -> None:
+        now_ns[0] += 1_000 * MS
+
+    def endless() -> None:
+        begun.set()
+        released.wait()
+
+    pool = decode_pool(2, clock_ns=lambda: now_ns[0])
+    for sender, work in (("gate", pass_a_second), ("hostile", endless)):
+        pool.submit(work, sender)
+    assert begun.wait(PATIENCE_S)
+    done = threading.Event()
+    pool.submit(done.set, "gate")
+    assert done.wait(PATIENCE_S)
+    released.set()
+    pool.stop()
+
+
 @given(
     threads=st.integers(1, 4),
     steps=st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 200)), max_size=60),

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from edgebox.inference.cascade_file import read_cascade
-from tests.end_to_end.program import edgebox
+from tests.end_to_end.program import edgebox, within_this_process
 
 
 async def test_a_cascade_is_fitted_and_stored(tmp_path: Path) -> None:
@@ -21,18 +21,19 @@ async def test_a_cascade_is_fitted_and_stored(tmp_path: Path) -> None:
     assert thresholds == sorted(thresholds, reverse=True)
 
 
-async def test_models_that_do_not_fit_are_one_error(tmp_path: Path) -> None:
-    async def said(*arguments: str) -> str:
-        ended = await edgebox(tmp_path, "models", "cascade", *arguments, "--frames", "scene:7")
+def test_models_that_do_not_fit_are_one_error(tmp_path: Path) -> None:
+    def said(*arguments: str) -> str:
+        command = ("models", "cascade", *arguments, "--frames", "scene:7")
+        ended = within_this_process(tmp_path, *command)
         assert ended.code == 1
         return " ".join(ended.err.split())
 
-    assert "both models are street-608" in await said("street", "street-608")
-    assert "there is no model family or variant 'streets'" in await said("streets", "street")
-    assert "the task of vehicles is classify" in await said("street-128", "vehicles")
-    assert "--name: must be" in await said("street-128", "street", "--name", "a/b")
-    assert "name the small model first" in await said("street-608", "street-128")
-    few = await said("street-128", "street", "--limit", "39")
+    assert "both models are street-608" in said("street", "street-608")
+    assert "there is no model family or variant 'streets'" in said("streets", "street")
+    assert "the task of vehicles is classify" in said("street-128", "vehicles")
+    assert "--name: must be" in said("street-128", "street", "--name", "a/b")
+    assert "name the small model first" in said("street-608", "street-128")
+    few = said("street-128", "street", "--limit", "39")
     assert few == "edgebox models cascade: a cascade needs at least 40 pictures, not 39"
 
 

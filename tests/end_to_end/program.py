@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from click.testing import CliRunner
 
+from edgebox.commands.root import main
 from tests.conftest import PATIENCE_S
 
 SOURCE_TREE = Path(__file__).resolve().parents[2]
@@ -68,6 +70,16 @@ async def finish(process: asyncio.subprocess.Process) -> Ended:
 async def edgebox(home: Path, *arguments: str) -> Ended:
     """Run `edgebox ARGUMENTS` to its end."""
     return await finish(await start(home, *arguments))
+
+
+def within_this_process(home: Path, *arguments: str) -> Ended:
+    """Run `edgebox ARGUMENTS` to its end without starting a program, which takes half a second.
+
+    What ends with an error that the command does not report is raised here.
+    """
+    runner = CliRunner(env={**environment(home)})
+    ended = runner.invoke(main, arguments, catch_exceptions=False)
+    return Ended(ended.exit_code, ended.stdout, ended.stderr)
 
 
 async def said(process: asyncio.subprocess.Process, text: str) -> str:

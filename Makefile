@@ -74,9 +74,11 @@ PURE := $(addprefix tests/,domain link planning scheduling simulation vision sce
 pure: $(VENV)/.edgebox-dev
 	$(BIN)/pytest --numprocesses auto --dist worksteal -m 'not long' $(PURE) --ignore=tests/link/test_sender_in_browser.py
 
-# One process more than there are cores: with two more, boxes get too little time for what some tests wait for.
-WORKERS := $(shell $(PYTHON) -c 'import os; print(1 + (os.cpu_count() or 1))')
+# Two processes more than there are cores: tests wait half of their time. In a new tree one process compiles all tests
+# first, beside mypy: all of them would begin with that at once, each for itself.
+WORKERS := $(shell $(PYTHON) -c 'import os; print(2 + (os.cpu_count() or 1))')
 unit: $(VENV)/.edgebox-dev
+	@[ -d tests/end_to_end/__pycache__ ] || $(BIN)/pytest --collect-only >/dev/null || true  # errors are the next line's
 	$(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal
 
 # Locks what the images install: exact versions with their hashes, for every platform.

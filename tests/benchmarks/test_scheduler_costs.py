@@ -9,6 +9,6 @@ from edgebox.scheduling.policies import POLICIES
 @pytest.mark.parametrize("policy", POLICIES)
 def test_each_policy_decides_in_the_benchmark(policy: str) -> None:
     for pending in (10, 1000):
-        found = measure(pending, 120, policy, ONE_PX)
+        found = measure(pending, 75, policy, ONE_PX)
         assert found["BatchCompleted"]["calls"] > 50
         assert found["RequestPrepared"]["calls"] > 50

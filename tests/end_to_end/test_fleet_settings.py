@@ -23,6 +23,7 @@ from tests.end_to_end.running import (
     SIZE_PX,
     SLO_MS,
     free_port,
+    get_json,
     running,
     streaming,
     texts,
@@ -158,6 +159,11 @@ async def test_a_camera_of_a_killed_box_keeps_its_settings_and_the_box_catches_u
             record = b.box.cameras[GATE]
             assert record.camera.slo_ns == 25_000_000_000
             assert [zone.name for zone in record.overrides.zones or ()] == ["yard"]
+        status, elsewhere = await get_json(b, "/v1/cameras/gate/history/boxes")
+        assert status == 200
+        (gone,) = elsewhere["unanswered"]
+        assert gone["address"] == url_a
+        assert elsewhere["boxes"] == []
         stored = await stored_overrides(b)
         assert stored["site"] == "north"  # also without a fleet
         await set_at(b.url, "gate", slo_ms=15_000, site=None)
@@ -171,6 +177,8 @@ async def test_a_camera_of_a_killed_box_keeps_its_settings_and_the_box_catches_u
             assert at_a["site"] is None
             assert at_a["zones"] == [YARD_ZONE]
             assert set_on(b, "gate") == {"slo_ms": 15_000.0, "zones": [YARD_ZONE]}
+            _, elsewhere = await get_json(b, "/v1/cameras/gate/history/boxes")
+            assert elsewhere["unanswered"] == []
         gate.stop()
         await run
 

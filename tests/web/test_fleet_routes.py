@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import orjson
 import pytest
 from click.testing import CliRunner
 
@@ -27,6 +28,7 @@ from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.runtime.access_control import AccessControl
 from edgebox.storage.access_store import AccessStore
 from edgebox.storage.database import IN_MEMORY, Storage
+from edgebox.storage.periods import Period
 from edgebox.web.fleet import fleet_member
 from edgebox.web.fleet_exchange import boxes_behind, one_for_each
 from edgebox.web.fleet_member import FleetMember
@@ -176,6 +178,50 @@ async def test_what_was_set_before_the_fleet_is_shared_and_what_the_fleet_has_wi
     elsewhere.change(CameraId("gate"), {"slo_ms": 90.0}, "b", 1_000)
     joining.take(elsewhere.settings)
     assert site.box.overrides[CameraId("gate")] == Overrides(slo_ns=90_000_000, app="doors")
+
+
+async def test_who_has_a_history_of_a_camera_says_so_to_boxes_of_the_fleet(member: Member) -> None:
+    history = member.site.storage.history
+    ticket = box_ticket(SECRET, "b", time.time())
+    path = "/v1/fleet/history"
+    assert (await member.get(f"{path}?camera=gate", member.tokens[Scope.ADMIN]))[0] == 401
+    assert (await member.get(path, ticket))[0] == 400
+    assert (await member.get(f"{path}?camera=a%2Fb", ticket))[0] == 400
+    nothing = b'{"from_ms":null,"to_ms":null}'
+    assert (await member.get(f"{path}?camera=gate", ticket))[1] == nothing
+    minute = int(time.time() / 60) - 90
+    history.record_minutes({minute: {CameraId("gate"): Period()}})
+    await member.site.storage.flush()
+    status, body, signature = await member.get(f"{path}?camera=gate", ticket)
+    assert status == 200
+    assert signature == answer_signature(SECRET, ticket, body)
+    said = orjson.loads(body)
+    hour = minute // 60
+    assert said["from_ms"] == hour * 3_600_000
+    assert said["to_ms"] == (hour + 1) * 3_600_000
+    # What another box answers is shown, and what none answers is named.
+    fleet_of = member.site.fleet
+    assert fleet_of is not None
+    url = f"http://127.0.0.1:{member.server.port}"
+    fleet_of.known.reported(
+        BoxReport(BoxName("hall"), "http://hall:8787", 0.5, {}), time.monotonic_ns()
+    )
+    fleet_of.asked_at[url] = BoxName("hall")
+    fleet_of.left_out["http://shed:8787"] = "no answer"
+    status, body, _ = await member.get(
+        "/v1/cameras/gate/history/boxes", member.tokens[Scope.VIEWER]
+    )
+    assert status == 200
+    assert orjson.loads(body) == {
+        "boxes": [{"box": "hall", "address": "http://hall:8787", **said}],
+        "unanswered": [{"address": "http://shed:8787", "reason": "no answer"}],
+    }
+    fleet_of.secret = "the secret of another fleet"
+    fleet_of.asked_at["http://127.0.0.1:1"] = BoxName("hall")
+    _, body, _ = await member.get("/v1/cameras/yard/history/boxes", member.tokens[Scope.VIEWER])
+    assert [each["address"] for each in orjson.loads(body)["unanswered"]] == [
+        "http://127.0.0.1:1", "http://shed:8787"
+    ]  # fmt: skip
 
 
 async def test_many_settings_at_once_are_told_in_one_notice(member: Member) -> None:

@@ -177,16 +177,21 @@ class ReplicatedSettings:
             {key: Setting(version, value) for key, value in self._different(camera, fields)}
         )
 
-    def change_unseen(self, camera: CameraId, fields: Mapping[str, object], box: str) -> Changes:
-        """Take in what was changed on this box while it was in no fleet.
+    def change_unseen(self, cameras: Mapping[CameraId, Mapping[str, object]], box: str) -> Changes:
+        """Take in how cameras are set that may have been changed here while this was in no fleet.
 
         Such a change follows what the box knew then, and precedes whatever the fleet changed since.
+
+        Args:
+            cameras: with all their fields; null: not set.
+            box: this one's name.
         """
         found = {}
-        for key, value in self._different(camera, fields):
-            before = self._settings.get(key)
-            counter = 1 if before is None else before.version.counter + 1
-            found[key] = Setting(Version(counter, box), value)
+        for camera, fields in cameras.items():
+            for key, value in self._different(camera, fields):
+                before = self._settings.get(key)
+                counter = 1 if before is None else before.version.counter + 1
+                found[key] = Setting(Version(counter, box), value)
         return self.take(found)
 
     def _different(

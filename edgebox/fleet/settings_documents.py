@@ -34,7 +34,7 @@ VALUE_BYTES_MAX = 1 << 17
 """A value is read from a request of half as much; JSON may write its numbers longer."""
 ANSWER_BYTES_MAX = 1 << 20
 """An answer with settings has as many as fit, at least one."""
-VERSIONS_BYTES_MAX = 1 << 23
+VERSIONS_BYTES_MAX = 1 << 22
 """An answer with versions is far shorter, unless most settings are in one part."""
 _VERSIONS_PER_ANSWER = 2_000
 _BOX_LENGTH_MAX = 512

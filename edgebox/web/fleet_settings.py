@@ -4,7 +4,10 @@ What is in force is decided by `fleet/replicated_settings`; this applies it to t
 and takes in what is set here. Lives on the event loop; nothing here waits for another box.
 """
 
+import asyncio
 import logging
+from collections.abc import Iterator, Mapping
+from itertools import groupby
 
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.overrides import NOTHING_SET, Overrides
@@ -27,6 +30,8 @@ from edgebox.storage.database import Storage
 from edgebox.storage.wall_clock import wall_clock_ms
 
 _log = logging.getLogger(__name__)
+_PART_BYTES = 32_768
+"""Values that are put into force at once: the largest zones of a camera take some 60 ms."""
 _NOTICES_MAX = 20
 """Of more cameras at once, their number is told."""
 
@@ -55,14 +60,14 @@ class FleetSettings:
             if name in FIELDS
         }
         self.replicated = ReplicatedSettings(merged({}, stored))
-        known = set()
+        known: dict[CameraId, Mapping[str, object]] = {}
         for camera in await self._storage.cameras():
             try:
                 fields = written(changed(NOTHING_SET, camera.overrides))
             except InvalidInputError:
                 continue  # damaged: what the fleet knows is in force
-            known.add(camera.camera)
-            self._store(self.replicated.change_unseen(camera.camera, fields, self.name))
+            known[camera.camera] = fields
+        self._store(self.replicated.change_unseen(known, self.name))
         for name in cameras_of(self.replicated.settings):
             if name not in known:
                 self._apply(name)
@@ -84,24 +89,38 @@ class FleetSettings:
 
     # -- what others set ------------------------------------------------------------------------
 
-    def take(self, others: Settings) -> int:
-        """Take in settings from another box; return for how many there is no room."""
-        fitting, left_out = self.replicated.fitting(others)
+    async def take(self, others: Settings) -> int:
+        """Take in settings from another box; return for how many there is no room.
+
+        A few cameras at a time, so that frames are served in between; each is stored and in force
+        when others are looked at.
+        """
+        left_out = 0
+        differing: dict[CameraId, list[SettingKey]] = {}
+        for part in _parts(others):
+            fitting, too_many = self.replicated.fitting(part)
+            left_out += len(too_many)
+            differing |= self._take_part(fitting)
+            await asyncio.sleep(0)
+        if len(differing) > _NOTICES_MAX:
+            text = f"the settings of {len(differing)} cameras came from other boxes of the fleet"
+            self._box.notices.publish("info", text)
+        else:
+            for camera, keys in differing.items():
+                self._tell(camera, keys)
+        return left_out
+
+    def _take_part(self, others: Settings) -> dict[CameraId, list[SettingKey]]:
+        """Take in some settings; return the cameras that are set otherwise now, and how."""
         before = self.replicated.settings
-        changes = self.replicated.take(fitting)
+        changes = self.replicated.take(others)
         self._store(changes)
         differing: dict[CameraId, list[SettingKey]] = {}
         for key in changes.changed:
             known = before.get(key)
             if known is None or known.value != self.replicated.settings[key].value:
                 differing.setdefault(key.camera, []).append(key)
-        for camera, keys in differing.items():
-            if self._apply(camera) and len(differing) <= _NOTICES_MAX:
-                self._tell(camera, keys)
-        if len(differing) > _NOTICES_MAX:
-            text = f"the settings of {len(differing)} cameras came from other boxes of the fleet"
-            self._box.notices.publish("info", text)
-        return len(left_out)
+        return {camera: keys for camera, keys in differing.items() if self._apply(camera)}
 
     def _tell(self, camera: CameraId, keys: list[SettingKey]) -> None:
         boxes = {self.replicated.settings[key].version.box for key in keys}
@@ -133,3 +152,18 @@ class FleetSettings:
             )
         for key in changes.forgotten:
             self._storage.fleet_settings.forget(key.camera, key.name)
+
+
+def _parts(settings: Settings) -> Iterator[Settings]:
+    """Yield settings in parts, those of one camera together."""
+    part: dict[SettingKey, Setting] = {}
+    size_bytes = 0
+    for _, keys in groupby(sorted(settings), key=lambda key: key.camera):
+        of_camera = {key: settings[key] for key in keys}
+        part |= of_camera
+        size_bytes += sum(len(each.value) for each in of_camera.values())
+        if size_bytes >= _PART_BYTES:
+            yield part
+            part, size_bytes = {}, 0
+    if part:
+        yield part

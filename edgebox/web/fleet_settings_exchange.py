@@ -136,12 +136,13 @@ class SettingsExchange:
                         bytes_max=ANSWER_BYTES_MAX + VALUE_BYTES_MAX,
                         body=wish(asked),
                     )
-                    settings, refused = read_settings(body, asked)
+                    # Zones take long to check.
+                    settings, refused = await asyncio.to_thread(read_settings, body, asked)
                     answered = settings.keys() | refused.keys()
                     if not answered:
                         break  # they are gone meanwhile
                     problems += refused.values()
-                    if left_out := self._settings.take(settings):
+                    if left_out := await self._settings.take(settings):
                         problems.append(f"there is no room for {left_out} of them")
                     newer = [key for key in asked if key not in answered] + newer
         return problems

@@ -149,14 +149,14 @@ def test_a_change_outside_the_fleet_follows_what_was_known_and_precedes_what_cam
     fleet = ReplicatedSettings(away.settings)
     fleet.change(GATE, {"app": "fleet", "site": "yard"}, "other", 200)
     alone = {"app": "alone", "site": "dock"}
-    away.change_unseen(GATE, alone, "away")
-    away.change_unseen(GATE, alone, "away")
+    away.change_unseen({GATE: alone}, "away")
+    away.change_unseen({GATE: alone}, "away")
     assert away.of(GATE)["site"].version == Version(101, "away")
     away.take(fleet.settings)
     assert away.of(GATE)["app"].value == b'{"app":"fleet"}'
     assert away.of(GATE)["site"].value == b'{"site":"dock"}'
     never = ReplicatedSettings()
-    never.change_unseen(GATE, {"app": "never shared"}, "b")
+    never.change_unseen({GATE: {"app": "never shared"}}, "b")
     never.take(fleet.settings)
     assert never.of(GATE)["app"].value == b'{"app":"fleet"}'
 

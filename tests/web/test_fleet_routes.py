@@ -149,7 +149,7 @@ async def test_settings_are_kept_with_their_versions(member: Member) -> None:
     other = ReplicatedSettings(here.replicated.settings)
     other.change(CameraId("gate"), {"slo_ms": 90.0, "app": "doors"}, "b", 0)
     other.change(CameraId("yard"), {"rate_hz": 2.0}, "b", 0)
-    assert here.take(other.settings) == 0
+    assert await here.take(other.settings) == 0
     assert site.box.overrides[CameraId("gate")] == Overrides(slo_ns=90_000_000, app="doors")
     again = FleetSettings(site.box, site.storage)
     site.box.overrides.clear()
@@ -158,6 +158,32 @@ async def test_settings_are_kept_with_their_versions(member: Member) -> None:
     assert again.replicated.settings == other.settings
     assert again.replicated.digest() == here.replicated.digest()
     assert site.box.overrides[CameraId("yard")] == Overrides(rate_hz=2.0)
+
+
+async def test_frames_are_served_while_many_settings_are_taken_in(member: Member) -> None:
+    """And whoever stops in between has what is stored in force, so nothing is undone later."""
+    site = member.site
+    assert site.fleet is not None
+    elsewhere = ReplicatedSettings()
+    point = 0.123456789
+    zone = {"name": "z", "points": [[0.0, 0.0], [1.0, point], [1.0, 1.0]], "classes": ["x" * 9_000]}
+    for number in range(40):
+        elsewhere.change(CameraId(f"c{number:02}"), {"zones": [zone]}, "b", 1_000 + number)
+    taking = asyncio.create_task(site.fleet.settings.take(elsewhere.settings))
+    turns = 0
+    while len(site.box.overrides) < 20:
+        await asyncio.sleep(0)
+        turns += 1
+    taking.cancel()
+    await asyncio.gather(taking, return_exceptions=True)
+    assert turns > 3
+    assert 20 <= len(site.box.overrides) < 40
+    await site.storage.flush()
+    again = FleetSettings(site.box, site.storage)
+    await again.load()
+    taken = {key.camera for key in again.replicated.settings}
+    assert taken == site.box.overrides.keys()
+    assert all(elsewhere.settings[key] == of for key, of in again.replicated.settings.items())
 
 
 async def test_what_was_set_before_the_fleet_is_shared_and_what_the_fleet_has_wins(
@@ -176,7 +202,7 @@ async def test_what_was_set_before_the_fleet_is_shared_and_what_the_fleet_has_wi
     }  # fmt: skip
     elsewhere = ReplicatedSettings()
     elsewhere.change(CameraId("gate"), {"slo_ms": 90.0}, "b", 1_000)
-    joining.take(elsewhere.settings)
+    await joining.take(elsewhere.settings)
     assert site.box.overrides[CameraId("gate")] == Overrides(slo_ns=90_000_000, app="doors")
 
 
@@ -229,7 +255,7 @@ async def test_many_settings_at_once_are_told_in_one_notice(member: Member) -> N
     elsewhere = ReplicatedSettings()
     for number in range(300):
         elsewhere.change(CameraId(f"c{number}"), {"app": "x"}, "b", number)
-    member.site.fleet.settings.take(elsewhere.settings)
+    await member.site.fleet.settings.take(elsewhere.settings)
     told = [event.text for event in member.site.box.notices.recent]
     assert told == ["the settings of 300 cameras came from other boxes of the fleet"]
 

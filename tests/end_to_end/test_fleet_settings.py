@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 
 from edgebox.app.composition import App
 from edgebox.camera.daemon import Camera
+from edgebox.domain.overrides import Overrides
+from edgebox.domain.requests import Camera as RequestedCamera
 from edgebox.domain.requests import CameraId
 from edgebox.fleet.replicated_settings import Setting, SettingKey, Version
 from edgebox.link.override_messages import written
@@ -93,6 +96,27 @@ async def test_what_is_set_on_one_box_is_in_force_on_all(tmp_path: Path) -> None
             assert response.status == 204
         for box in boxes:
             await shown(box, "gate", {})
+
+
+async def test_a_hello_is_redirected_by_what_is_set_of_its_camera(tmp_path: Path) -> None:
+    async with fleet(tmp_path) as (first, second):
+        assert first.fleet is not None
+        family, _ = first.box.models.of(None, None)
+        hello = RequestedCamera(GATE, "default", family, 200_000_000, 1000.0, 320, 180)
+
+        def added_load() -> float:
+            """Send one to the other box, as if this one were about to stop."""
+            assert first.fleet is not None
+            (before,) = first.fleet.known.fresh(time.monotonic_ns())
+            assert first.fleet.redirect_hello(hello, 0) is not None
+            (after,) = first.fleet.known.fresh(time.monotonic_ns())
+            return after.load - before.load
+
+        first.fleet.draining = True
+        asked = added_load()
+        first.box.override(GATE, Overrides(rate_hz=10.0))
+        assert added_load() == pytest.approx(asked / 100)
+        assert up(second)
 
 
 @contextlib.asynccontextmanager

@@ -28,6 +28,7 @@ OPERATIONS = (
     "POST /v1/sources/discover",
     "POST /v1/sources/test",
     "GET /v1/cameras/{id}",
+    "GET /v1/cameras/{id}/history/boxes",
     "PATCH /v1/cameras/{id}",
     "DELETE /v1/cameras/{id}",
     "GET /v1/cameras/{id}/explanation",

@@ -43,7 +43,7 @@ from edgebox.inference.machine import usable_cores
 from edgebox.inference.memory import give_back
 from edgebox.ingest.pulled_cameras import PulledCameras
 from edgebox.link.bandwidth import EstimatorKind
-from edgebox.link.override_messages import changed
+from edgebox.link.override_messages import changed, written
 from edgebox.notifications.dispatcher import NotificationDispatcher
 from edgebox.planning.camera_admission import refusal
 from edgebox.planning.planner import plan
@@ -214,10 +214,13 @@ class App:
         feed = Feed(self._box)
         if warning := await self.access.load():
             self.box.notices.publish("error", warning)
+        fleet = fleet_member(config, self._box, storage)
+        if fleet is not None:
+            await fleet.settings.load()
         self._server = Server(
             WebContext(
                 self._box, config, storage, self.machine, self.journal, states, feed, jobs,
-                self.access, self._sources, fleet_member(config, self._box),
+                self.access, self._sources, fleet,
             )
         )  # fmt: skip
         tls = await asyncio.to_thread(tls_context, config.server, config.storage.folder)
@@ -382,7 +385,10 @@ class App:
 
     def _store_camera(self, record: CameraRecord) -> None:
         if self._storage is not None:
-            self._storage.record_camera(record.requested.id, stored_hello(record))
+            camera = record.requested.id
+            self._storage.record_camera(camera, stored_hello(record))
+            if record.overrides != NOTHING_SET:  # another box may have made them
+                self._storage.record_overrides(camera, written(record.overrides))
 
     def _every_minute(self) -> None:
         self.box.end_minute()

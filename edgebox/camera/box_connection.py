@@ -56,6 +56,8 @@ class BoxConnection:
         self._ticket = ""
         self.rtt_ns = 0
         """The least round trip to the latest box."""
+        self.answers = 0
+        """How often any box answered at all, be it that it is starting."""
         self._hasty = False
         """Whether the next box is soon given up: it was served, and has not tried all since. Where
         links are slow, all may need longer."""
@@ -89,14 +91,17 @@ class BoxConnection:
         timeout_s = connect_timeout_s(self.rtt_ns) if hasty else PATIENT_CONNECT_TIMEOUT_S
         try:
             async with asyncio.timeout(timeout_s):
-                return await client.ws_connect(
+                socket = await client.ws_connect(
                     self.url,
                     autoping=False,
                     timeout=_CLOSING,
                     headers=self._shown(),
                     ssl=True if expected is None else aiohttp.Fingerprint(expected),
                 )
+                self.answers += 1
+                return socket
         except aiohttp.WSServerHandshakeError as error:
+            self.answers += 1
             raise self._refused(error) from None
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise ConnectionLostError(f"cannot connect: {why(error)}") from None

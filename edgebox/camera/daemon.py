@@ -54,6 +54,8 @@ from edgebox.media.sources import FrameSource
 ENCODER_THREADS = 2
 IN_USE_PATIENCE_S = 45.0
 """The box notices a half-open connection after 30 s; until then it may hold this camera's name."""
+ANSWER_PATIENCE_S = 10.0
+"""How long a camera that runs for a limited time waits at least for a box that does not answer."""
 AFTER_SLO_S = 1.0
 """Extra time after the last deadline to wait for the last answers."""
 _WATCH_PERIOD_S = 0.5
@@ -202,17 +204,19 @@ class Camera:
     async def run(self, duration_s: float | None = None) -> Summary:
         """Stream the source until it ends, `stop` is called or the time is over.
 
-        The time counts from the box's first welcome.
+        The time counts from the box's first welcome. No box may answer for as long, and at least
+        for `ANSWER_PATIENCE_S`; without a time for ever.
 
         Raises:
-            EdgeboxError: the box refused this camera for good, or the source failed.
+            EdgeboxError: the box refused this camera for good, none answered, or the source failed.
         """
         if self._source is None:
             raise InvalidInputError("a camera without a source is not run; use `async with`")
         await self.start()
         capture = Capture(self._source, self._from_source)
         try:
-            await self._until_any(self._welcomed.wait(), self._stopped.wait())
+            patience_s = None if duration_s is None else max(duration_s, ANSWER_PATIENCE_S)
+            await self._first_welcome(patience_s)
             if not self._stopped.is_set():
                 capture.start()
                 watching = asyncio.create_task(self._watch(self._source))
@@ -226,6 +230,16 @@ class Camera:
         if capture.error is not None:
             raise capture.error
         return self.summary()
+
+    async def _first_welcome(self, patience_s: float | None) -> None:
+        """Wait for the first welcome or `stop`; raises if no box answers for so long."""
+        while not (self._welcomed.is_set() or self._stopped.is_set()):
+            answers = self._box.answers
+            waits = self._welcomed.wait(), self._stopped.wait()
+            came = await self._until_any(*waits, timeout_s=patience_s)
+            if not came and self._box.answers == answers:
+                why_none = f"no box has answered for {patience_s:g} s ({self._remark})"
+                raise ConnectionLostError(why_none)
 
     async def _watch(self, source: FrameSource) -> None:
         """Say here and on the box when no frames come, why, and when they come again."""
@@ -441,17 +455,18 @@ class Camera:
 
     async def _until_any(
         self, *waits: Coroutine[Any, Any, object], timeout_s: float | None = None
-    ) -> None:
-        """Wait for the first of these, or for the final end of the connection."""
+    ) -> bool:
+        """Wait for the first of these, or for the final end; return whether any came in time."""
         assert self._connecting is not None
         tasks = [asyncio.ensure_future(wait) for wait in waits]
-        await asyncio.wait(
+        done, _ = await asyncio.wait(
             {*tasks, self._connecting}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
         )
         for task in tasks:
             task.cancel()
         if self._connecting.done():
             self._stopped.set()
+        return bool(done)
 
     def _result(self, result: Result) -> None:
         self._idle.set()

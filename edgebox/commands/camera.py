@@ -146,7 +146,7 @@ def _finite(text: str) -> float:
     "--duration",
     type=float,
     default=None,
-    help="Seconds to run, once a box is found.",
+    help="Seconds to run, once a box is found; an error if none answers.",
 )
 @click.option("--app", default="default", show_default=True, help="Application of the frames.")
 @click.option("--family", default=None, help="Model family.  [default: the box's]")

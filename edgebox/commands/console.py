@@ -5,6 +5,7 @@ import logging
 import math
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TextIO
 
@@ -26,6 +27,10 @@ from edgebox.domain.errors import EdgeboxError
 
 _WIDTH_ELSEWHERE = 120
 """Columns where the output is no terminal (a file, a journal): tables are not squeezed."""
+
+
+LINE_PERIOD_S = 15.0
+"""Where the output is no terminal, progress is told at each quarter and as often as this."""
 
 
 class _Errors(Console):
@@ -104,13 +109,19 @@ def progress_bar(quiet: bool) -> Iterator[Callable[[str, float], None]]:
         yield lambda text, share: None
         return
     if _speakers[-1].structured or not err.is_terminal:
-        last = [""]
+        told, told_s = "", -math.inf
 
         def line(text: str, share: float) -> None:
-            shown = f"{text}: {share * 4 // 1 * 25:.0f} %"
-            if shown != last[0]:
-                last[0] = shown
-                tell(escape(shown))
+            nonlocal told, told_s
+            now_s = time.monotonic()
+            quarter = f"{text}: {share * 4 // 1 * 25:.0f} %"
+            if quarter != told:
+                tell(escape(quarter))
+            elif now_s - told_s >= LINE_PERIOD_S:
+                tell(escape(f"{text}: {share * 100:.0f} %"))
+            else:
+                return
+            told, told_s = quarter, now_s
 
         yield line
         return

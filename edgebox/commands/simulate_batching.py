@@ -17,7 +17,7 @@ import click
 
 from edgebox.commands.console import clear_errors, out, print_json, table
 from edgebox.commands.plots import figures_for, save_figure
-from edgebox.commands.shared_options import JSON
+from edgebox.commands.shared_options import JSON, policy_names
 from edgebox.domain.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -255,12 +255,7 @@ def figures(report: "BatchingReport") -> dict[str, Any]:
 def _names(policies: str) -> list[str]:
     from edgebox.scheduling.policies import POLICIES
 
-    known = [*POLICIES, _REFERENCE]
-    names = known if policies == "all" else [name.strip() for name in policies.split(",")]
-    for name in names:
-        if name not in known:
-            raise InvalidInputError(f"there is no policy {name!r} (there are: {', '.join(known)})")
-    return list(dict.fromkeys(names))
+    return policy_names(policies, [*POLICIES, _REFERENCE])
 
 
 def _policy(name: str, workload: "Workload") -> "BatchingPolicy":

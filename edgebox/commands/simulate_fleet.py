@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from edgebox.commands.console import clear_errors, out, print_json, progress_bar, table
-from edgebox.commands.shared_options import JSON
+from edgebox.commands.shared_options import JSON, policy_names
 
 if TYPE_CHECKING:
     from edgebox.simulation.fleet.box_model import BoxModel
@@ -56,7 +56,7 @@ def fleet(
     from edgebox.simulation.fleet.fleet_run import POLICIES, FleetSetting
 
     with clear_errors("simulate fleet"):
-        chosen = POLICIES if names == "all" else [name.strip() for name in names.split(",")]
+        chosen = policy_names(names, POLICIES)
         setting = FleetSetting(
             boxes, cameras, executors, seed, STAY if stay is None else stay, chosen
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from edgebox.commands.console import clear_errors, out, print_json, table
+from edgebox.commands.shared_options import policy_names
 from edgebox.commands.simulate_cameras import CONFIG_OPTION, read_scenario, with_hardware
 from edgebox.domain.errors import InvalidInputError
 
@@ -86,12 +87,7 @@ def _names(policies: str | None, scenario: "Scenario") -> list[str]:
 
     if policies is None:
         return [scenario.policy.batching]
-    names = list(POLICIES) if policies == "all" else policies.split(",")
-    for name in names:
-        if name not in POLICIES:
-            known = ", ".join(POLICIES)
-            raise InvalidInputError(f"--policy: there is no policy {name!r} (there are: {known})")
-    return names
+    return policy_names(policies, list(POLICIES))
 
 
 def _print(path: Path, found: list[dict[str, Any]]) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from edgebox.commands.console import clear_errors, out, print_json, table
+from edgebox.commands.shared_options import policy_names
 from edgebox.commands.simulate_cameras import read_beside, read_text
-from edgebox.domain.errors import InvalidInputError
 
 
 @click.command()
@@ -54,12 +54,7 @@ def vertical(*, scenario: Path, seed: int | None, policies: str, as_json: bool) 
 def _names(policies: str) -> list[str]:
     from edgebox.simulation.vertical.comparison import POLICIES
 
-    names = list(POLICIES) if policies == "all" else policies.split(",")
-    for name in names:
-        if name not in POLICIES:
-            known = ", ".join(POLICIES)
-            raise InvalidInputError(f"--policy: there is no policy {name!r} (there are: {known})")
-    return names
+    return policy_names(policies, list(POLICIES))
 
 
 def _print(path: Path, runs: list[dict[str, Any]]) -> None:

@@ -49,6 +49,8 @@ class BoxReport:
     """SHA-256 of its certificate, in hexadecimal; None: it has none."""
     absent_s: Mapping[CameraId, float] = field(default_factory=dict)
     """The cameras it knows, with the seconds since each was connected; 0: it is."""
+    settings: str = ""
+    """A digest of the settings of cameras that it knows; empty: it does not share them."""
 
     def load_of(self, service: Service, rate_hz: float) -> float:
         """Return the load that one camera is to it; it must have the service."""

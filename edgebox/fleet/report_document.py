@@ -19,14 +19,15 @@ def encoded(report: BoxReport) -> bytes:
             "box": report.box,
             "address": report.address,
             "fingerprint": report.fingerprint,
-            "load": round(report.load, 4),
-            "services": {name: round(hz, 2) for name, hz in report.services.items()},
+            "load": min(round(report.load, 4), _LOAD_MAX),
+            "services": dict(report.services),
             "cameras": report.cameras,
             "cameras_max": report.cameras_max,
             "draining": report.draining,
             "ready": report.ready,
             "version": report.version,
             "absent_s": {name: round(s, 1) for name, s in report.absent_s.items()},
+            "settings": report.settings,
         }
     )
 
@@ -42,14 +43,15 @@ def decoded(body: bytes) -> BoxReport:
         box=BoxName(read.text("box", length_min=1, length_max=_TEXT_MAX)),
         address=read.text("address", length_min=1, length_max=_TEXT_MAX),
         load=read.number("load", 0, _LOAD_MAX),
-        services={Service(name): hz for name, hz in _numbers(read, "services", 1e-3).items()},
+        services={Service(name): hz for name, hz in _numbers(read, "services", above=True).items()},
         cameras=read.integer("cameras", 0, 1_000_000),
         cameras_max=read.integer("cameras_max", 0, 1_000_000),
         draining=read.flag("draining", False),
         ready=read.flag("ready", True),
         version=read.text("version", "", length_max=_TEXT_MAX),
-        absent_s={CameraId(name): s for name, s in _numbers(read, "absent_s", 0).items()},
+        absent_s={CameraId(name): s for name, s in _numbers(read, "absent_s").items()},
         fingerprint=_text(read, "fingerprint"),
+        settings=read.text("settings", ""),
     )
     read.finish()
     return report
@@ -59,13 +61,13 @@ def _text(read: FieldReader, name: str) -> str | None:
     return read.text(name, length_max=_TEXT_MAX) if read.raw(name) is not None else None
 
 
-def _numbers(read: FieldReader, name: str, low: float) -> dict[str, float]:
-    """Read an object whose values are numbers."""
+def _numbers(read: FieldReader, name: str, *, above: bool = False) -> dict[str, float]:
+    """Read an object whose values are numbers from 0, or `above` it."""
     found = read.raw(name)
     fits = (
         isinstance(found, dict)
         and len(found) <= _NAMES_MAX
-        and all(is_number(value, low, 1e12) for value in found.values())
+        and all(is_number(value, 0, 1e12, above=above) for value in found.values())
     )
     if not fits or not isinstance(found, dict):
         read.refuse(name, "must be an object of numbers", found)

@@ -28,6 +28,7 @@ from edgebox.domain.requests import CameraId
 from edgebox.storage.cascade_evidence import CascadeEvidenceRows
 from edgebox.storage.connecting import IN_MEMORY, connect, connect_seconds, file_at
 from edgebox.storage.damage import name_of, object_of, sound
+from edgebox.storage.fleet_setting_rows import FleetSettingRows
 from edgebox.storage.history import History
 from edgebox.storage.learned_times import LearnedRows
 from edgebox.storage.retention import (
@@ -78,6 +79,8 @@ class Storage:
         """Execution times by application, and drift."""
         self.cascade_evidence = CascadeEvidenceRows(writer, now_ms)
         """What cameras' pictures said of their cascades."""
+        self.fleet_settings = FleetSettingRows(writer)
+        """Settings of cameras that the boxes of a fleet share."""
         self.sources = SourceRows(writer)
         """Cameras that were added for the box to fetch."""
 

@@ -161,6 +161,25 @@ class History:
                 return
         raise UnknownNameError(f"no history is kept of a camera named {camera}")
 
+    async def span_ms(self, camera: CameraId) -> tuple[int, int] | None:
+        """Return from when to when a camera has a history, Unix milliseconds; None: it has none.
+
+        Raises:
+            StorageError: the database cannot be read.
+        """
+        found: list[int] = []
+        for level, writer in (
+            (SECOND, self._seconds), (MINUTE, self._writer), (HOUR, self._writer)
+        ):  # fmt: skip
+            query = (
+                f"SELECT min(at), max(at) FROM {level.table} WHERE name ="
+                " (SELECT id FROM history_names WHERE camera = ?)"
+            )
+            (((first, last),),) = await writer.read((query, (camera,)))
+            if first is not None:
+                found += [first * level.step_ms, (last + 1) * level.step_ms]
+        return (min(found), min(max(found), self._now_ms())) if found else None
+
     async def _kept(self) -> Kept:
         ((second,),) = (await self._seconds.read(("SELECT min(at) FROM history_second", ())))[0]
         ((minute,),) = (await self._writer.read(("SELECT min(at) FROM history_minute", ())))[0]

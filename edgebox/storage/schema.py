@@ -235,6 +235,16 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     (_with_plan("history_minute"), _with_plan("history_hour")),
     (_with_classes("history_minute"), _with_classes("history_hour")),
+    (
+        """CREATE TABLE fleet_settings (
+            camera TEXT NOT NULL,
+            setting TEXT NOT NULL,
+            counter INTEGER NOT NULL,
+            box TEXT NOT NULL,
+            value TEXT NOT NULL,
+            PRIMARY KEY (camera, setting)
+        ) WITHOUT ROWID""",
+    ),
 )
 
 

@@ -91,6 +91,8 @@ async def _change(context: WebContext, request: web.Request) -> web.Response:
     if after != before:
         context.box.override(camera, after)
         context.storage.record_overrides(camera, written(after))
+        if context.fleet is not None:
+            context.fleet.settings.set_here(camera, after)
         context.box.notices.publish(
             "info", f"{camera} was set on the box: {_in_words(after)}", camera
         )
@@ -145,6 +147,8 @@ async def _forget(context: WebContext, request: web.Request) -> web.Response:
         raise CameraConnectedError(f"frames of {camera} are still running; try again in a second")
     context.box.forget(camera)
     context.storage.forget_camera(camera)
+    if context.fleet is not None:
+        context.fleet.settings.forgotten_here(camera)
     context.box.notices.publish("info", f"{camera} was forgotten")
     return web.Response(status=204)
 

@@ -9,20 +9,22 @@ import functools
 import time
 
 import orjson
-from aiohttp import hdrs, web
+from aiohttp import web
 
 from edgebox.config.config_file import Config
 from edgebox.config.fleet_section import SECRET_LENGTH_MIN
 from edgebox.config.secret_values import secret
 from edgebox.domain.access import Scope, UnauthorizedError
-from edgebox.domain.errors import ConfigError, UnknownNameError
+from edgebox.domain.errors import ConfigError
 from edgebox.fleet.report_document import encoded
-from edgebox.fleet.ticket import answer_signature, is_box_ticket
 from edgebox.runtime.box import Box
+from edgebox.storage.database import Storage
 from edgebox.web.addresses import reachable_at
-from edgebox.web.fleet_exchange import PATH, SIGNATURE, FleetExchange
+from edgebox.web.fleet_answers import NoFleetError, asked_by_box, member_of
+from edgebox.web.fleet_exchange import PATH, FleetExchange
 from edgebox.web.fleet_member import FleetMember
-from edgebox.web.routes import JSON, Answer, Route, json_response
+from edgebox.web.fleet_settings import FleetSettings
+from edgebox.web.routes import Answer, Route, json_response
 from edgebox.web.schemas import (
     BOOLEAN,
     COUNT,
@@ -37,10 +39,8 @@ from edgebox.web.schemas import (
 )
 from edgebox.web.web_context import WebContext
 
-_BEARER = "Bearer "
 
-
-def fleet_member(config: Config, box: Box) -> FleetMember | None:
+def fleet_member(config: Config, box: Box, storage: Storage) -> FleetMember | None:
     """Return this box as one of a fleet; None: it is alone.
 
     Raises:
@@ -57,6 +57,7 @@ def fleet_member(config: Config, box: Box) -> FleetMember | None:
         )
     return FleetMember(
         box,
+        FleetSettings(box, storage),
         secret=shared,
         cameras_max=config.limits.cameras_max,
         parameters=config.planning_parameters(),
@@ -106,36 +107,17 @@ def _address(config: Config, port: int, tls: bool) -> str:
     return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-class NoFleetError(UnknownNameError):
-    """The box has no fleet."""
-
-    code = "no_fleet"
-    title = "This box is not in a fleet"
-
-
-def _member_of(context: WebContext) -> FleetMember:
-    if context.fleet is None:
-        raise NoFleetError("this box is not in a fleet: its configuration has no [fleet]")
-    return context.fleet
-
-
 async def _report(context: WebContext, request: web.Request) -> web.Response:
-    member = _member_of(context)
-    said = request.headers.get(hdrs.AUTHORIZATION, "")
-    ticket = said.removeprefix(_BEARER)
-    if not said.startswith(_BEARER) or not is_box_ticket(member.secret, ticket, time.time()):
-        raise UnauthorizedError("only boxes that know this fleet's secret may read its reports")
-    body = encoded(member.report())
-    signature = answer_signature(member.secret, ticket, body)
-    return web.Response(body=body, content_type=JSON, headers={SIGNATURE: signature})
+    asked = asked_by_box(context, request)
+    return asked.answer(encoded(asked.member.report()))
 
 
 async def _boxes(context: WebContext, request: web.Request) -> web.Response:
-    member = _member_of(context)
+    member = member_of(context)
     known = member.known.fresh(time.monotonic_ns())
     reports = [orjson.loads(encoded(report)) for report in (member.report(), *known)]
     for report in reports:
-        del report["absent_s"]
+        del report["absent_s"], report["settings"]
     left_out = [
         {"address": address, "reason": why} for address, why in sorted(member.left_out.items())
     ]

@@ -1,14 +1,12 @@
 """Asks the other boxes of a fleet for their reports, once a second each.
 
-A request shows a ticket, not the secret, and an answer is signed with the secret. So a box that
-does not know it can say nothing, whatever the certificate. But who is asked can show the ticket to
-other boxes for ten minutes and read their reports: names of cameras and loads, which who listens
-between boxes without TLS reads as well. Off the path of frames: nothing waits for it.
+Who is asked can show the ticket of the request to other boxes for ten minutes and read what they
+tell each other: names of cameras, settings and loads, which who listens between boxes without TLS
+reads as well. Off the path of frames: nothing waits for it.
 """
 
 import asyncio
 import logging
-import os
 import socket
 import time
 from collections.abc import Callable, Iterable
@@ -20,28 +18,18 @@ import aiohttp
 
 from edgebox.camera.finding import FindingError, find_boxes
 from edgebox.config.fleet_section import FleetParameters
-from edgebox.domain.errors import EdgeboxError
 from edgebox.fleet.box_report import REPORT_AGE_MAX_NS, REPORT_PERIOD_NS, BoxReport
 from edgebox.fleet.report_document import REPORT_BYTES_MAX, decoded
-from edgebox.fleet.ticket import answer_signature, box_ticket, same
-from edgebox.link.box_address import authorization
 from edgebox.web.fleet_member import FleetMember
+from edgebox.web.fleet_requests import Troubles, answer_of, explained
+from edgebox.web.fleet_settings_exchange import SettingsExchange
 
 _log = logging.getLogger(__name__)
 PATH = "/v1/fleet/report"
-SIGNATURE = "Edgebox-Signature"
 BOXES_ASKED_MAX = 128
 _TIMEOUT_S = 1.0
-_TOLD_AFTER = 3
-"""How many times in a row a box gives no report until people are told."""
 _LOOK_PERIOD_S = 10.0
 """How often names are resolved, and announcements listened for."""
-
-
-class _RefusedError(EdgeboxError):
-    """A box gave no report; the message says why."""
-
-    code = "fleet"
 
 
 class FleetExchange:
@@ -60,9 +48,9 @@ class FleetExchange:
         self._parameters = parameters
         self._member = member
         self._warn = warn
+        self._troubles = Troubles(warn)
+        self._settings = SettingsExchange(member, warn)
         self._addresses: list[str] = []
-        self._failed: dict[str, tuple[str, int]] = {}
-        """Why each box gave no report, and how many times in a row for this reason."""
         self._answered_ns: dict[str, int] = {}
         """When each address last gave a report."""
         self._own: set[str] = set()
@@ -81,7 +69,7 @@ class FleetExchange:
                     await asyncio.sleep(max(0.1, REPORT_PERIOD_NS / 1e9 - took_s))
         finally:
             looking.cancel()
-            await asyncio.gather(looking, return_exceptions=True)
+            await asyncio.gather(looking, self._settings.stop(), return_exceptions=True)
 
     def _asked(self) -> list[str]:
         return [each for each in self._addresses if each not in self._own][:BOXES_ASKED_MAX]
@@ -95,28 +83,29 @@ class FleetExchange:
             if self._parameters.discover:
                 found += await self._announced()
             self._addresses = list(dict.fromkeys(found))
-            self._forget_all_but(found)
+            self._forget_all_but({*found, ""})
             await asyncio.sleep(_LOOK_PERIOD_S)
 
-    def _forget_all_but(self, addresses: Iterable[str]) -> None:
+    def _forget_all_but(self, addresses: set[str]) -> None:
         """Forget how addresses answered that no longer are a box's."""
-        for known in (self._failed, self._answered_ns, self._member.left_out):
-            for gone in known.keys() - {*addresses, ""}:
+        self._troubles.keep_only(addresses)
+        self._settings.keep_only(addresses)
+        for known in (self._answered_ns, self._member.left_out, self._member.asked_at):
+            for gone in known.keys() - addresses:
                 del known[gone]
 
     async def _announced(self) -> list[str]:
         try:
             return [box.url for box in await find_boxes()]
         except FindingError as error:
-            for _ in range(_TOLD_AFTER):
-                self._trouble("", str(error))
+            self._troubles.note("", str(error), str(error), at_once=True)
             return []
 
     async def _ask(self, client: aiohttp.ClientSession, address: str) -> None:
         try:
             report = await self._report(client, address)
         except Exception as error:  # it is asked again in a second, whatever it was
-            why = _explained(error)
+            why = explained(error)
             age_ns = time.monotonic_ns() - self._answered_ns.get(address, -REPORT_AGE_MAX_NS)
             if age_ns > REPORT_AGE_MAX_NS:
                 self._member.left_out[address] = why
@@ -124,11 +113,13 @@ class FleetExchange:
             return
         now_ns = self._answered_ns[address] = time.monotonic_ns()
         self._member.left_out.pop(address, None)
-        self._trouble(address, "")
+        self._troubles.over(address)
         if report.box == self._member.name:
             self._own.add(address)
         else:
+            self._member.asked_at[address] = report.box
             self._member.known.reported(report, now_ns)
+            self._settings.reported(client, address, report.settings)
 
     async def _report(self, client: aiohttp.ClientSession, address: str) -> BoxReport:
         """Return the report of a box.
@@ -136,53 +127,20 @@ class FleetExchange:
         Raises:
             EdgeboxError, aiohttp.ClientError, OSError, TimeoutError: there is none.
         """
-        secret = self._member.secret
-        ticket = box_ticket(secret, self._member.name, time.time())
-        # The answer proves who gives it, so certificates need not.
-        async with client.get(
-            address.rstrip("/") + PATH,
-            headers=authorization(ticket),
-            ssl=False,
-            allow_redirects=False,
-        ) as response:
-            body = await _whole(response)
-            if response.status == 401:
-                raise _RefusedError(
-                    "it does not know this fleet's secret, or the clocks of the two differ by more "
-                    "than ten minutes: all boxes need the same fleet.secret_file"
-                )
-            if response.status != 200:
-                raise _RefusedError(
-                    f"it gives no report (HTTP status {response.status}): it has no [fleet], or is "
-                    "of another version"
-                )
-            signature = response.headers.get(SIGNATURE, "")
-        if not same(signature, answer_signature(secret, ticket, body)):
-            raise _RefusedError("its report is not signed with this fleet's secret")
-        return decoded(body)
+        return decoded(
+            await answer_of(
+                client,
+                address.rstrip("/") + PATH,
+                secret=self._member.secret,
+                name=self._member.name,
+                bytes_max=REPORT_BYTES_MAX,
+            )
+        )
 
     def _trouble(self, address: str, why: str) -> None:
-        """Tell people once why a box gives no reports; one that is late once is no news."""
-        if not why:
-            self._failed.pop(address, None)
-            return
-        before, count = self._failed.get(address, ("", 0))
-        count = count + 1 if why == before else 1
-        self._failed[address] = why, count
-        if count == _TOLD_AFTER:
-            self._warn(f"the fleet's box at {address} is left out: {why}" if address else why)
-
-
-def _explained(error: Exception) -> str:
-    """Return why a box gives no report, in plain words."""
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
-    if isinstance(error, aiohttp.ClientConnectorError):
-        cause = error.os_error
-        known = cause.errno is not None and cause.errno > 0
-        said = os.strerror(cause.errno or 0) if known else cause.strerror or str(cause)
-        return f"it cannot be reached: {said.lower()}"
-    return str(error) or "no answer"
+        """Tell people once why a box gives no reports."""
+        text = f"the fleet's box at {address} is left out: {why}"
+        self._troubles.note(address, why, text)
 
 
 async def boxes_behind(address: str) -> Iterable[str]:
@@ -213,12 +171,3 @@ def one_for_each(address: str, hosts: set[str]) -> list[str]:
         return [address]
     parts = urlsplit(address)
     return [f"{parts.scheme}://{each}:{parts.port}" for each in sorted(hosts)]
-
-
-async def _whole(response: aiohttp.ClientResponse) -> bytes:
-    body = b""
-    async for part in response.content.iter_chunked(65_536):
-        body += part
-        if len(body) > REPORT_BYTES_MAX:
-            raise _RefusedError("its report is too long")
-    return body

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from edgebox.domain.model_family import FamilyName
+from edgebox.domain.overrides import NOTHING_SET
 from edgebox.domain.pipelines import Pipeline
 from edgebox.domain.plans import PlanningSnapshot
 from edgebox.domain.requests import Camera, CameraId
@@ -24,6 +25,7 @@ from edgebox.link.fleet_messages import BoxPlace, OtherBoxes, Redirect
 from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.planning.service_rate import frames_per_s_max
 from edgebox.runtime.box import Box
+from edgebox.web.fleet_settings import FleetSettings
 
 _log = logging.getLogger(__name__)
 _RATES_PERIOD_S = 10.0
@@ -62,21 +64,31 @@ class FleetMember:
     """One box of a fleet."""
 
     def __init__(
-        self, box: Box, *, secret: str, cameras_max: int, parameters: PlanningParameters
+        self,
+        box: Box,
+        settings: FleetSettings,
+        *,
+        secret: str,
+        cameras_max: int,
+        parameters: PlanningParameters,
     ) -> None:
         """Know no other box; `listens` says where this one is.
 
         Args:
             box: this one.
+            settings: those of cameras, which all boxes share.
             secret: what all boxes of the fleet share.
             cameras_max: how many cameras may be connected.
             parameters: the planner's.
         """
         self.secret = secret
+        self.settings = settings
         self.known = KnownBoxes()
         self.draining = False
         self.left_out: dict[str, str] = {}
         """Addresses at which no box gives a report, and why (`FleetExchange`)."""
+        self.asked_at: dict[str, BoxName] = {}
+        """The boxes that gave reports, by the addresses at which they were asked."""
         self._box = box
         self._cameras_max = cameras_max
         self._parameters = parameters
@@ -94,6 +106,7 @@ class FleetMember:
         """Take where this box is reached, and its certificate's fingerprint."""
         self._name = BoxName(f"{self._box.name} at {address}")
         self._place = BoxPlace(address, fingerprint)
+        self.settings.name = self._name
 
     async def run(self) -> None:
         """Move cameras that are better off elsewhere, one at a time, until cancelled."""
@@ -109,6 +122,7 @@ class FleetMember:
                     await self.look()
                 if now_s - told_s >= _TOLD_PERIOD_S:
                     told_s = now_s
+                    self.settings.forget_old()
                     for camera, session in self._movable.items():
                         session.tell(self.others(camera))
                 self._consider_one()
@@ -148,6 +162,7 @@ class FleetMember:
             version=box.version,
             absent_s=absent_s,
             fingerprint=self._place.fingerprint,
+            settings=self.settings.replicated.digest(),
         )
 
     def others(self, camera: CameraId) -> OtherBoxes:
@@ -168,6 +183,8 @@ class FleetMember:
         """Return where a camera that says hello is to go; None: it is served here."""
         if redirects is None or not self._rates:
             return None
+        overrides = self._box.overrides.get(camera.id, NOTHING_SET)
+        camera = overrides.applied_to(camera, self._box.models.pipelines, self._box.families)
         found = redirect_hello(
             self._placing(camera, redirects),
             self.report([camera.id]),

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from edgebox.camera import daemon
 from edgebox.camera.accounting import Summary
 from edgebox.camera.daemon import Camera
-from edgebox.camera.session import BoxRefusedError
+from edgebox.camera.session import BoxRefusedError, ConnectionLostError
 from edgebox.domain.errors import InvalidInputError
 from edgebox.link.box_address import stream_url
 from edgebox.link.messages import Bye, ErrorMessage, FrameHeader, Result
@@ -78,6 +79,28 @@ async def test_every_frame_is_answered_on_time_by_a_quick_box() -> None:
     assert {(h.width_px, h.height_px) for h in box.headers} == {(320, 180)}
     assert all(h.frame <= h.captured_total <= 30 for h in box.headers)
     assert all(h.captured_ns <= h.sent_ns for h in box.headers)
+
+
+async def test_a_run_of_some_seconds_ends_if_no_box_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(daemon, "ANSWER_PATIENCE_S", 0.3)
+    async with Box() as box:
+        gone = camera(box)
+    async with asyncio.timeout(PATIENCE_S):
+        with pytest.raises(ConnectionLostError, match=r"no box has answered for 0\.3 s .*cannot"):
+            await gone.run(duration_s=0.1)
+
+
+async def test_a_box_that_answers_is_waited_for_however_long_it_refuses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(daemon, "ANSWER_PATIENCE_S", 5.0)
+    refusal = ErrorMessage("unavailable", "the box is starting", True)
+    async with Box(refuse=refusal, refusals_left=3) as box:
+        summary = await camera(box).run(duration_s=0.2)
+    assert len(box.hellos) == 4
+    assert summary.sent > 0
 
 
 async def test_says_hello_answers_pings_reports_and_says_bye() -> None:

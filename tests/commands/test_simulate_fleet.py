@@ -1,10 +1,13 @@
 """`edgebox simulate fleet`."""
 
+import itertools
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
 
+from edgebox.commands import console
 from edgebox.commands.simulate_fleet import fleet
 
 SMALL = ["--boxes", "10", "--cameras", "60", "--executors", "1"]
@@ -15,6 +18,17 @@ def test_it_prints_what_cameras_get_under_each_policy() -> None:
     assert result.exit_code == 0, result.output
     for shown in ("10 boxes, 60 cameras", "edgebox", "none", "rolling upgrade", "power loss"):
         assert shown in result.output
+
+
+def test_it_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also within a quarter: of a thousand boxes, one takes minutes."""
+    monkeypatch.setattr(console, "LINE_PERIOD_S", 0.0)
+    result = CliRunner().invoke(fleet, [*SMALL, "--policy", "none,"])
+    assert result.exit_code == 0, result.output
+    shares = [int(each) for each in re.findall(r"policy none: (\d+) %", result.stderr)]
+    assert shares == sorted(shares)
+    assert len(shares) > 100
+    assert max(later - one for one, later in itertools.pairwise(shares)) <= 1
 
 
 def test_it_prints_one_document() -> None:
@@ -30,6 +44,7 @@ def test_it_prints_one_document() -> None:
     ("options", "message"),
     [
         (["--boxes", "3"], "3 is not in the range 10<=x<=1000"),
+        (["--policy", ","], "--policy names no policy (there are: edgebox, none, random"),
         (["--policy", "best"], "there is no policy 'best' (there are: edgebox, none, random"),
     ],
 )

@@ -63,7 +63,7 @@ def test_a_person_sees_a_table_for_each_size(scenario: Path) -> None:
     ("arguments", "error"),
     [
         (["--policy", "elastic"], "there is no policy 'elastic' (there are: per-batch, sponge"),
-        (["--policy", ""], "there is no policy ''"),
+        (["--policy", ""], "--policy names no policy (there are: per-batch, sponge"),
     ],
 )
 def test_an_unknown_policy_is_one_clear_error(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import orjson
 import pytest
 from click.testing import CliRunner
 
@@ -15,18 +16,25 @@ from edgebox.commands.fleet_boxes import fleet
 from edgebox.config.config_file import load
 from edgebox.domain.access import Scope
 from edgebox.domain.errors import ConfigError
+from edgebox.domain.overrides import Overrides
 from edgebox.domain.requests import CameraId
 from edgebox.fleet.box_report import BoxName, BoxReport, Service
+from edgebox.fleet.replicated_settings import BUCKETS, ReplicatedSettings
 from edgebox.fleet.report_document import decoded
+from edgebox.fleet.settings_documents import comparison, read_settings, read_versions, wish
 from edgebox.fleet.ticket import answer_signature, box_ticket, camera_ticket
 from edgebox.link.box_address import authorization
 from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.runtime.access_control import AccessControl
 from edgebox.storage.access_store import AccessStore
 from edgebox.storage.database import IN_MEMORY, Storage
+from edgebox.storage.periods import Period
 from edgebox.web.fleet import fleet_member
-from edgebox.web.fleet_exchange import SIGNATURE, boxes_behind, one_for_each
+from edgebox.web.fleet_exchange import boxes_behind, one_for_each
 from edgebox.web.fleet_member import FleetMember
+from edgebox.web.fleet_requests import SIGNATURE
+from edgebox.web.fleet_settings import FleetSettings
+from edgebox.web.routes import JSON
 from edgebox.web.server import Server
 from edgebox.web.web_context import WebContext
 from tests.web.sites import site_of
@@ -42,12 +50,15 @@ class Member:
     server: Server
     tokens: dict[Scope, str]
 
-    async def get(self, path: str, shown: str | None) -> tuple[int, bytes, str]:
+    async def get(
+        self, path: str, shown: str | None, posted: bytes | None = None
+    ) -> tuple[int, bytes, str]:
         """Return status, body and signature of an answer."""
+        headers = authorization(shown) | ({} if posted is None else {"Content-Type": JSON})
         url = f"http://127.0.0.1:{self.server.port}{path}"
         async with (
-            aiohttp.ClientSession(headers=authorization(shown)) as client,
-            client.get(url) as response,
+            aiohttp.ClientSession(headers=headers) as client,
+            client.request("GET" if posted is None else "POST", url, data=posted) as response,
         ):
             return response.status, await response.read(), response.headers.get(SIGNATURE, "")
 
@@ -58,7 +69,11 @@ async def member(tmp_path: Path) -> AsyncIterator[Member]:
     site = site_of(storage)
     access = site.access = AccessControl(AccessStore(IN_MEMORY))
     site.fleet = FleetMember(
-        site.box, secret=SECRET, cameras_max=64, parameters=PlanningParameters()
+        site.box,
+        FleetSettings(site.box, storage),
+        secret=SECRET,
+        cameras_max=64,
+        parameters=PlanningParameters(),
     )
     server = Server(site)
     gate = CameraId("gate")
@@ -95,6 +110,154 @@ async def test_only_boxes_of_the_fleet_read_reports(member: Member) -> None:
     assert member.site.fleet is not None
     member.site.fleet.draining = True
     assert member.site.fleet.report().ready  # it is about to stop, whatever it was before
+
+
+async def test_only_boxes_of_the_fleet_read_settings(member: Member) -> None:
+    """Requests change nothing, and broken ones are one clear error."""
+    now_s = time.time()
+    assert member.site.fleet is not None
+    settings = member.site.fleet.settings
+    settings.set_here(CameraId("gate"), Overrides(slo_ns=250_000_000))
+    (key,) = settings.replicated.settings
+    ticket = box_ticket(SECRET, "b", now_s)
+    for shown in (None, camera_ticket(SECRET, "gate", now_s), member.tokens[Scope.ADMIN]):
+        for path in ("/v1/fleet/settings", "/v1/fleet/settings/versions"):
+            assert (await member.get(path, shown, b"{}"))[0] == 401
+    status, body, signature = await member.get(
+        "/v1/fleet/settings/versions", ticket, comparison(["0" * 16] * BUCKETS, 0)
+    )
+    assert status == 200
+    assert signature == answer_signature(SECRET, ticket, body)
+    assert read_versions(body).versions == {key: settings.replicated.settings[key].version}
+    status, body, signature = await member.get("/v1/fleet/settings", ticket, wish([key]))
+    assert status == 200
+    assert signature == answer_signature(SECRET, ticket, body)
+    assert read_settings(body, [key]) == (settings.replicated.settings, {})
+    before = settings.replicated.settings
+    for path in ("/v1/fleet/settings", "/v1/fleet/settings/versions"):
+        for broken in (b"", b"[]", b"no json", b"{}", b'{"wanted": 7, "digests": 7}'):
+            assert (await member.get(path, ticket, broken))[0] == 400, broken
+        assert (await member.get(path, ticket, b"{" + b" " * 70_000))[0] == 413
+    assert settings.replicated.settings == before
+
+
+async def test_settings_are_kept_with_their_versions(member: Member) -> None:
+    site = member.site
+    assert site.fleet is not None
+    here = site.fleet.settings
+    here.set_here(CameraId("gate"), Overrides(slo_ns=250_000_000, app="doors"))
+    other = ReplicatedSettings(here.replicated.settings)
+    other.change(CameraId("gate"), {"slo_ms": 90.0, "app": "doors"}, "b", 0)
+    other.change(CameraId("yard"), {"rate_hz": 2.0}, "b", 0)
+    assert await here.take(other.settings) == 0
+    assert site.box.overrides[CameraId("gate")] == Overrides(slo_ns=90_000_000, app="doors")
+    again = FleetSettings(site.box, site.storage)
+    site.box.overrides.clear()
+    await site.storage.flush()
+    await again.load()
+    assert again.replicated.settings == other.settings
+    assert again.replicated.digest() == here.replicated.digest()
+    assert site.box.overrides[CameraId("yard")] == Overrides(rate_hz=2.0)
+
+
+async def test_frames_are_served_while_many_settings_are_taken_in(member: Member) -> None:
+    """And whoever stops in between has what is stored in force, so nothing is undone later."""
+    site = member.site
+    assert site.fleet is not None
+    elsewhere = ReplicatedSettings()
+    point = 0.123456789
+    zone = {"name": "z", "points": [[0.0, 0.0], [1.0, point], [1.0, 1.0]], "classes": ["x" * 9_000]}
+    for number in range(40):
+        elsewhere.change(CameraId(f"c{number:02}"), {"zones": [zone]}, "b", 1_000 + number)
+    taking = asyncio.create_task(site.fleet.settings.take(elsewhere.settings))
+    turns = 0
+    while len(site.box.overrides) < 20:
+        await asyncio.sleep(0)
+        turns += 1
+    taking.cancel()
+    await asyncio.gather(taking, return_exceptions=True)
+    assert turns > 3
+    assert 20 <= len(site.box.overrides) < 40
+    await site.storage.flush()
+    again = FleetSettings(site.box, site.storage)
+    await again.load()
+    taken = {key.camera for key in again.replicated.settings}
+    assert taken == site.box.overrides.keys()
+    assert all(elsewhere.settings[key] == of for key, of in again.replicated.settings.items())
+
+
+async def test_what_was_set_before_the_fleet_is_shared_and_what_the_fleet_has_wins(
+    member: Member,
+) -> None:
+    site = member.site
+    for camera in (CameraId("gate"), CameraId("yard"), CameraId("damaged")):
+        site.storage.record_camera(camera, {})
+    site.storage.record_overrides(CameraId("gate"), {"slo_ms": 300.0, "app": "doors"})
+    site.storage.record_overrides(CameraId("damaged"), {"slo_ms": -1})
+    await site.storage.flush()
+    joining = FleetSettings(site.box, site.storage)
+    await joining.load()
+    assert {(key.camera, key.name) for key in joining.replicated.settings} == {
+        ("gate", "slo"), ("gate", "app")
+    }  # fmt: skip
+    elsewhere = ReplicatedSettings()
+    elsewhere.change(CameraId("gate"), {"slo_ms": 90.0}, "b", 1_000)
+    await joining.take(elsewhere.settings)
+    assert site.box.overrides[CameraId("gate")] == Overrides(slo_ns=90_000_000, app="doors")
+
+
+async def test_who_has_a_history_of_a_camera_says_so_to_boxes_of_the_fleet(member: Member) -> None:
+    history = member.site.storage.history
+    ticket = box_ticket(SECRET, "b", time.time())
+    path = "/v1/fleet/history"
+    assert (await member.get(f"{path}?camera=gate", member.tokens[Scope.ADMIN]))[0] == 401
+    assert (await member.get(path, ticket))[0] == 400
+    assert (await member.get(f"{path}?camera=a%2Fb", ticket))[0] == 400
+    nothing = b'{"from_ms":null,"to_ms":null}'
+    assert (await member.get(f"{path}?camera=gate", ticket))[1] == nothing
+    minute = int(time.time() / 60) - 90
+    history.record_minutes({minute: {CameraId("gate"): Period()}})
+    await member.site.storage.flush()
+    status, body, signature = await member.get(f"{path}?camera=gate", ticket)
+    assert status == 200
+    assert signature == answer_signature(SECRET, ticket, body)
+    said = orjson.loads(body)
+    hour = minute // 60
+    assert said["from_ms"] == hour * 3_600_000
+    assert said["to_ms"] == (hour + 1) * 3_600_000
+    # What another box answers is shown, and what none answers is named.
+    fleet_of = member.site.fleet
+    assert fleet_of is not None
+    url = f"http://127.0.0.1:{member.server.port}"
+    fleet_of.known.reported(
+        BoxReport(BoxName("hall"), "http://hall:8787", 0.5, {}), time.monotonic_ns()
+    )
+    fleet_of.asked_at[url] = BoxName("hall")
+    fleet_of.left_out["http://shed:8787"] = "no answer"
+    status, body, _ = await member.get(
+        "/v1/cameras/gate/history/boxes", member.tokens[Scope.VIEWER]
+    )
+    assert status == 200
+    assert orjson.loads(body) == {
+        "boxes": [{"box": "hall", "address": "http://hall:8787", **said}],
+        "unanswered": [{"address": "http://shed:8787", "reason": "no answer"}],
+    }
+    fleet_of.secret = "the secret of another fleet"
+    fleet_of.asked_at["http://127.0.0.1:1"] = BoxName("hall")
+    _, body, _ = await member.get("/v1/cameras/yard/history/boxes", member.tokens[Scope.VIEWER])
+    assert [each["address"] for each in orjson.loads(body)["unanswered"]] == [
+        "http://127.0.0.1:1", "http://shed:8787"
+    ]  # fmt: skip
+
+
+async def test_many_settings_at_once_are_told_in_one_notice(member: Member) -> None:
+    assert member.site.fleet is not None
+    elsewhere = ReplicatedSettings()
+    for number in range(300):
+        elsewhere.change(CameraId(f"c{number}"), {"app": "x"}, "b", number)
+    await member.site.fleet.settings.take(elsewhere.settings)
+    told = [event.text for event in member.site.box.notices.recent]
+    assert told == ["the settings of 300 cameras came from other boxes of the fleet"]
 
 
 async def test_those_who_may_see_the_box_see_its_fleet(member: Member) -> None:
@@ -175,12 +338,12 @@ async def test_a_secret_that_is_missing_or_short_is_one_clear_error(
     keys = {"fleet.boxes": ["http://b:8787"], "fleet.secret_file": str(file)}
     config = load(None, keys)
     with pytest.raises(ConfigError, match=r"fleet\.secret_file: .* cannot be read"):
-        fleet_member(config, member.site.box)
+        fleet_member(config, member.site.box, member.site.storage)
     file.write_text("short\n")
     with pytest.raises(ConfigError, match="at least 16 characters"):
-        fleet_member(config, member.site.box)
+        fleet_member(config, member.site.box, member.site.storage)
     file.write_text(SECRET + "\n")
-    made = fleet_member(config, member.site.box)
+    made = fleet_member(config, member.site.box, member.site.storage)
     assert made is not None
     assert made.secret == SECRET
-    assert fleet_member(load(None), member.site.box) is None
+    assert fleet_member(load(None), member.site.box, member.site.storage) is None

@@ -7,6 +7,7 @@ import { afterEach, expect, test, vi } from 'vitest'
 
 import type { Camera as CameraDocument } from '../src/api/api-types'
 import { Boxes } from '../src/boxes/Boxes'
+import { HistoryElsewhere } from '../src/camera/EarlierHistory'
 import { Cascade } from '../src/camera/Cascade'
 import { PipelineStages } from '../src/camera/PipelineStages'
 import { membersOf } from '../src/scheduler/BatchDetails'
@@ -192,6 +193,19 @@ test('the boxes of a fleet stand with what they do, and why others are left out'
   expect(screen.getAllByRole('link').map((link) => [link.textContent, link.getAttribute('href')])).toEqual([['http://yard:8787', 'http://yard:8787/']])
   expect(screen.getByTestId('left-out').textContent).toContain('http://shed:8787no answer')
   expect(screen.getByTestId('boxes-sums').textContent).toContain('6 of at most 128')
+})
+
+test('a camera names the boxes that have its earlier history, and those that may', () => {
+  const gone = { address: 'http://shed:8787', reason: 'no answer' }
+  const hall = { box: HALL.box, address: HALL.address, from_ms: Date.UTC(2026, 10, 1, 12), to_ms: Date.UTC(2026, 10, 2, 12) }
+  render(<HistoryElsewhere camera="gate 1" boxes={[hall]} unanswered={[gone]} />)
+  const shown = screen.getByTestId('history-elsewhere')
+  expect(screen.getByRole('link', { name: 'hall' }).getAttribute('href')).toBe('http://hall:8787/#/cameras/gate%201')
+  expect(shown.textContent).toContain('1 Nov 2026')
+  expect(shown.textContent).toContain('http://shed:8787 (no answer)')
+  cleanup()
+  render(<HistoryElsewhere camera="gate 1" boxes={[]} unanswered={[]} />)
+  expect(screen.queryByTestId('history-elsewhere')).toBeNull()
 })
 
 test('a box that is alone says so, and is not asked', () => {

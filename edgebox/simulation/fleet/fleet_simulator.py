@@ -128,7 +128,7 @@ class FleetSimulator:
         while self._agenda and self._agenda[0][0] <= END_NS:
             self._now_ns, _, happen = heappop(self._agenda)
             happen()
-            if self._now_ns % (10 * S) == 0:
+            if self._now_ns % S == 0:
                 yield self._now_ns / END_NS
         yield 1.0
 

@@ -556,6 +556,22 @@ export type HistoryBandwidth = {
   max: ReadonlyArray<number | null>
 }
 
+export type HistoryBoxes = {
+  boxes: ReadonlyArray<{
+    box: string
+    address: string
+    /** Where its history begins. */
+    from_ms: number
+    /** Where it ends. */
+    to_ms: number
+  }>
+  /** Where no box says whether it has any, and why. */
+  unanswered: ReadonlyArray<{
+    address: string
+    reason: string
+  }>
+}
+
 export type HistoryCrossings = {
   in: ReadonlyArray<number | null>
   out: ReadonlyArray<number | null>
@@ -1088,6 +1104,7 @@ export interface Answers {
   'POST /v1/sources/discover': FoundCameras
   'POST /v1/sources/test': TestPicture
   'GET /v1/cameras/{id}': Camera
+  'GET /v1/cameras/{id}/history/boxes': HistoryBoxes
   'PATCH /v1/cameras/{id}': Camera
   'DELETE /v1/cameras/{id}': null
   'GET /v1/cameras/{id}/explanation': {

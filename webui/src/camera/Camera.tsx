@@ -5,6 +5,7 @@ import styles from './Camera.module.css'
 
 import { useEffect, useRef, useState } from 'preact/hooks'
 
+import { EarlierHistory } from './EarlierHistory'
 import { Explanation } from './Explanation'
 import { Forget } from './Forget'
 import { Live } from './Live'
@@ -81,6 +82,7 @@ function OneCamera({ state, dispatcher, camera: id, range }: CameraProps) {
       <div class={styles.columns}>
         <div class={styles.column}>
           <ErrorBoundary what="The charts"><Timelines camera={id} range={range} present={present} age_ms={isKnown(known?.first_seen_ms) ? state.now_ms - known.first_seen_ms : Infinity} /></ErrorBoundary>
+          <ErrorBoundary what="The history on other boxes"><EarlierHistory camera={id} inFleet={state.box.in_fleet} /></ErrorBoundary>
           <ErrorBoundary what="What the planner considers"><Explanation camera={id} connected={connected} fetched={present.fetched} /></ErrorBoundary>
         </div>
         <div class={styles.column}>

@@ -1,0 +1,255 @@
+"""Settings that boxes share: whatever order they hear of changes in, they agree."""
+
+from collections.abc import Iterable
+from functools import reduce
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+
+from edgebox.domain.overrides import NOTHING_SET
+from edgebox.domain.requests import CameraId
+from edgebox.fleet.replicated_settings import (
+    BUCKETS,
+    BYTES_MAX,
+    FIELDS,
+    NOTHING,
+    TOMBSTONE_MS,
+    ReplicatedSettings,
+    Setting,
+    SettingKey,
+    Settings,
+    Version,
+    bucket_of,
+    fields_of,
+    merged,
+    value_of,
+    without_old,
+)
+from edgebox.link.override_messages import NAMES, changed, written
+
+GATE, YARD = CameraId("gate"), CameraId("yard")
+KEYS = st.builds(
+    SettingKey, st.sampled_from([GATE, YARD, CameraId("dock")]), st.sampled_from([*FIELDS])
+)
+VERSIONS = st.builds(Version, st.integers(0, 4), st.sampled_from("ab"))
+VALUES = st.sampled_from([NOTHING, b'{"a":1}', b'{"a":2}'])
+SETTINGS = st.dictionaries(KEYS, st.builds(Setting, VERSIONS, VALUES), max_size=12)
+NO_SETTINGS: Settings = {}
+LIMIT = 5
+"""So few that merges forget some."""
+
+
+@given(SETTINGS, SETTINGS, SETTINGS)
+def test_a_merge_is_commutative_associative_idempotent_and_bounded(
+    a: Settings, b: Settings, c: Settings
+) -> None:
+    def merge(*several: Settings) -> Settings:
+        return reduce(lambda one, other: merged(one, other, LIMIT), several)
+
+    a, b, c = (merged({}, each, LIMIT) for each in (a, b, c))
+    assert merge(a, b) == merge(b, a)
+    assert merge(merge(a, b), c) == merge(a, merge(b, c))
+    assert merge(a, a) == a
+    assert merge(a, b, a, b) == merge(a, b)
+    assert len(merge(a, b, c)) <= LIMIT
+
+
+@given(st.lists(SETTINGS, max_size=6))
+def test_boxes_that_heard_the_same_have_the_same_and_the_same_digests(
+    heard: list[dict[SettingKey, Setting]],
+) -> None:
+    def box(documents: Iterable[Settings]) -> ReplicatedSettings:
+        replicated = ReplicatedSettings()
+        for each in documents:
+            replicated.take(each)
+        return replicated
+
+    one, other = box(heard), box([*reversed(heard), *heard])
+    whole = ReplicatedSettings(reduce(merged, heard, NO_SETTINGS))
+    for each in (one, other):
+        assert each.settings == whole.settings
+        assert each.digests() == whole.digests()
+        assert each.digest() == whole.digest()
+        assert each.bytes == sum(len(of.value) for of in each.settings.values())
+    by_bucket = [one.in_bucket(each) for each in range(BUCKETS)]
+    assert {key: of for part in by_bucket for key, of in part.items()} == one.settings
+    assert all(bucket_of(key.camera) == n for n, part in enumerate(by_bucket) for key in part)
+
+
+@given(SETTINGS, SETTINGS)
+def test_what_is_newer_elsewhere_and_nothing_else_makes_both_the_same(
+    here: Settings, there: Settings
+) -> None:
+    replicated = ReplicatedSettings(here)
+    newer = replicated.newer({key: of.version for key, of in there.items()})
+    replicated.take({key: there[key] for key in newer})
+    after = {key: of.version for key, of in replicated.settings.items()}
+    both = {key: of.version for key, of in merged(here, there).items()}
+    assert after == both
+    assert all(there[key].version > here[key].version for key in newer if key in here)
+
+
+def test_settings_that_exclude_each_other_are_one() -> None:
+    assert sorted(field for fields in FIELDS.values() for field in fields) == sorted(NAMES)
+    one, other = ReplicatedSettings(), ReplicatedSettings()
+    one.change(GATE, written(changed(NOTHING_SET, {"pipeline": "vehicles"})), "a", 10)
+    other.change(GATE, written(changed(NOTHING_SET, {"family": "street"})), "b", 11)
+    one.take(other.settings)
+    fields: dict[str, object] = {}
+    for name, setting in one.of(GATE).items():
+        fields |= fields_of(SettingKey(GATE, name), setting.value)
+    assert changed(NOTHING_SET, fields).family == "street"
+    assert changed(NOTHING_SET, fields).pipeline is None
+
+
+def test_a_change_by_somebody_who_saw_the_other_wins_whatever_the_clock_says() -> None:
+    ahead, behind = ReplicatedSettings(), ReplicatedSettings()
+    ahead.change(GATE, {"app": "early"}, "ahead", 9_000)
+    behind.take(ahead.settings)
+    behind.change(GATE, {"app": "late"}, "behind", 10)
+    ahead.take(behind.settings)
+    assert ahead.of(GATE)["app"].value == b'{"app":"late"}'
+    assert ahead.of(GATE)["app"].version == Version(9_001, "behind")
+
+
+def test_of_changes_that_did_not_know_of_each_other_the_later_one_wins() -> None:
+    busy, quiet = ReplicatedSettings(), ReplicatedSettings()
+    for number in range(50):
+        busy.change(YARD, {"rate_hz": 1.0 + number}, "busy", 100 + number)
+    busy.change(GATE, {"app": "early"}, "busy", 150)
+    quiet.change(GATE, {"app": "late"}, "quiet", 500)
+    busy.take(quiet.settings)
+    assert busy.of(GATE)["app"].value == b'{"app":"late"}'
+
+
+def test_what_is_set_again_as_it_was_is_no_change() -> None:
+    replicated = ReplicatedSettings()
+    assert replicated.change(GATE, {"app": "x", "slo_ms": 100.0}, "a", 1).changed == [
+        SettingKey(GATE, "slo"), SettingKey(GATE, "app")
+    ]  # fmt: skip
+    digest = replicated.digest()
+    assert not replicated.change(GATE, {"app": "x", "slo_ms": 100.0}, "a", 2).changed
+    assert replicated.digest() == digest
+    assert replicated.change(GATE, {"app": "x"}, "a", 3).changed == [SettingKey(GATE, "slo")]
+    assert replicated.of(GATE)["slo"].value == NOTHING
+
+
+def test_a_change_outside_the_fleet_follows_what_was_known_and_precedes_what_came_since() -> None:
+    away = ReplicatedSettings()
+    away.change(GATE, {"app": "first", "site": "yard"}, "away", 100)
+    fleet = ReplicatedSettings(away.settings)
+    fleet.change(GATE, {"app": "fleet", "site": "yard"}, "other", 200)
+    alone = {"app": "alone", "site": "dock"}
+    away.change_unseen({GATE: alone}, "away")
+    away.change_unseen({GATE: alone}, "away")
+    assert away.of(GATE)["site"].version == Version(101, "away")
+    away.take(fleet.settings)
+    assert away.of(GATE)["app"].value == b'{"app":"fleet"}'
+    assert away.of(GATE)["site"].value == b'{"site":"dock"}'
+    never = ReplicatedSettings()
+    never.change_unseen({GATE: {"app": "never shared"}}, "b")
+    never.take(fleet.settings)
+    assert never.of(GATE)["app"].value == b'{"app":"fleet"}'
+
+
+def test_removed_settings_are_remembered_for_so_long() -> None:
+    replicated = ReplicatedSettings()
+    replicated.change(GATE, {"app": "x", "site": "yard"}, "a", 1)
+    replicated.change(GATE, {"site": "yard"}, "a", 1_000)
+    assert replicated.forget_old(1_000 + TOMBSTONE_MS).forgotten == []
+    assert replicated.forget_old(1_001 + TOMBSTONE_MS).forgotten == [SettingKey(GATE, "app")]
+    assert [*replicated.of(GATE)] == ["site"]
+    fresh = ReplicatedSettings(replicated.settings)
+    assert (fresh.digest(), fresh.bytes) == (replicated.digest(), replicated.bytes)
+
+
+@given(SETTINGS, st.integers(0, 4))
+def test_only_removed_settings_grow_old(settings: Settings, now: int) -> None:
+    left = without_old(settings, now + TOMBSTONE_MS)
+    assert all(settings[key] == of for key, of in left.items())
+    gone = settings.keys() - left.keys()
+    assert all(settings[key].value == NOTHING for key in gone)
+    assert all(settings[key].version.counter < now for key in gone)
+
+
+def test_more_than_there_is_room_for_is_left_out() -> None:
+    replicated = ReplicatedSettings()
+    big = Setting(Version(1, "b"), b"x" * (BYTES_MAX // 2))
+    fitting, left_out = replicated.fitting(
+        {SettingKey(CameraId(f"c{number}"), "zones"): big for number in range(3)}
+    )
+    assert [key.camera for key in fitting] == ["c0", "c1"]
+    assert [key.camera for key in left_out] == ["c2"]
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_value_has_the_fields_that_are_set(name: str) -> None:
+    fields = dict.fromkeys(FIELDS[name], 1)
+    value = value_of({**dict.fromkeys(NAMES), **fields}, name)
+    assert orjson.loads(value) == fields
+    assert fields_of(SettingKey(GATE, name), value) == fields
+    assert fields_of(SettingKey(GATE, name), NOTHING) == dict.fromkeys(FIELDS[name])
+
+
+class Fleet(RuleBasedStateMachine):
+    """Boxes that are changed, exchange settings two at a time, and crash; none undoes another."""
+
+    boxes: list[ReplicatedSettings]
+
+    @initialize()
+    def begin(self) -> None:
+        self.boxes = [ReplicatedSettings() for _ in range(3)]
+        self.clock = 0
+
+    @rule(
+        box=st.integers(0, 2),
+        app=st.sampled_from(["x", "y", None]),
+        camera=st.sampled_from([GATE, YARD]),
+        passed=st.integers(0, 5),
+    )
+    def change(self, box: int, app: str | None, camera: CameraId, passed: int) -> None:
+        self.clock += passed
+        self.boxes[box].change(camera, {"app": app}, f"box-{box}", self.clock)
+        of = self.boxes[box].of(camera).get("app")
+        assert (NOTHING if of is None else of.value) == value_of({"app": app}, "app")
+
+    @precondition(lambda self: self.clock > 0)
+    @rule(here=st.integers(0, 2), there=st.integers(0, 2))
+    def fetch(self, here: int, there: int) -> None:
+        mine, theirs = self.boxes[here], self.boxes[there]
+        before = dict(mine.settings)
+        differing = [
+            bucket
+            for bucket, (one, other) in enumerate(
+                zip(mine.digests(), theirs.digests(), strict=True)
+            )
+            if one != other
+        ]
+        offered = {key: of for part in differing for key, of in theirs.in_bucket(part).items()}
+        newer = mine.newer({key: of.version for key, of in offered.items()})
+        mine.take({key: offered[key] for key in newer})
+        assert mine.settings == merged(before, theirs.settings)
+        assert all(mine.settings[key] >= of for key, of in before.items())
+
+    @rule(box=st.integers(0, 2))
+    def restart(self, box: int) -> None:
+        self.boxes[box] = ReplicatedSettings(self.boxes[box].settings)
+
+    @invariant()
+    def versions_of_one_box_are_its_own(self) -> None:
+        values: dict[tuple[SettingKey, Version], bytes] = {}
+        for box in self.boxes:
+            for key, of in box.settings.items():
+                assert values.setdefault((key, of.version), of.value) == of.value
+
+
+TestFleet = Fleet.TestCase

@@ -65,6 +65,9 @@ def stoppable() -> Any:
     """Return options for runs that end between two operators once `terminate` is set True."""
     options = onnx_runtime().RunOptions()
     options.log_severity_level = _FATAL_ONLY
+    # The default, set: ONNX Runtime asks for it in each run, and where it is not set an exception
+    # is raised and caught on the way, which takes longer than the rest of preparing a run.
+    options.add_run_config_entry("gpu_graph_id", "0")
     return options
 
 

@@ -203,7 +203,12 @@ async def test_a_server_that_hangs_or_refuses_is_left_out_and_local_executors_ta
             server.running.set()
             await until(lambda: state_of(here, url) is ExecutorState.UP, "the server")
             await until_it_runs(here, url)
-            server.refusal = 429
+            server.refusal, server.refusal_code = 503, "overload"
+            refused = batches_of(here, url) + 4
+            while batches_of(here, url) < refused:
+                assert set(await burst(here)) <= {200, 503}
+            assert state_of(here, url) is ExecutorState.UP, "it only has too much to do"
+            server.refusal_code = ""
             assert "too much to do" in await until_it_is_lost(here, url)
             assert await burst(here) == {200: 12}
             server.refusal = 0

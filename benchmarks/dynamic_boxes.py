@@ -16,7 +16,7 @@ from typing import Any
 import aiohttp
 import orjson
 
-from edgebox.app.startup import measure_and_store
+from edgebox.app.offline_profiling import measure_and_store
 from edgebox.config.config_file import Config
 from edgebox.domain.model_family import LatencyProfile
 

@@ -23,7 +23,7 @@ import click
 
 from benchmarks.dynamic_boxes import RunningBox, serving
 from benchmarks.vertical_live import copy_database
-from edgebox.app.startup import measure_and_store
+from edgebox.app.offline_profiling import measure_and_store
 from edgebox.camera.accounting import Summary
 from edgebox.camera.daemon import Camera
 from edgebox.config.config_file import load

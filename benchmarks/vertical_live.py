@@ -26,7 +26,7 @@ import click
 
 from benchmarks.dynamic_boxes import RunningBox, serving
 from benchmarks.one_size import write_one_size
-from edgebox.app.startup import measure_and_store
+from edgebox.app.offline_profiling import measure_and_store
 from edgebox.camera.daemon import Camera
 from edgebox.config.config_file import load
 from edgebox.media.sources import PictureSource

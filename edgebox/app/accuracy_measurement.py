@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edgebox.app.executor_setup import open_one
-from edgebox.app.startup import profiles_of
+from edgebox.app.offline_profiling import profiles_of
 from edgebox.config.config_file import Config
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.model_family import AccuracyReport, LatencyProfile, Variant, VariantName

@@ -39,6 +39,8 @@ class ExecutorAdder:
         self._replacements = replacements
         self._families = families
         self._prepare = prepare
+        self._measuring = asyncio.Lock()
+        """Executors of one server would slow each other, and one has the times of the other."""
 
     async def open(self, spec: ExecutorSpecification, note: str = "") -> ModelExecutor:
         """Open an executor and use it.
@@ -58,9 +60,10 @@ class ExecutorAdder:
             # It is measured for what it holds; others hold the default.
             inference = replace(inference, family=held[0])
         try:
-            found = await measured(
-                inference, storage, [executor], self._families, lambda text, share: None
-            )
+            async with self._measuring:
+                found = await measured(
+                    inference, storage, [executor], self._families, lambda text, share: None
+                )
             profiles = found.profiles.get(executor.id)
             if not profiles:
                 raise ModelError("; ".join(found.problems) or "nothing runs on it")

@@ -36,6 +36,15 @@ _OPENED_AT_ONCE = 32
 """How many executors elsewhere are opened side by side."""
 
 
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """A remote executor that is not in use yet; it is tried while the box runs."""
+
+    spec: ExecutorSpecification
+    told: str = ""
+    """Why it cannot be used, as people were told; empty: nothing is known against it."""
+
+
 @dataclass(slots=True)
 class Opened:
     """The executors that are open."""
@@ -43,8 +52,8 @@ class Opened:
     executors: list[ModelExecutor] = field(default_factory=list)
     specs: dict[ExecutorId, ExecutorSpecification] = field(default_factory=dict)
     """Specification of each executor."""
-    absent: list[ExecutorSpecification] = field(default_factory=list)
-    """Remote executors that could not be opened; they are tried again."""
+    absent: list[Absent] = field(default_factory=list)
+    """Remote executors that are tried while the box runs."""
     ray_tables: list[RayTable] = field(default_factory=list)
     """Tables of Ray clusters; some bring further executors later."""
     cpu_fallbacks: dict[ExecutorId, ExecutorSpec] = field(default_factory=dict)
@@ -350,7 +359,7 @@ def _open_remote(
         try:
             _keep(attempt.result(), spec, opened)
         except ModelError as error:
-            opened.absent.append(spec)
+            opened.absent.append(Absent(spec, str(error)))
             opened.problems.append(f"{spec.id} cannot be opened, and is tried again: {error}")
 
 

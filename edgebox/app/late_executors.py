@@ -1,15 +1,14 @@
-"""Remote executors that come later: absent at the start, or on nodes that join a cluster."""
+"""Remote executors that come after the start: absent or never measured before, or on new nodes."""
 
 import asyncio
 import logging
 import random
 
 from edgebox.app.executor_addition import ExecutorAdder
-from edgebox.app.executor_setup import Opened
+from edgebox.app.executor_setup import Absent, Opened
 from edgebox.app.ray_tables import RayTable
 from edgebox.app.startup import ModelInventory
 from edgebox.domain.errors import EdgeboxError
-from edgebox.inference.model_executor import ExecutorSpecification
 from edgebox.link.backoff import Backoff
 from edgebox.runtime.notices import Notices
 
@@ -24,13 +23,17 @@ BACK_OFF_MAX_S = 60.0
 
 
 def defer_unmeasured(opened: Opened, found: ModelInventory) -> None:
-    """Take the remote executors away on which nothing could be measured; they are tried again."""
+    """Take the remote executors away that have no profiles; they are tried while the box runs.
+
+    What failed there has been told with the other problems of the start.
+    """
     for executor in list(opened.executors):
         spec = opened.specs[executor.id]
         if spec.is_remote and not found.profiles.get(executor.id):
             executor.abandon()
             opened.executors.remove(executor)
-            opened.absent.append(spec)
+            failure = found.failures.get(executor.id)
+            opened.absent.append(Absent(spec, "" if failure is None else str(failure)))
             found.profiles.pop(executor.id, None)
 
 
@@ -46,7 +49,7 @@ class LateExecutors:
             notices: told of what is there, and of why something is not.
         """
         self._absent = list(opened.absent)
-        self._known = {*opened.specs, *(spec.id for spec in opened.absent)}
+        self._known = {*opened.specs, *(each.spec.id for each in opened.absent)}
         self._growing = [table for table in opened.ray_tables if table.grows]
         self._adder = adder
         self._notices = notices
@@ -54,8 +57,11 @@ class LateExecutors:
     async def run(self) -> None:
         """Try each until it is there."""
         async with asyncio.TaskGroup() as group:
-            for spec in self._absent:
-                group.create_task(self._try(spec), name=f"open-{spec.id}")
+            for absent in self._absent:
+                if not absent.told:
+                    text = f"{absent.spec.id} was never measured: that is done while the box serves"
+                    self._notices.publish("info", text)
+                group.create_task(self._try(absent), name=f"open-{absent.spec.id}")
             for table in self._growing:
                 group.create_task(self._follow(table, group), name="nodes that join")
 
@@ -71,10 +77,11 @@ class LateExecutors:
             for spec in specs:
                 if spec.id not in self._known:
                     self._known.add(spec.id)
-                    group.create_task(self._try(spec), name=f"open-{spec.id}")
+                    group.create_task(self._try(Absent(spec)), name=f"open-{spec.id}")
 
-    async def _try(self, spec: ExecutorSpecification) -> None:
-        back_off, said = Backoff(random.Random(), BACK_OFF_MAX_S), ""
+    async def _try(self, absent: Absent) -> None:
+        spec, said = absent.spec, absent.told
+        back_off = Backoff(random.Random(), BACK_OFF_MAX_S)
         while True:
             await asyncio.sleep(back_off.wait_s())
             try:

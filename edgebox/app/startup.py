@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from edgebox.app.core_profiles import measure_shared_cores
-from edgebox.app.executor_setup import Opened, open_executors
 from edgebox.app.family_folders import check_default, served_folders
 from edgebox.app.interference_profiles import Progress
 from edgebox.app.profile_lookup import stored_profiles
@@ -21,6 +20,7 @@ from edgebox.config.inference_section import InferenceParameters
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import (
     ExecutorId,
+    FamilyName,
     LatencyProfile,
     Variant,
     VariantName,
@@ -59,6 +59,8 @@ class ModelInventory:
     """Whether profiles had to be measured."""
     hung: dict[ExecutorId, HungError] = field(default_factory=dict)
     """Executors that hung and were abandoned; nothing else here concerns them."""
+    failures: dict[ExecutorId, ModelError] = field(default_factory=dict)
+    """The first error of each executor on which a family failed."""
 
 
 def load_families(config: Config) -> tuple[list[Family], list[ModelError]]:
@@ -94,44 +96,31 @@ async def measured(
     """Return the families that run on any executor, their profiles and where these live.
 
     A family that fails on its first batch is left out on that executor, and left out entirely if it
-    runs on no executor. An executor that hangs is abandoned.
+    runs on no executor. An executor that hangs is abandoned. A remote executor whose times are not
+    known is measured only for the sake of a family that runs on no other one; otherwise it has no
+    profiles here.
 
     Raises:
         ModelError: the default family fails on every executor, or does not fit the memory limit.
         HungError: executors hang, and no other one runs the default family.
     """
-    out = ModelInventory(profiles={executor.id: [] for executor in executors})
-    sizes: dict[ExecutorId, list[Weights]] = {executor.id: [] for executor in executors}
     # The default family must fit first.
-    for family in sorted(families, key=lambda family: family.name != inference.family):
-        failures: list[ModelError] = []
-        for executor in executors:
-            if family.name not in executor.families:
-                continue
-            if executor.id in out.hung:
-                failures.append(out.hung[executor.id])
-                continue
-            stored = await stored_profiles(storage, executor, family, inference.batch_size_max)
-            work = _Work(inference, executor, family, on_progress, stored)
-            try:
-                found, weights = await asyncio.to_thread(work.do)
-            except HungError as error:
-                failures.append(_left_behind(executor, error, out))
-                if family.name != inference.family:
-                    break  # the model may be the cause: keep other executors for other families
-            except ModelError as error:
-                failures.append(error)
-                out.problems.append(f"{family.name} does not run on {executor.id}: {error}")
-            else:
-                if not stored:
-                    storage.save_profiles(fingerprint(executor, family), found)
-                    out.profiled = True
-                out.profiles[executor.id] += found
-                sizes[executor.id] += weights
+    families = sorted(families, key=lambda family: family.name != inference.family)
+    measurer = _Measurer(inference, storage, executors, on_progress)
+    out = measurer.out
+    later = [each for each in executors if not await measurer.is_known(each, families)]
+    at_once = [each for each in executors if each not in later]
+    for family in families:
+        failures = await measurer.run(family, at_once, only_if_needed=later)
+        for each in out.families:  # their executors may have hung since
+            await measurer.run(each, (), only_if_needed=later)
         _take_in(family, failures, inference, out)
+    needed = [each for each in later if out.profiles.get(each.id)]
+    for family in out.families:
+        await measurer.run(family, needed)
     executors = [executor for executor in executors if executor.id not in out.hung]
     if any(executor.memory_limit_bytes for executor in executors):
-        await asyncio.to_thread(_limit, inference, executors, sizes, out)
+        await asyncio.to_thread(_limit, inference, executors, measurer.sizes, out)
     out.profiles, unknown = await measure_shared_cores(
         storage,
         executors,
@@ -144,13 +133,90 @@ async def measured(
     return out
 
 
-def _left_behind(executor: ModelExecutor, error: HungError, out: ModelInventory) -> HungError:
+class _Measurer:
+    """Measures families on executors, and keeps what it finds."""
+
+    def __init__(
+        self,
+        inference: InferenceParameters,
+        storage: Storage,
+        executors: Sequence[ModelExecutor],
+        on_progress: Progress,
+    ) -> None:
+        self.out = ModelInventory(profiles={executor.id: [] for executor in executors})
+        self.sizes: dict[ExecutorId, list[Weights]] = {executor.id: [] for executor in executors}
+        self._inference = inference
+        self._storage = storage
+        self._on_progress = on_progress
+        self._tried: set[tuple[ExecutorId, FamilyName]] = set()
+
+    async def is_known(self, executor: ModelExecutor, families: Sequence[Family]) -> bool:
+        """Return whether an executor needs no measuring, or is of this machine."""
+        if executor.shares_machine:
+            return True
+        held = [family for family in families if family.name in executor.families]
+        return all([await self._stored(executor, family) for family in held])
+
+    def runs(self, family: Family) -> bool:
+        """Return whether a family runs on any executor."""
+        names = {variant.name for variant in family.variants}
+        return any(profile.variant in names for of in self.out.profiles.values() for profile in of)
+
+    async def run(
+        self,
+        family: Family,
+        executors: Sequence[ModelExecutor],
+        *,
+        only_if_needed: Sequence[ModelExecutor] = (),
+    ) -> list[ModelError]:
+        """Measure a family on executors, unless its times are stored; return why it fails."""
+        failures: list[ModelError] = []
+        for executor in (*executors, *only_if_needed):
+            key = executor.id, family.name
+            if family.name not in executor.families or key in self._tried:
+                continue
+            if executor in only_if_needed and self.runs(family):
+                continue
+            self._tried.add(key)
+            if executor.id in self.out.hung:
+                failures.append(self.out.hung[executor.id])
+                continue
+            try:
+                await self._measure(family, executor)
+            except ModelError as error:
+                failures.append(error)
+                self.out.failures.setdefault(executor.id, error)
+                if not isinstance(error, HungError):
+                    self.out.problems.append(
+                        f"{family.name} does not run on {executor.id}: {error}"
+                    )
+                    continue
+                _leave_behind(executor, error, self.out)
+                if family.name != self._inference.family:
+                    break  # the model may be the cause: keep other executors for other families
+        return failures
+
+    async def _measure(self, family: Family, executor: ModelExecutor) -> None:
+        stored = await self._stored(executor, family)
+        work = FamilyMeasurement(self._inference, executor, family, self._on_progress, stored)
+        found, weights = await asyncio.to_thread(work.do)
+        if not stored:
+            self._storage.save_profiles(fingerprint(executor, family), found)
+            self.out.profiled = True
+        self.out.profiles[executor.id] += found
+        self.sizes[executor.id] += weights
+
+    async def _stored(self, executor: ModelExecutor, family: Family) -> list[LatencyProfile]:
+        size_max = self._inference.batch_size_max
+        return await stored_profiles(self._storage, executor, family, size_max)
+
+
+def _leave_behind(executor: ModelExecutor, error: HungError, out: ModelInventory) -> None:
     """Abandon an executor that hangs."""
     executor.abandon()
     out.hung[executor.id] = error
     del out.profiles[executor.id]
     out.problems.append(f"{executor.id} is left out: {error}")
-    return error
 
 
 def _take_in(
@@ -179,7 +245,7 @@ def _take_in(
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
+class FamilyMeasurement:
     """The measurements of one family on one executor."""
 
     inference: InferenceParameters
@@ -398,72 +464,3 @@ def _runs(
         return [(known.variant, size) for known in profiles for size in known.batch_sizes]
     sizes = {known.variant: known.batch_sizes[0] for known in profiles}
     return [(name, sizes[name]) for name in executor.largest_of_each_file(sizes)]
-
-
-async def profiles_of(
-    config: Config, executor: ModelExecutor, family: Family, on_progress: Progress
-) -> list[LatencyProfile]:
-    """Return a family's profiles on an executor; measure and store missing ones.
-
-    Raises:
-        EdgeboxError: the model or the database cannot be used.
-    """
-    storage = await Storage.open(config.storage.file)
-    try:
-        found = await stored_profiles(storage, executor, family, config.inference.batch_size_max)
-        if not found:
-            work = _Work(config.inference, executor, family, on_progress)
-            found, _ = await asyncio.to_thread(work.do)
-            storage.save_profiles(fingerprint(executor, family), found)
-        return found
-    finally:
-        await storage.close()
-
-
-async def measure_and_store(
-    config: Config, on_progress: Progress | None = None, families: Sequence[Family] = ()
-) -> list[tuple[Family, ModelExecutor, list[LatencyProfile]]]:
-    """Measure families on every executor again and store the profiles for the next start.
-
-    Args:
-        config: the configuration.
-        on_progress: called with the present step and the share done.
-        families: names of families; empty: all that can be served.
-
-    Raises:
-        EdgeboxError: the models or the database cannot be used.
-    """
-    storage = await Storage.open(config.storage.file)
-    opened = Opened()
-    done: list[tuple[Family, ModelExecutor, list[LatencyProfile]]] = []
-    try:
-        if not families:
-            families, _ = await asyncio.to_thread(load_families, config)
-        opened = await asyncio.to_thread(open_executors, config, families)
-        profiles: dict[ExecutorId, list[LatencyProfile]] = {e.id: [] for e in opened.executors}
-        for executor in opened.executors:
-            for family in families:
-                if family.name not in executor.families:
-                    continue
-                work = _Work(config.inference, executor, family, on_progress)
-                found, _ = await asyncio.to_thread(work.do)
-                storage.save_profiles(fingerprint(executor, family), found)
-                profiles[executor.id] += found
-        profiles, _ = await measure_shared_cores(
-            storage,
-            opened.executors,
-            families,
-            profiles,
-            profile_s=config.inference.profile_s,
-            on_progress=on_progress,
-            again=True,
-        )
-        for executor in opened.executors:
-            for family in families:
-                of = [p for p in profiles[executor.id] if p.variant in family.files]
-                if of:
-                    done.append((family, executor, of))
-    finally:
-        await asyncio.to_thread(opened.close)
-        await storage.close()
-    return done

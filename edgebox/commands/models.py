@@ -199,7 +199,7 @@ def _ask(file: str, layouts: Sequence[str]) -> int | None:
 
 
 def _measured(config: "Config", family: "Family", progress: Any) -> "list[LatencyProfile]":
-    from edgebox.app.startup import measure_and_store
+    from edgebox.app.offline_profiling import measure_and_store
 
     try:
         measured = asyncio.run(measure_and_store(config, progress, [family]))

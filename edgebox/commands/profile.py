@@ -187,7 +187,7 @@ def _print(found: "AccuracyMeasurement", kept: bool) -> None:
 
 
 def _measure_times(config: "Config", name: str | None, as_json: bool) -> None:
-    from edgebox.app.startup import measure_and_store
+    from edgebox.app.offline_profiling import measure_and_store
     from edgebox.scheduling.concurrency import device_concurrency
 
     family = _family(config, name)

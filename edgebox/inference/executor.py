@@ -84,17 +84,20 @@ def come_back(future: "Future[BatchResult]", executor: "Executor", what: str) ->
     """Wait for a batch that is measured or that warms a model.
 
     Raises:
-        ModelError: it failed.
+        ModelError: it failed, or not all of it was answered.
         HungError: it takes longer than any batch may that something with a deadline waits for.
     """
     limit_s = run_limit_s(builds=executor.provider == TENSORRT)
     try:
-        return future.result(limit_s)
+        result = future.result(limit_s)
     except TimeoutError:
         raise HungError(
             f"{what} on {executor.id} did not come back within {limit_s:.0f} s: the device or its "
             "driver hangs, or this model does not end"
         ) from None
+    for refused in result.refused.values():
+        raise ModelError(f"{what}: {refused.text}")
+    return result
 
 
 class Executor(Protocol):

@@ -62,7 +62,10 @@ _DEADLINE = Number(
 def deepstack(context: WebContext) -> web.Application:
     """Return the sub-application for /v1/vision."""
     routes = _Routes(context)
-    app = web.Application(middlewares=[errors_as(_failed)], client_max_size=2**62)
+    app = web.Application(
+        middlewares=[errors_as(_failed)],
+        client_max_size=2**62,
+    )
     app.add_routes(
         [
             web.post("/detection", routes.detect),
@@ -204,7 +207,7 @@ def _predictions(
     ]
 
 
-def _failed(said: str, status: int) -> dict[str, object]:
+def _failed(said: str, status: int, _code: str = "") -> dict[str, object]:
     return {"success": False, "error": said, "predictions": None, "duration": 0, "code": status}
 
 

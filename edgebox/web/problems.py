@@ -104,15 +104,18 @@ def problem_documents(kinds: Iterable[ProblemKind]) -> Callable[..., Awaitable[w
     return answer
 
 
-def errors_as(said: Callable[[str, int], object]) -> Callable[..., Awaitable[web.StreamResponse]]:
+def errors_as(
+    said: Callable[[str, int, str], object],
+) -> Callable[..., Awaitable[web.StreamResponse]]:
     """Return the middleware of a protocol that has its own error format.
 
     Args:
-        said: returns the JSON document of an error from its message and its HTTP status.
+        said: returns the JSON document of an error from its message, its HTTP status and its code;
+            without a code it is empty.
     """
 
-    def response(message: str, status: int) -> web.Response:
-        document = orjson.dumps(said(message, status))
+    def response(message: str, status: int, code: str = "") -> web.Response:
+        document = orjson.dumps(said(message, status, code))
         return web.Response(body=document, status=status, content_type="application/json")
 
     @web.middleware
@@ -121,7 +124,7 @@ def errors_as(said: Callable[[str, int], object]) -> Callable[..., Awaitable[web
             return await handler(request)
         except EdgeboxError as error:
             free_frames(error)
-            refused = response(str(error), error.http_status)
+            refused = response(str(error), error.http_status, error.code)
             if error.http_status == 401:
                 refused.headers[hdrs.WWW_AUTHENTICATE] = CHALLENGE
             return refused

@@ -76,6 +76,7 @@ class Machine:
         self.abandoned: list[ExecutorId] = []
         self.tried: list[tuple[str, str]] = []
         self.hanging: set[tuple[str, str]] = set()
+        self.failing: set[tuple[str, str]] = set()
         self.executors = [self._executor(ExecutorId(of), held) for of, held in holds.items()]
         names = sorted({name for held in holds.values() for name in held.split()})
         self.families = [
@@ -95,7 +96,7 @@ class Machine:
         monkeypatch.setattr(startup, "fingerprint", lambda *_: "any")
         monkeypatch.setattr(startup, "measure_shared_cores", alone)
         monkeypatch.setattr(
-            startup, "_Work",
+            startup, "FamilyMeasurement",
             lambda inference, executor, family, *_: SimpleNamespace(
                 do=lambda: self._do(executor.id, family.name)
             ),
@@ -108,6 +109,7 @@ class Machine:
                 id=of,
                 families=held.split(),
                 memory_limit_bytes=0,
+                shares_machine=True,
                 abandon=lambda: self.abandoned.append(of),
             ),
         )
@@ -116,7 +118,13 @@ class Machine:
         self.tried.append((executor, family))
         if (executor, family) in self.hanging:
             raise HungError(f"a first batch of {family} on {executor} did not come back")
+        if (executor, family) in self.failing:
+            raise ModelError(f"{family} fails")
         return [replace(profile(416, executor), variant=VariantName(f"{family}-1"))], []
+
+    def elsewhere(self, *names: str) -> None:
+        for executor in self.executors:
+            executor.shares_machine = executor.id not in names
 
     async def start(self) -> ModelInventory:
         storage = cast(Storage, SimpleNamespace(save_profiles=lambda *_: None))
@@ -200,3 +208,51 @@ def test_files_that_do_not_come_end_the_start(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(HungError, match="reading the files of the model families hangs"):
         startup.load_families(Config())
     go_on.set()
+
+
+async def test_an_executor_elsewhere_that_was_never_measured_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine = Machine(monkeypatch, a="street cats", b="street cats")
+    machine.elsewhere("b")
+    found = await machine.start()
+    assert machine.tried == [("a", "street"), ("a", "cats")]
+    assert found.profiles[ExecutorId("b")] == []
+    assert found.failures == {}
+    assert found.problems == []
+
+
+async def test_it_is_measured_at_the_start_for_a_family_that_runs_nowhere_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine = Machine(monkeypatch, a="street", b="street cats", c="street cats")
+    machine.elsewhere("b", "c")
+    found = await machine.start()
+    assert machine.tried == [("a", "street"), ("b", "cats"), ("b", "street")]
+    assert [family.name for family in found.families] == ["street", "cats"]
+    assert len(found.profiles[ExecutorId("b")]) == 2
+    assert found.profiles[ExecutorId("c")] == []
+
+
+@pytest.mark.parametrize("what", ["hanging", "failing"])
+async def test_it_serves_where_this_machine_cannot(
+    monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    machine = Machine(monkeypatch, a="street", b="street")
+    machine.elsewhere("b")
+    getattr(machine, what).add(("a", "street"))
+    found = await machine.start()
+    assert [family.name for family in found.families] == ["street"]
+    assert len(found.profiles[ExecutorId("b")]) == 1
+    assert [*found.failures] == ["a"]
+
+
+async def test_a_family_that_hangs_here_is_not_tried_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine = Machine(monkeypatch, a="street cats", b="street cats")
+    machine.elsewhere("b")
+    machine.hanging.add(("a", "cats"))
+    found = await machine.start()
+    assert machine.tried == [("a", "street"), ("a", "cats"), ("b", "street")]
+    assert [family.name for family in found.families] == ["street"]

@@ -30,6 +30,8 @@ class ProtocolServer:
     delay_s: float = 0.0
     refusal: int = 0
     """Status of every inference; 0: it is run."""
+    refusal_code: str = ""
+    """The `code` beside the error of every refusal; empty: it has none."""
     running: threading.Event = field(default_factory=threading.Event)
     """Cleared while every inference hangs."""
     batches: int = 0
@@ -142,7 +144,9 @@ class _Handler(BaseHTTPRequestHandler):
         if self._refused():
             return
         if self.server_of.refusal:
-            self._answer(self.server_of.refusal, {"error": "too much to do"})
+            code = self.server_of.refusal_code
+            document = {"error": "too much to do", **({"code": code} if code else {})}
+            self._answer(self.server_of.refusal, document)
             return
         length = int(self.headers["Inference-Header-Content-Length"])
         model = self.path.removeprefix("/v2/models/").removesuffix("/infer")

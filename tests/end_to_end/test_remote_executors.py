@@ -203,12 +203,40 @@ async def test_a_server_that_hangs_or_refuses_is_left_out_and_local_executors_ta
             server.running.set()
             await until(lambda: state_of(here, url) is ExecutorState.UP, "the server")
             await until_it_runs(here, url)
-            server.refusal = 429
+            server.refusal, server.refusal_code = 503, "overload"
+            refused = batches_of(here, url) + 4
+            while batches_of(here, url) < refused:
+                assert set(await burst(here)) <= {200, 503}
+            assert state_of(here, url) is ExecutorState.UP, "it only has too much to do"
+            server.refusal_code = ""
             assert "too much to do" in await until_it_is_lost(here, url)
             assert await burst(here) == {200: 12}
             server.refusal = 0
         summary = camera.summary()
         assert_adds_up(summary.captured, summary.on_time, summary.late, summary.dropped)
+
+
+async def test_a_box_is_ready_before_a_server_that_was_never_measured(
+    database: Path, gate: dict[str, Any], server: ProtocolServer
+) -> None:
+    with server.serving():
+        server.running.clear()  # whoever waits for it waits for ever
+        table = elsewhere(server.url, streams=2)
+        async with running(database, executors=[LOCAL, table], **gate) as here:
+            assert here.ready_s is not None
+            assert state_of(here, server.url) is None
+            assert texts(here, "error") == []
+            assert await burst(here) == {200: 12}
+            server.running.set()
+            await until_it_runs(here, server.url)
+            second = ExecutorId(name_of(server.url).replace("/0", "/1"))
+            await until(lambda: second in here.box.profiles, "the second connection")
+            first = here.box.profiles[name_of(server.url)]
+            assert {name: of.quantiles_ns for name, of in first.items()} == {
+                name: of.quantiles_ns for name, of in here.box.profiles[second].items()
+            }, "one of them is measured"
+        async with running(database, executors=[LOCAL, table], **gate) as again:
+            assert state_of(again, server.url) is ExecutorState.UP, "its times are known"
 
 
 async def test_each_mistake_is_one_clear_error_and_local_service_goes_on(

@@ -4,6 +4,7 @@ Its thread spends its time waiting for the server. A thread that waits for one t
 by ending the connection, so nothing of it stays behind.
 """
 
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,15 +12,22 @@ from dataclasses import dataclass
 from edgebox.domain.errors import InvalidInputError, ModelError
 from edgebox.domain.model_family import ExecutorId, FamilyName, VariantName
 from edgebox.domain.requests import DropReason
+from edgebox.inference.encoded_pictures import Refused
 from edgebox.inference.executor import RUN_LIMIT_S, SCORE_FLOOR
 from edgebox.inference.executor_thread import BatchJob, BatchResult
 from edgebox.inference.family import Family
 from edgebox.inference.remote.http_connection import ServerAddress, ServerConnection
 from edgebox.inference.remote.remote_executor import Clock, RemoteExecutor
-from edgebox.inference.remote.served_models import served_by
+from edgebox.inference.remote.served_models import Found, OverloadedError, served_by
 from edgebox.inference.tensors import EncodedPicture
+from edgebox.vision.detections import Detections
 
 PROVIDER = "OpenInference"
+REST_S = 0.2
+"""How long a batch takes at least that its server refuses because it has too much to do."""
+_REST_FACTOR = 2
+"""And at least this many times as long as the last one that it answered: so the core learns that
+the server is slow, and chooses other executors. A batch hangs at a far higher factor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +91,9 @@ class OpenInferenceExecutor(RemoteExecutor):
         except InvalidInputError as error:
             raise ModelError(f"token_file: {error}") from None
         super().__init__(executor_id, server, clock_ns)
+        self._took_s = 0.0
+        """How long the last batch took that was answered."""
+        self._abandoned = threading.Event()
         failed: dict[FamilyName, ModelError] = {}
         try:
             self._models = served_by(server, model_pattern, score_floor)
@@ -131,8 +142,23 @@ class OpenInferenceExecutor(RemoteExecutor):
             if isinstance(each, EncodedPicture) and each.deadline_ns is not None
         ]
         left_s = (max(deadlines) - started_ns) / 1e9 if deadlines else RUN_LIMIT_S
-        found, refused = self._models.run(family, variant, job, left_s, RUN_LIMIT_S)
-        dropped = [each.text for each in refused.values() if each.reason is not DropReason.INVALID]
-        if dropped and len(refused) == len(found):
-            raise ModelError(f"{job.variant}: {dropped[0]}")
-        return BatchResult(found, started_ns, self._clock_ns(), refused=refused)
+        try:
+            found, refused = self._models.run(family, variant, job, left_s, RUN_LIMIT_S)
+        except OverloadedError as error:
+            found, refused = self._refused(job, error)
+            return BatchResult(found, started_ns, self._clock_ns(), refused=refused)
+        ended_ns = self._clock_ns()
+        self._took_s = (ended_ns - started_ns) / 1e9
+        return BatchResult(found, started_ns, ended_ns, refused=refused)
+
+    def _refused(self, job: BatchJob, error: OverloadedError) -> Found:
+        """Leave the server alone for a while; return that no picture was answered."""
+        self._abandoned.wait(max(REST_S, _REST_FACTOR * self._took_s))
+        refused = Refused(DropReason.FAILED, str(error))
+        found = [Detections.empty() for _ in job.inputs]
+        return found, dict.fromkeys(range(len(found)), refused)
+
+    def abandon(self) -> None:
+        """Take no more batches, fail those that wait, and end what waits for the server."""
+        self._abandoned.set()
+        super().abandon()

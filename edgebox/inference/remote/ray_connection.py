@@ -141,10 +141,50 @@ class _RayProcess:
         self._process.wait()
 
 
+class _Cluster:
+    """A cluster that channels are opened to, and the process that has them."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._starting = threading.Lock()
+        """Held while a process starts: whoever wants this cluster waits for it."""
+        self._process: _RayProcess | None = None
+        self._refused = 0.0, ""
+        """When the cluster could not be used, and why."""
+
+    def channel(self) -> RayChannel:
+        """Open a channel; blocks while a process starts.
+
+        Raises:
+            ModelError: the cluster cannot be used.
+            OSError: the process has ended.
+        """
+        with self._starting:
+            with _lock:
+                process = self._process
+                if process is not None and process.channels and process.is_alive:
+                    return process.channel()
+            process = self._start()
+            with _lock:
+                self._process = process
+                return process.channel()
+
+    def _start(self) -> _RayProcess:
+        at_s, why = self._refused
+        if why and time.monotonic() - at_s < _REFUSED_S:
+            raise ModelError(why)
+        try:
+            process = _RayProcess(self._address)
+        except ModelError as error:
+            self._refused = time.monotonic(), str(error)
+            raise
+        self._refused = 0.0, ""
+        return process
+
+
 _lock = threading.Lock()
-_processes: dict[str, _RayProcess] = {}
-_refused: dict[str, tuple[float, str]] = {}
-"""Clusters that could not be used: when, and why."""
+"""For the clusters and the numbers of channels; nothing waits while it is held."""
+_clusters: dict[str, _Cluster] = {}
 
 
 def open_channel(address: str) -> RayChannel:
@@ -156,26 +196,11 @@ def open_channel(address: str) -> RayChannel:
     if find_spec("ray") is None:
         raise ModelError("kind = \"ray\" needs Ray: pip install 'edgebox[ray]'")
     with _lock:
-        process = _processes.get(address)
-        if process is None or process.channels == 0 or not process.is_alive:
-            at_s, why = _refused.get(address, (0.0, ""))
-            if why and time.monotonic() - at_s < _REFUSED_S:
-                raise ModelError(why)
-            process = _processes[address] = _started(address)
-        try:
-            return process.channel()
-        except OSError as error:
-            raise ModelError(f"the connection to the Ray cluster has ended: {error}") from None
-
-
-def _started(address: str) -> _RayProcess:
+        cluster = _clusters.setdefault(address, _Cluster(address))
     try:
-        process = _RayProcess(address)
-    except ModelError as error:
-        _refused[address] = time.monotonic(), str(error)
-        raise
-    _refused.pop(address, None)
-    return process
+        return cluster.channel()
+    except OSError as error:
+        raise ModelError(f"the connection to the Ray cluster has ended: {error}") from None
 
 
 class RayClusterView:

@@ -41,7 +41,17 @@ _DATATYPES = {
     "tensor(int32)": "INT32", "tensor(int64)": "INT64", "tensor(float16)": "FP16",
     "tensor(float)": "FP32", "tensor(double)": "FP64",
 }  # fmt: skip
+_LOAD = (
+    "too_busy",
+    *(each.value for each in (DropReason.QUEUE, DropReason.INFEASIBLE, DropReason.OVERLOAD)),
+)
+"""Codes of another edgebox's refusals that say how much it has to do."""
 _NO_MODEL = "the server has no model {!r}"
+
+
+class OverloadedError(ModelError):
+    """A server refuses a batch because it has too much to do, and not because anything is wrong."""
+
 
 Found = tuple[list[Detections], Mapping[int, Refused]]
 
@@ -71,6 +81,7 @@ class ServedModels(Protocol):
         """Run a batch: `left_s` before its last deadline, and waiting no longer than `limit_s`.
 
         Raises:
+            OverloadedError: the server has too much to do.
             ModelError: the server refuses it, does not answer, or answers something else.
         """
         ...
@@ -294,7 +305,8 @@ def _infer(
     path = f"{_path(model)}/infer"
     reply = server.ask("POST", path, [head, *binary], headers, limit_s=limit_s)
     if reply.status != 200:
-        raise ModelError(f"{model}: {_refusal(reply)}")
+        error = OverloadedError if _is_overloaded(reply) else ModelError
+        raise error(f"{model}: {_refusal(reply)}")
     return infer_response(reply.body, reply.headers.get(HEADER_LENGTH))
 
 
@@ -322,8 +334,23 @@ def _document(reply: Reply, kind: type = dict) -> Any:
 def _refusal(reply: Reply) -> str:
     if reply.status in (401, 403):
         return "the server refuses the token of this executor (token_file)"
+    said = _said(reply, "error") or reply.body[:200].decode(errors="replace")
+    return f"the server refuses it ({reply.status}): {said[:300]}"
+
+
+def _is_overloaded(reply: Reply) -> bool:
+    """Return whether a refusal says that the server has too much to do for now.
+
+    503 alone may as well say that the server is starting or has lost its device.
+    """
+    if reply.status == 503:
+        return "Retry-After" in reply.headers or _said(reply, "code") in _LOAD
+    return reply.status == 429
+
+
+def _said(reply: Reply, name: str) -> str:
+    """Return a text of a refusal's document; empty: there is none."""
     try:
-        said = orjson.loads(reply.body)["error"]
+        return str(orjson.loads(reply.body)[name])
     except (ValueError, LookupError, TypeError):
-        said = reply.body[:200].decode(errors="replace")
-    return f"the server refuses it ({reply.status}): {str(said)[:300]}"
+        return ""

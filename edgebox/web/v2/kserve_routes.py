@@ -48,7 +48,8 @@ def open_inference(context: WebContext) -> web.Application:
     """Return the sub-application for /v2."""
     routes = _Routes(context)
     app = web.Application(
-        middlewares=[errors_as(lambda said, _: {"error": said})], client_max_size=2**62
+        middlewares=[errors_as(lambda said, status, code: _document(said, code))],
+        client_max_size=2**62,
     )
     app.add_routes(
         [
@@ -240,7 +241,12 @@ def _reason(error: EdgeboxError) -> DropReason:
 
 
 def _said(error: EdgeboxError) -> tuple[str, bytes]:
-    return "application/json", orjson.dumps({"error": str(error)})
+    return "application/json", orjson.dumps(_document(str(error), error.code))
+
+
+def _document(said: str, code: str) -> dict[str, str]:
+    """Return the protocol's document of an error, and its kind as one word if it has one."""
+    return {"error": said, "code": code} if code else {"error": said}
 
 
 def _response(

@@ -1,0 +1,81 @@
+"""What comes of a batch that a server refuses: load and faults are told apart."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from edgebox.domain.errors import ModelError
+from edgebox.domain.model_family import ExecutorId, VariantName
+from edgebox.domain.requests import DropReason
+from edgebox.inference.executor_spec import open_executor
+from edgebox.inference.model_executor import ModelExecutor
+from edgebox.inference.remote.http_connection import ServerAddress
+from edgebox.inference.remote.open_inference_executor import REST_S, OpenInferenceSpec
+from edgebox.inference.zoo import load_family
+from tests.end_to_end.protocol_server import ProtocolServer
+from tests.end_to_end.test_residency import family_of_files
+
+GATE = VariantName("gate-192")
+CANVAS = np.zeros((192, 192, 3), np.uint8)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return family_of_files(tmp_path / "gate", "gate", (192,))
+
+
+@pytest.fixture
+def server(folder: Path) -> ProtocolServer:
+    return ProtocolServer({"gate_gate-192": folder / "gate-192.onnx"})
+
+
+@pytest.fixture
+def executor(folder: Path, server: ProtocolServer) -> Iterator[ModelExecutor]:
+    family = load_family(folder)
+    with server.serving():
+        spec = OpenInferenceSpec(ExecutorId("x/0"), ServerAddress(server.url), "{family}_{variant}")
+        opened = open_executor(spec, [family])
+        yield opened
+        opened.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(429, ""), (503, "too_busy"), (503, "queue"), (503, "infeasible")]
+)
+def test_a_server_with_too_much_to_do_is_slow_and_has_not_failed(
+    executor: ModelExecutor, server: ProtocolServer, status: int, code: str
+) -> None:
+    server.refusal, server.refusal_code = status, code
+    result = executor.submit(GATE, [CANVAS, CANVAS], 2).result()
+    assert [len(each) for each in result.detections] == [0, 0]
+    assert {row: each.reason for row, each in result.refused.items()} == {
+        0: DropReason.FAILED,
+        1: DropReason.FAILED,
+    }
+    assert "too much to do" in result.refused[0].text
+    assert result.took_ns >= REST_S * 1e9, "it would seem fast, and be given more"
+    with pytest.raises(ModelError, match="too much to do"):
+        executor.warm_each([(GATE, 1)])
+    server.refusal = 0
+    assert not executor.submit(GATE, [CANVAS], 1).result().refused
+
+
+@pytest.mark.parametrize(("status", "code"), [(500, ""), (503, ""), (503, "failed"), (404, "")])
+def test_any_other_refusal_is_a_failure(
+    executor: ModelExecutor, server: ProtocolServer, status: int, code: str
+) -> None:
+    server.refusal, server.refusal_code = status, code
+    with pytest.raises(ModelError, match="too much to do"):
+        executor.submit(GATE, [CANVAS], 1).result()
+
+
+def test_one_that_is_abandoned_does_not_wait(
+    executor: ModelExecutor, server: ProtocolServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgebox.inference.remote.open_inference_executor.REST_S", 3600.0)
+    server.refusal = 429
+    future = executor.submit(GATE, [CANVAS], 1)
+    executor.abandon()
+    assert future.exception(60) or future.result().refused

@@ -77,6 +77,9 @@ async def test_live_data_appear_and_the_figures_are_the_apis(
             await expect(shown).to_contain_text(text)
         await expect(page.get_by_test_id("reason")).to_have_text(state["advice"]["reason"])
         assert complaints == []
+        await page.reload()  # now it has no picture
+        await expect(page.get_by_test_id("picture-note")).to_contain_text("Disconnected")
+        await expect(page.get_by_text("No picture yet")).to_have_count(0)
 
 
 async def test_the_charts_show_what_the_api_says(database: Path, browser: Browser) -> None:

@@ -26,6 +26,7 @@ interface PictureProps {
 export function Picture({ camera, dispatcher, onToggle, class: added, drawing }: PictureProps) {
   const { canvas, caption } = useLivePicture(dispatcher, camera.id)
   const frozen_s = frozenFor_s(camera)
+  const note = noteOf(camera, frozen_s)
   return (
     <div class={classes(styles.picture, added)} data-connected={camera.connected && camera.grade !== 'lost'} data-frozen={frozen_s !== null} onClick={onToggle}>
       <canvas
@@ -38,17 +39,25 @@ export function Picture({ camera, dispatcher, onToggle, class: added, drawing }:
       <Zones camera={camera} />
       {drawing}
       <p ref={caption} class={styles.caption} aria-hidden="true" hidden />
-      <p class={classes(styles.note, styles.blank)} aria-hidden="true">No picture yet</p>
-      {camera.grade === 'lost' ? (
-        <p class={styles.note} data-testid="picture-note">{capitalised(camera.trouble ?? '')}</p>
-      ) : camera.grade === 'gone' && (
-        <p class={styles.note} data-testid="picture-note">Disconnected{camera.left ? ` at ${clockTime(camera.left.at_ms)}: ${camera.left.why}` : ''}</p>
-      )}
-      {camera.grade === 'waiting' && (
-        <p class={styles.note} data-testid="picture-note">
-          {camera.counts.captured === 0 || frozen_s === null ? 'Waiting for its first frame' : `No frame for ${duration(frozen_s)}`}
-        </p>
+      {note === null ? (
+        <p class={classes(styles.note, styles.blank)} aria-hidden="true">No picture yet</p>
+      ) : (
+        <p class={styles.note} data-testid="picture-note">{note}</p>
       )}
     </div>
   )
+}
+
+/** Why there is no picture that moves; null: there is one, or the first is on its way. */
+function noteOf(camera: Camera, frozen_s: number | null): string | null {
+  switch (camera.grade) {
+    case 'lost':
+      return capitalised(camera.trouble ?? '')
+    case 'gone':
+      return `Disconnected${camera.left ? ` at ${clockTime(camera.left.at_ms)}: ${camera.left.why}` : ''}`
+    case 'waiting':
+      return camera.counts.captured === 0 || frozen_s === null ? 'Waiting for its first frame' : `No frame for ${duration(frozen_s)}`
+    default:
+      return null
+  }
 }

@@ -44,8 +44,8 @@ from edgebox.config.inference_section import InferenceParameters
 from edgebox.config.storage_section import StorageParameters
 from edgebox.domain.access import OpenTo
 from edgebox.domain.model_family import QUANTILES, ExecutorId, LatencyProfile
-from edgebox.inference.executor import NullExecutor
 from edgebox.inference.machine import processor_name, usable_cores
+from edgebox.inference.null_executor import NullExecutor
 from edgebox.inference.zoo import bundled_folders, load_zoo
 from edgebox.ingest.pulled_cameras import PulledCameras
 from edgebox.link.bandwidth import EstimatorKind

@@ -60,31 +60,43 @@ class LiveFamilies:
     async def add(self, folder: Path, progress: Progress) -> list[ExecutorId]:
         """Serve the family in a folder; return the executors that run it.
 
+        It is served from the first executor on that runs it, those of this machine before others.
+
         Raises:
             ModelError: it cannot be served before the next start; the message says why.
         """
         if self.config.inference.memory_limit_bytes:
             raise ModelError("inference.memory_limit_mb is set")
         family = await asyncio.to_thread(load_family, folder)
-        found: dict[ExecutorId, list[LatencyProfile]] = {}
+        found: list[ExecutorId] = []
         failures: list[str] = []
         for executor in self._executors(family):
             try:
                 await asyncio.to_thread(executor.add_family, family)
-                found[executor.id] = await self._profiles(family, executor, progress)
+                profiles = await self._profiles(family, executor, progress)
             except ModelError as error:
                 failures.append(f"{executor.id}: {error}")
                 if isinstance(error, HungError):
                     self.box.driver.feed(ExecutorHung(executor.id))
+                continue
+            if not found:
+                self._offer(family)
+            await self._use(executor.id, profiles)
+            if not found:
+                models = self.box.models
+                families = {**models.families, family.name: family}
+                self.box.offer(replace(models, families=families))
+            found.append(executor.id)
         if not found:
             raise ModelError("; ".join(failures) or "no executor is up that may run it")
-        await self._offer(family, found)
-        return list(found)
+        for failure in failures:
+            self.box.notices.publish("warning", f"{family.name} does not run on {failure}")
+        return found
 
     def _executors(self, family: Family) -> list[ModelExecutor]:
-        """Return the executors that are up and may hold a family."""
+        """Return the executors that are up and may hold a family, those of this machine first."""
         supervised = self.box.driver.scheduler.supervised
-        return [
+        found = [
             executor
             for executor in self.box.driver.executors
             if isinstance(executor, ModelExecutor)
@@ -92,6 +104,7 @@ class LiveFamilies:
             and supervised[executor.id].state is ExecutorState.UP
             and self.opened.specs[executor.id].holds(family.name)
         ]
+        return sorted(found, key=lambda executor: not executor.shares_machine)
 
     async def _profiles(
         self, family: Family, executor: ModelExecutor, progress: Progress
@@ -117,22 +130,19 @@ class LiveFamilies:
             self.storage.save_profiles(fingerprint(executor, family), found)
         return found
 
-    async def _offer(self, family: Family, found: dict[ExecutorId, list[LatencyProfile]]) -> None:
-        box, driver = self.box, self.box.driver
+    def _offer(self, family: Family) -> None:
+        """Tell the core which variants there are."""
+        driver = self.box.driver
         self.served.add(family)
         self.learning.follow(
             family, [each for each in driver.executors if isinstance(each, ModelExecutor)]
         )
         driver.feed(VariantsAvailable(tuple(self.served.variants.values())))
-        for executor, profiles in found.items():
-            known = {**box.profiles[executor], **{p.variant: p for p in profiles}}
-            box.set_profiles(executor, known)
-            await self._use(executor, known)
-        models = box.models
-        box.offer(replace(models, families={**models.families, family.name: family}))
 
-    async def _use(self, executor: ExecutorId, known: dict[VariantName, LatencyProfile]) -> None:
-        """Tell the core what an executor runs, in a moment in which it runs nothing."""
+    async def _use(self, executor: ExecutorId, profiles: Sequence[LatencyProfile]) -> None:
+        """Tell the core what else an executor runs, in a moment in which it runs nothing."""
+        known = {**self.box.profiles[executor], **{p.variant: p for p in profiles}}
+        self.box.set_profiles(executor, known)
         driver = self.box.driver
         until_s = time.monotonic() + _IDLE_S
         # Starting it anew would count a running batch as lost.

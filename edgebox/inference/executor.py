@@ -8,7 +8,7 @@ scheduler decides what to run, and in which order.
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Protocol
@@ -44,7 +44,6 @@ from edgebox.inference.sessions import (
     stoppable,
 )
 from edgebox.inference.tensors import Canvas, InputTensors, ModelInput
-from edgebox.vision.detections import Detections
 
 SCORE_FLOOR = 0.05
 """Detections below it never leave the executor; callers set their own, higher bar."""
@@ -181,7 +180,117 @@ def _full_id(executor_id: ExecutorId | int, provider: str, device_index: int) ->
     return ExecutorId(f"{kind}/{executor_id}")
 
 
-class OnnxExecutor:
+class FamilyExecutor:
+    """An executor that holds families, and runs their batches in a thread of its own.
+
+    Kinds differ in `_run`, in `_open_family` and in how they are abandoned.
+    """
+
+    id: ExecutorId
+    provider: str
+    device: str
+    note: str
+    takes_encoded: bool
+    cpu_threads: int
+    thread_counts: tuple[int, ...] = ()
+    """Thread counts that a batch may have; empty: only `cpu_threads`."""
+    cores: tuple[int, ...] = ()
+    """Cores that its threads are pinned to; empty: any core."""
+    memory_limit_bytes = 0
+    """Above 0, nothing is in memory but what `load` brings there."""
+    shares_machine: bool
+    families: tuple[FamilyName, ...] = ()
+    """Names of those that it holds."""
+    _families: Mapping[VariantName, Family] = {}
+    _worker: ExecutorThread
+
+    def submit(
+        self, variant: VariantName, inputs: Sequence[ModelInput], batch_size: int, threads: int = 0
+    ) -> Future[BatchResult]:
+        """Run a batch; never raises, never blocks: what goes wrong is in the future."""
+        return self._worker.submit(BatchJob(variant, inputs, batch_size, Future(), threads))
+
+    def warm(self, variants: Sequence[VariantName], batch_sizes: Sequence[int]) -> None:
+        """Run every combination once, so that none is slow when it matters. Blocks.
+
+        Raises:
+            ModelError: a combination failed.
+        """
+        self.warm_each([(name, size) for name in variants for size in batch_sizes])
+
+    def warm_each(self, runs: Sequence[tuple[VariantName, int]]) -> None:
+        """Run these variants and batch sizes once, in the executor's thread. Blocks.
+
+        Raises:
+            ModelError: one failed.
+        """
+        for name, size in runs:
+            blank = [blank_canvas(self._family(name).variant(name))] * size
+            for threads in self.thread_counts or (0,):
+                first = self.submit(name, blank, size, threads)
+                come_back(first, self, f"a first batch of {name}")
+
+    def add_family(self, family: Family) -> None:
+        """Hold one more family, while others run. Blocks.
+
+        Raises:
+            ModelError: it cannot run there.
+        """
+        self._open_family(family)
+        self._hold(family)
+
+    def largest_of_each_file(self, variants: Iterable[VariantName]) -> list[VariantName]:
+        """Return, of these variants, the largest of each file."""
+        largest: dict[Path, Variant] = {}
+        for name in variants:
+            family = self._family(name)
+            path, variant = family.files[name].path, family.variant(name)
+            if path not in largest or variant.pixels > largest[path].pixels:
+                largest[path] = variant
+        return [variant.name for variant in largest.values()]
+
+    def abandon(self) -> None:
+        """Take no more batches, fail those that wait, and do not wait for the one that runs."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Finish the batch that runs, fail those that wait, end the thread. Idempotent.
+
+        A batch that does not end is abandoned after `CLOSE_S`.
+        """
+        self._worker.end()
+        if not self._worker.ended(CLOSE_S):
+            self.abandon()
+            self._worker.ended(STOP_S)
+
+    def _hold(self, family: Family) -> None:
+        self._families = {**self._families, **{v.name: family for v in family.variants}}
+        self.families = (*(name for name in self.families if name != family.name), family.name)
+
+    def _family(self, name: VariantName) -> Family:
+        try:
+            return self._families[name]
+        except KeyError:
+            raise ModelError(f"executor {self.id} has no variant {name!r}") from None
+
+    def _open_family(self, family: Family) -> None:
+        """Open one more family, in any thread.
+
+        Raises:
+            ModelError: it cannot run there.
+        """
+        raise NotImplementedError
+
+    def _run(self, job: BatchJob) -> BatchResult:
+        """Run a batch, in the thread.
+
+        Raises:
+            ModelError: it failed.
+        """
+        raise NotImplementedError
+
+
+class OnnxExecutor(FamilyExecutor):
     """Runs families with ONNX Runtime; one session per file serves all its variants."""
 
     takes_encoded = False
@@ -228,9 +337,7 @@ class OnnxExecutor:
             raise ModelError("an executor needs at least one model family")
         self.cpu_threads = cpu_threads or len(cores) or default_cpu_threads()
         self.cores = cores
-        """Cores that its threads are pinned to; empty: any core."""
         self.memory_limit_bytes = memory_limit_bytes
-        """Above 0, nothing is in memory but what `load` brings there."""
         self._clock_ns = clock_ns
         self._score_floor = score_floor
         fewer = tuple(n for n in thread_counts if n < self.cpu_threads)
@@ -246,14 +353,12 @@ class OnnxExecutor:
         self._store = _open_sessions(families, settings)
         self.failed = self._store.failed
         """Families that cannot run here, and why; those that are not loaded yet may follow."""
-        held = [family for family in families if family.name not in self.failed]
-        self.families = tuple(family.name for family in held)
-        """Names of those that can."""
-        self._families = {v.name: family for family in held for v in family.variants}
+        for family in families:
+            if family.name not in self.failed:
+                self._hold(family)
         self.note = self._store.note
         self.provider = self._store.provider
         self.thread_counts = (*fewer, self.cpu_threads) if fewer and self.provider == CPU else ()
-        """Thread counts that a batch may have; empty: only `cpu_threads`."""
         self.device = device_name(self.provider, self.cpu_threads, device_index)
         self.id = _full_id(executor_id, self.provider, device_index)
         self._tensors = self._make_tensors()
@@ -266,32 +371,6 @@ class OnnxExecutor:
         if self.provider != CPU and cuda is None:
             self.note = "host memory is not page-locked (no libcudart): copies are slower"
         return InputTensors(cuda)
-
-    def submit(
-        self, variant: VariantName, inputs: Sequence[ModelInput], batch_size: int, threads: int = 0
-    ) -> Future[BatchResult]:
-        """Run a batch; never raises, never blocks: what goes wrong is in the future."""
-        return self._worker.submit(BatchJob(variant, inputs, batch_size, Future(), threads))
-
-    def warm(self, variants: Sequence[VariantName], batch_sizes: Sequence[int]) -> None:
-        """Run every combination once, so that none is slow when it matters. Blocks.
-
-        Raises:
-            ModelError: a combination failed.
-        """
-        self.warm_each([(name, size) for name in variants for size in batch_sizes])
-
-    def warm_each(self, runs: Sequence[tuple[VariantName, int]]) -> None:
-        """Run these variants and batch sizes once, in the executor's thread. Blocks.
-
-        Raises:
-            ModelError: one failed.
-        """
-        for name, size in runs:
-            blank = [blank_canvas(self._family(name).variant(name))] * size
-            for threads in self.thread_counts or (0,):
-                first = self.submit(name, blank, size, threads)
-                come_back(first, self, f"a first batch of {name}")
 
     def load(self, path: Path, runs: Sequence[tuple[VariantName, int]] = ()) -> None:
         """Load a file while others run, and run it once in each of these batch sizes.
@@ -323,31 +402,14 @@ class OnnxExecutor:
         """Take a file out of memory; what runs on it at the moment is finished."""
         self._store.drop(path)
 
-    def add_family(self, family: Family) -> None:
-        """Open the files of one more family while others run. Blocks.
-
-        Raises:
-            ModelError: it cannot be opened on this executor's device.
-        """
+    def _open_family(self, family: Family) -> None:
         with pinned(self.cores):
             self._store.add(family)
-        self._families = {**self._families, **{v.name: family for v in family.variants}}
-        self.families = (*(name for name in self.families if name != family.name), family.name)
 
     def is_loaded(self, variant: VariantName) -> bool:
         """Return whether a variant is in memory, so that a batch of it can run."""
         family = self._families.get(variant)
         return family is not None and self._store.has(family.files[variant].path)
-
-    def largest_of_each_file(self, variants: Iterable[VariantName]) -> list[VariantName]:
-        """Return, of these variants, the largest of each file."""
-        largest: dict[Path, Variant] = {}
-        for name in variants:
-            family = self._family(name)
-            path, variant = family.files[name].path, family.variant(name)
-            if path not in largest or variant.pixels > largest[path].pixels:
-                largest[path] = variant
-        return [variant.name for variant in largest.values()]
 
     def memory_used_bytes(self) -> int | None:
         """Return what is in use of the memory that sessions take, by anybody; None: not known."""
@@ -367,26 +429,10 @@ class OnnxExecutor:
                 target=self._store.clear, name=f"{THREADS}release-{self.id}", daemon=True
             ).start()
 
-    def close(self) -> None:
-        """Finish the batch that runs, fail those that wait, end the thread. Idempotent.
-
-        A batch that does not end is abandoned after `CLOSE_S`.
-        """
-        self._worker.end()
-        if not self._worker.ended(CLOSE_S):
-            self.abandon()
-            self._worker.ended(STOP_S)
-
     def _release(self) -> None:
         """Release what the thread used, in that thread, when no batch runs."""
         self._tensors.release()
         self._store.clear()
-
-    def _family(self, name: VariantName) -> Family:
-        try:
-            return self._families[name]
-        except KeyError:
-            raise ModelError(f"executor {self.id} has no variant {name!r}") from None
 
     def _run(self, job: BatchJob) -> BatchResult:
         family = self._family(job.variant)
@@ -443,55 +489,3 @@ class OnnxExecutor:
 def blank_canvas(variant: Variant) -> Canvas:
     """Return a canvas of a variant's size with nothing on it."""
     return np.full((variant.height_px, variant.width_px, 3), 114, np.uint8)
-
-
-class NullExecutor:
-    """Finds nothing, after a given time. It serves to measure everything except inference."""
-
-    provider = "NullExecutor"
-    note = "finds nothing: for measuring everything but inference"
-    cpu_threads = 1
-    takes_encoded = False
-    thread_counts: tuple[int, ...] = ()
-    cores: tuple[int, ...] = ()
-    families: tuple[FamilyName, ...] = ()
-
-    def __init__(
-        self,
-        executor_id: ExecutorId,
-        *,
-        batch_ns: int = 0,
-        clock_ns: Callable[[], int] = time.monotonic_ns,
-    ) -> None:
-        """Start the thread; each batch keeps it for `batch_ns`."""
-        self.id = executor_id
-        self.device = "none"
-        self._batch_ns = batch_ns
-        self._clock_ns = clock_ns
-        self._worker = ExecutorThread(f"{THREADS}{executor_id}", self._run)
-
-    def submit(
-        self, variant: VariantName, inputs: Sequence[ModelInput], batch_size: int, threads: int = 0
-    ) -> Future[BatchResult]:
-        """Answer a batch with nothing found."""
-        return self._worker.submit(BatchJob(variant, inputs, batch_size, Future()))
-
-    def warm(self, variants: Sequence[VariantName], batch_sizes: Sequence[int]) -> None:
-        """Do nothing: there is nothing to warm."""
-
-    def abandon(self) -> None:
-        """Take no more batches, fail those that wait."""
-        self._worker.end()
-
-    def close(self) -> None:
-        """Finish the batch that runs, fail those that wait, end the thread. Idempotent."""
-        self._worker.end()
-        self._worker.ended(CLOSE_S)
-
-    def _run(self, job: BatchJob) -> BatchResult:
-        started_ns = self._clock_ns()
-        if self._batch_ns:
-            time.sleep(self._batch_ns / 1e9)
-        # Where nothing is decoded there are no canvases, yet each place in the batch is answered.
-        found = [Detections.empty() for _ in range(job.batch_size)]
-        return BatchResult(found, started_ns, self._clock_ns())

@@ -13,10 +13,11 @@ from edgebox.app.startup import ModelInventory
 from edgebox.app.weights_loading import WeightsLoader
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName, WeightsId
-from edgebox.inference.executor import NullExecutor, OnnxExecutor
+from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.executor_spec import ExecutorSpec
 from edgebox.inference.family import Family
 from edgebox.inference.model_executor import ExecutorSpecification
+from edgebox.inference.null_executor import NullExecutor
 from edgebox.scheduling.events import MemoryLimited
 from tests.scheduling.scene import CPU, name, profile
 

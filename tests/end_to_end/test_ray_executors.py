@@ -26,6 +26,7 @@ from tests.end_to_end.running import (
     until,
 )
 from tests.end_to_end.streets import street_jpeg
+from tests.end_to_end.test_live_models import imported
 from tests.end_to_end.test_remote_executors import LOCAL, QUERY, burst
 
 pytestmark = pytest.mark.usefixtures("no_other_families")
@@ -98,7 +99,12 @@ async def test_what_workers_find_is_what_this_machine_finds_and_nodes_may_join(
     monkeypatch.setattr(late_executors, "LOOK_EVERY_S", 0.2)
     async with running(tmp_path / "local.sqlite3", executors=[LOCAL], **gate) as app:
         _, wanted = await post(app, street_jpeg(3), QUERY)
-    async with running(database, executors=[workers(cluster, count="all")], **gate) as app:
+    async with running(
+        database,
+        executors=[workers(cluster, count="all")],
+        access__open_scope="admin",
+        **gate,
+    ) as app:
         status, found = await post(app, street_jpeg(3), QUERY)
         assert status == 200
         assert [each["label"] for each in found["detections"]]
@@ -111,6 +117,12 @@ async def test_what_workers_find_is_what_this_machine_finds_and_nodes_may_join(
         assert {name: of.quantiles_ns for name, of in first.items()} == {
             name: of.quantiles_ns for name, of in third.items()
         }
+        await imported(app)
+        assert all(
+            any(name.startswith("tiny-") for name in app.box.profiles[each])
+            for each in (FIRST, SECOND, THIRD)
+        )
+        assert (await post(app, street_jpeg(3), {**QUERY, "family": "tiny"}))[0] == 200
 
 
 async def test_a_cluster_that_cannot_be_used_costs_itself_alone(

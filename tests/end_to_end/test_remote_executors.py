@@ -37,6 +37,7 @@ from tests.end_to_end.running import (
     until,
 )
 from tests.end_to_end.streets import street_jpeg
+from tests.end_to_end.test_live_models import imported
 from tests.end_to_end.test_residency import family_of_files
 from tests.end_to_end.wire import jpeg_claiming
 
@@ -237,6 +238,37 @@ async def test_a_box_is_ready_before_a_server_that_was_never_measured(
             }, "one of them is measured"
         async with running(database, executors=[LOCAL, table], **gate) as again:
             assert state_of(again, server.url) is ExecutorState.UP, "its times are known"
+
+
+@pytest.mark.usefixtures("few_sizes")
+async def test_a_family_that_is_imported_meanwhile_runs_on_the_other_box_at_once(
+    database: Path, tmp_path: Path, gate: dict[str, Any]
+) -> None:
+    theirs: dict[str, Any] = {
+        "inference__models": str(tmp_path / "theirs"), "access__open_scope": "admin", **gate
+    }  # fmt: skip
+    async with running(tmp_path / "there.sqlite3", **theirs) as there:
+        table = elsewhere(there.url)
+        async with running(
+            database, executors=[LOCAL, table], **gate, access__open_scope="admin"
+        ) as here:
+            await until(lambda: state_of(here, there.url) is ExecutorState.UP, "the other box")
+            await imported(here, "alone")
+            (told,) = texts(here, "warning")
+            assert told.startswith(f"alone does not run on {name_of(there.url)}: the server has no")
+            await imported(there)
+            await imported(here)
+            assert {name_of(there.url), "cpu/0"} == {
+                executor
+                for executor, of in here.box.profiles.items()
+                if any(name.startswith("tiny-") for name in of)
+            }
+            query, ran_there = {**QUERY, "family": "tiny"}, there.box.driver.measurements.meters
+            before = ran_there[ExecutorId("cpu/0")].batches.total()
+            async with asyncio.timeout(PATIENCE_S):
+                while ran_there[ExecutorId("cpu/0")].batches.total() == before:
+                    answers = [post(here, street_jpeg(3), query) for _ in range(8)]
+                    assert {status for status, _ in await asyncio.gather(*answers)} == {200}
 
 
 async def test_each_mistake_is_one_clear_error_and_local_service_goes_on(

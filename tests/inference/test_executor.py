@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, Variant, VariantName
-from edgebox.inference.executor import NullExecutor, OnnxExecutor, blank_canvas
+from edgebox.inference.executor import OnnxExecutor, blank_canvas
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.family import Family
+from edgebox.inference.null_executor import NullExecutor
 from edgebox.inference.sessions import CPU
 from edgebox.inference.zoo import bundled_folders, load_family, load_zoo
 from edgebox.vision.detections import Detections

@@ -14,8 +14,8 @@ from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import VariantName
 from edgebox.domain.plans import Plan, PlanningSnapshot
 from edgebox.domain.requests import DropReason, Outcome
-from edgebox.inference.executor import NullExecutor
 from edgebox.inference.executor_thread import BatchResult
+from edgebox.inference.null_executor import NullExecutor
 from edgebox.inference.tensors import ModelInput
 from edgebox.media.jpeg import encode
 from edgebox.runtime.frames import BATCH_FAILED, Answer, FrameResult, PendingFrame, Refusal

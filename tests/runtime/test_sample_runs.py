@@ -7,8 +7,8 @@ import pytest
 
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import Variant
-from edgebox.inference.executor import NullExecutor
 from edgebox.inference.executor_thread import BatchResult
+from edgebox.inference.null_executor import NullExecutor
 from edgebox.media.jpeg import encode
 from edgebox.runtime.frames import PendingFrame
 from edgebox.scheduling.events import ExecutorStopped

@@ -10,8 +10,8 @@ import pytest
 from edgebox.domain.errors import EdgeboxError, ModelError
 from edgebox.domain.model_family import ExecutorId, VariantName, WeightsId
 from edgebox.domain.requests import DropReason
-from edgebox.inference.executor import NullExecutor
 from edgebox.inference.executor_thread import BatchResult
+from edgebox.inference.null_executor import NullExecutor
 from edgebox.inference.tensors import ModelInput
 from edgebox.runtime import frame_decoder
 from edgebox.runtime.decode_queue import DECODE_LIMIT_NS

@@ -10,7 +10,8 @@ import pytest
 from edgebox.domain.errors import ModelError
 from edgebox.domain.loss_cause import LossCause
 from edgebox.domain.model_family import ExecutorId
-from edgebox.inference.executor import Executor, NullExecutor
+from edgebox.inference.executor import Executor
+from edgebox.inference.null_executor import NullExecutor
 from edgebox.runtime.callbacks import Callbacks
 from edgebox.runtime.loading import Loader, Loads
 from edgebox.runtime.supervisor import Opener, Reopened, Supervisor

@@ -91,6 +91,7 @@ class OpenInferenceExecutor(RemoteExecutor):
         except InvalidInputError as error:
             raise ModelError(f"token_file: {error}") from None
         super().__init__(executor_id, server, clock_ns)
+        self._address = address
         self._took_s = 0.0
         """How long the last batch took that was answered."""
         self._abandoned = threading.Event()
@@ -99,7 +100,7 @@ class OpenInferenceExecutor(RemoteExecutor):
             self._models = served_by(server, model_pattern, score_floor)
             for family in families:
                 try:
-                    self._check(family)
+                    self._check(family, server)
                 except ModelError as error:
                     failed[family.name] = error
             if len(failed) == len(families):
@@ -111,7 +112,14 @@ class OpenInferenceExecutor(RemoteExecutor):
         self.device = f"{address.url} ({self._models.description})"
         self._serve([family for family in families if family.name not in failed], failed)
 
-    def _check(self, family: Family) -> None:
+    def _open_family(self, family: Family) -> None:
+        server = ServerConnection(self._address)  # the other one may be running a batch
+        try:
+            self._check(family, server)
+        finally:
+            server.close()
+
+    def _check(self, family: Family, server: ServerConnection) -> None:
         """Compare a family with the server's models.
 
         Raises:
@@ -119,7 +127,7 @@ class OpenInferenceExecutor(RemoteExecutor):
         """
         if family.after is not None or family.features:
             raise ModelError("parts of a network run on this box only")
-        self._models.check(family)
+        self._models.check(family, server)
 
     def warm_each(self, runs: Sequence[tuple[VariantName, int]]) -> None:
         """Run these variants and batch sizes once. Blocks.

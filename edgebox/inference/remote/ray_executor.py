@@ -5,14 +5,14 @@ by ending the channel, which ends the worker as well, so nothing of it stays beh
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from edgebox import __version__
 from edgebox.domain.errors import ModelError
-from edgebox.domain.model_family import ExecutorId, FamilyName, VariantName
+from edgebox.domain.model_family import ExecutorId, FamilyName
 from edgebox.inference.executor import SCORE_FLOOR
 from edgebox.inference.executor_thread import BatchJob, BatchResult
 from edgebox.inference.family import Family
@@ -123,8 +123,11 @@ class RayExecutor(RemoteExecutor):
         """
         self._ray = open_channel(spec.address)
         super().__init__(spec.id, self._ray, clock_ns)
+        self._spec = spec
+        self._name = uuid4().hex
         try:
-            answer = self._exchange(Message(spec.order(families, score_floor)), spec)
+            order = {**spec.order(families, score_floor), "worker": self._name}
+            answer = self._exchange(Message(order), spec)
         except BaseException:
             self._ray.close()
             raise
@@ -134,6 +137,17 @@ class RayExecutor(RemoteExecutor):
         self.device = str(worker["device"])
         failed = {FamilyName(name): ModelError(why) for name, why in worker["failed"].items()}
         self._serve([family for family in families if family.name not in failed], failed)
+
+    def _open_family(self, family: Family) -> None:
+        ray = open_channel(self._spec.address)  # the other one may be running a batch
+        try:
+            ray.exchange(
+                Message({"do": "add", "worker": self._name, "families": [order_of(family)]}), OPEN_S
+            )
+        except TimeoutError:
+            raise ModelError(f"its worker did not open it within {OPEN_S:.0f} s") from None
+        finally:
+            ray.close()
 
     def _exchange(self, message: Message, spec: RaySpec) -> Message:
         try:
@@ -145,17 +159,6 @@ class RayExecutor(RemoteExecutor):
             ) from None
         except ModelError as error:
             raise ModelError(f"Ray cluster at {spec.address}, {spec.needs}: {error}") from None
-
-    def largest_of_each_file(self, variants: Iterable[VariantName]) -> list[VariantName]:
-        """Return, of these variants, the largest of each file."""
-        largest: dict[tuple[FamilyName, Path], VariantName] = {}
-        for name in variants:
-            family = self._family(name)
-            key = family.name, family.files[name].path
-            best = largest.get(key)
-            if best is None or family.variant(name).pixels > family.variant(best).pixels:
-                largest[key] = name
-        return list(largest.values())
 
     def _run(self, job: BatchJob) -> BatchResult:
         started_ns = self._clock_ns()

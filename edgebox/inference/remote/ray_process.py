@@ -54,7 +54,10 @@ class Cluster:
             log_to_driver=False,
             logging_level=logging.ERROR,
         )
-        self._actor = ray.remote(max_restarts=0, max_task_retries=0)(RayWorker)
+        # Two calls at once: a family is added while batches run.
+        self._actor = ray.remote(max_restarts=0, max_task_retries=0, max_concurrency=2)(RayWorker)
+        self.actors: dict[str, Any] = {}
+        """The actors by the names that the box has for them."""
         self._stored: dict[str, Any] = {}
         """A reference to each family's files, by its hashes."""
         self._lock = threading.Lock()
@@ -128,13 +131,14 @@ def _brief(error: BaseException) -> str:
 
 
 class Channel:
-    """Serves one executor of the box: one request at a time."""
+    """Serves one connection of the box: one request at a time."""
 
     def __init__(self, cluster: Cluster, connection: socket.socket) -> None:
         """Serve nothing yet."""
         self._cluster = cluster
         self._connection = connection
         self._actor: Any = None
+        self._name = ""
 
     def serve(self) -> None:
         """Serve until the box closes the channel; blocks."""
@@ -144,6 +148,7 @@ class Channel:
             except Exception as error:  # the box is told of any error
                 self._answer(self._cluster.failure(error))
         if self._actor is not None:
+            del self._cluster.actors[self._name]
             self._cluster.kill(self._actor)
         self._connection.close()
 
@@ -158,24 +163,31 @@ class Channel:
         order = message.header
         match order["do"]:
             case "run":
-                self._call("run", orjson.dumps(order), *message.buffers)
+                self._call(self._actor, "run", orjson.dumps(order), *message.buffers)
             case "count":
                 self._answer(Message({"count": self._cluster.workers(order["needs"])}))
             case "open":
                 self._open(order)
+            case "add":
+                actor = self._cluster.actors[order["worker"]]
+                self._call(actor, "add", order, *self._files(order))
 
     def _open(self, order: Mapping[str, Any]) -> None:
         if self._cluster.workers(order["needs"]) == 0:
             text = f"no node of the cluster has room for it ({self._cluster.described()})"
             self._answer(Message({"error": text}))
             return
-        files = [self._cluster.stored(family) for family in order["families"]]
-        self._actor = self._cluster.worker(order["needs"])
-        self._call("open", order, *files)
+        files = self._files(order)
+        self._name = order["worker"]
+        self._actor = self._cluster.actors[self._name] = self._cluster.worker(order["needs"])
+        self._call(self._actor, "open", order, *files)
 
-    def _call(self, method: str, *args: Any) -> None:
+    def _files(self, order: Mapping[str, Any]) -> list[Any]:
+        return [self._cluster.stored(family) for family in order["families"]]
+
+    def _call(self, actor: Any, method: str, *args: Any) -> None:
         """Call the actor; what it says is answered from Ray's thread, so none waits for it."""
-        future = getattr(self._actor, method).remote(*args).future()
+        future = getattr(actor, method).remote(*args).future()
         future.add_done_callback(self._done)
 
     def _done(self, future: Any) -> None:

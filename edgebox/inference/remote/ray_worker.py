@@ -5,7 +5,8 @@ Imported by the workers of a cluster, where edgebox is installed as well. Nothin
 """
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -16,9 +17,10 @@ import orjson
 from edgebox import __version__
 from edgebox.domain.errors import EdgeboxError, ModelError
 from edgebox.domain.model_family import ExecutorId
-from edgebox.inference.executor import BUILD_LIMIT_S, NullExecutor, OnnxExecutor
+from edgebox.inference.executor import BUILD_LIMIT_S, OnnxExecutor
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.family import MANIFEST, Family
+from edgebox.inference.null_executor import NullExecutor
 from edgebox.inference.remote.ray_messages import Buffer, decode_inputs, encode_result
 from edgebox.inference.sessions import runtime_version
 from edgebox.inference.zoo import load_family
@@ -92,6 +94,17 @@ class RayWorker:
         except EdgeboxError as error:
             return _reply({"error": str(error)})
 
+    def add(self, order: Mapping[str, Any], *families: FamilyFiles) -> Reply:
+        """Open further families, while batches run; answer nothing, or an error."""
+        try:
+            with _unpacked(order, families) as held:
+                for family in held:
+                    if isinstance(self._executor, OnnxExecutor):
+                        self._executor.add_family(family)
+        except EdgeboxError as error:
+            return _reply({"error": str(error)})
+        return _reply({})
+
     def run(self, header: bytes, *buffers: Buffer) -> Reply:
         """Run a batch; answer its result, or an error."""
         order = orjson.loads(header)
@@ -110,13 +123,7 @@ class RayWorker:
         if "wait_ns" in order:
             self._executor = NullExecutor(ExecutorId(order["id"]), batch_ns=order["wait_ns"])
             return {"device": "none", "provider": "NullExecutor", "note": "", "failed": {}}
-        with tempfile.TemporaryDirectory(prefix="edgebox-") as folder:
-            held = [
-                _unpacked(each, files, Path(folder) / str(number))
-                for number, (each, files) in enumerate(
-                    zip(order["families"], families, strict=True)
-                )
-            ]
+        with _unpacked(order, families) as held:
             # Sessions have read their files once they are open.
             executor = OnnxExecutor(
                 ExecutorId(order["id"]),
@@ -141,7 +148,21 @@ class RayWorker:
         return replace(result, detections=result.detections[: len(inputs)])
 
 
-def _unpacked(order: Mapping[str, Any], files: FamilyFiles, folder: Path) -> Family:
+@contextmanager
+def _unpacked(order: Mapping[str, Any], files: Sequence[FamilyFiles]) -> Iterator[list[Family]]:
+    """Keep the files of the families that an order names in a folder, and read them from there.
+
+    Raises:
+        ModelError: a file is missing, or is not what the box serves.
+    """
+    with tempfile.TemporaryDirectory(prefix="edgebox-") as folder:
+        yield [
+            _read(each, found, Path(folder) / str(number))
+            for number, (each, found) in enumerate(zip(order["families"], files, strict=True))
+        ]
+
+
+def _read(order: Mapping[str, Any], files: FamilyFiles, folder: Path) -> Family:
     """Write a family's files, verified, and read the family from them."""
     verify(order, files)
     folder.mkdir(exist_ok=True)

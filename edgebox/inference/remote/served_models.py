@@ -63,8 +63,8 @@ class ServedModels(Protocol):
     description: str
     """What the server is, in a person's words."""
 
-    def check(self, family: Family) -> None:
-        """Compare a family with what the server has.
+    def check(self, family: Family, server: ServerConnection) -> None:
+        """Compare a family with what the server has, over a connection that nobody uses.
 
         Raises:
             ModelError: it cannot run there.
@@ -125,9 +125,9 @@ class EdgeboxModels:
         self._score_floor = score_floor
         self.description = description
 
-    def check(self, family: Family) -> None:
+    def check(self, family: Family, server: ServerConnection) -> None:
         """Compare a family's fingerprint and variants."""
-        reply = self._server.ask("GET", f"{_path(family.name)}/config")
+        reply = server.ask("GET", f"{_path(family.name)}/config")
         if reply.status == 404:
             raise ModelError(
                 f"the server has no model family {family.name!r}: copy its folder there"
@@ -139,7 +139,7 @@ class EdgeboxModels:
                 f"the server has another family of this name (there {theirs}, here "
                 f"{family_print(family)}): copy the folder of one to the other"
             )
-        index = _document(self._server.ask("POST", "/v2/repository/index"), list)
+        index = _document(server.ask("POST", "/v2/repository/index"), list)
         there = {each.get("name") for each in index}
         if missing := [v.name for v in family.variants if v.name not in there]:
             raise ModelError(
@@ -219,13 +219,13 @@ class TensorModels:
         self._io: dict[VariantName, tuple[str, str, list[str]]] = {}
         """Input, its datatype, and the outputs, in the order of the graph."""
 
-    def check(self, family: Family) -> None:
+    def check(self, family: Family, server: ServerConnection) -> None:
         """Compare inputs and outputs of every variant: names, types and shapes."""
         graphs = {file: read_graph(file.path) for file in family.model_files}
         for variant in family.variants:
             inputs, outputs = graphs[family.files[variant.name]]
             name = self._model(variant)
-            reply = self._server.ask("GET", _path(name))
+            reply = server.ask("GET", _path(name))
             if reply.status == 404:
                 raise ModelError(_NO_MODEL.format(name))
             metadata = _document(reply)

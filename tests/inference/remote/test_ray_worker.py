@@ -64,6 +64,23 @@ def test_a_worker_finds_what_an_executor_here_finds(gate: Family) -> None:
         assert np.array_equal(one.labels, other.labels)
 
 
+def test_a_family_is_added_to_a_worker_that_runs(gate: Family, tmp_path: Path) -> None:
+    yard = load_family(family_of_files(tmp_path / "yard", "yard", (64,)))
+    worker, order, further = RayWorker(), order_for(gate), order_for(yard)
+    worker.open(order, read_files(order["families"][0]))
+    files = read_files(further["families"][0])
+    name = yard.model_files[0].path.name
+    changed = replace(files, contents={**files.contents, name: b"another"})
+    assert "changed since the box" in header_of(worker.add(further, changed))["error"]
+    assert header_of(worker.add(further, files)) == {}
+    for variant in (*gate.variants, *yard.variants):
+        entries, buffers = encode_inputs([blank_canvas(variant)])
+        ordered = {"variant": variant.name, "batch_size": 1, "inputs": entries}
+        assert "error" not in header_of(
+            worker.run(json.dumps(ordered).encode(), *map(bytes, buffers))
+        )
+
+
 def test_what_goes_wrong_with_a_batch_is_the_answer(gate: Family) -> None:
     worker, order = RayWorker(), order_for(gate)
     worker.open(order, read_files(order["families"][0]))

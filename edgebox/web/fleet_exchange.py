@@ -8,7 +8,6 @@ between boxes without TLS reads as well. Off the path of frames: nothing waits f
 
 import asyncio
 import logging
-import os
 import socket
 import time
 from collections.abc import Callable, Iterable
@@ -25,6 +24,7 @@ from edgebox.fleet.box_report import REPORT_AGE_MAX_NS, REPORT_PERIOD_NS, BoxRep
 from edgebox.fleet.report_document import REPORT_BYTES_MAX, decoded
 from edgebox.fleet.ticket import answer_signature, box_ticket, same
 from edgebox.link.box_address import authorization
+from edgebox.link.connection_errors import explained
 from edgebox.web.fleet_member import FleetMember
 
 _log = logging.getLogger(__name__)
@@ -116,7 +116,9 @@ class FleetExchange:
         try:
             report = await self._report(client, address)
         except Exception as error:  # it is asked again in a second, whatever it was
-            why = _explained(error)
+            why = explained(error)
+            if isinstance(error, aiohttp.ClientConnectorError):
+                why = f"it cannot be reached: {why}"
             age_ns = time.monotonic_ns() - self._answered_ns.get(address, -REPORT_AGE_MAX_NS)
             if age_ns > REPORT_AGE_MAX_NS:
                 self._member.left_out[address] = why
@@ -171,18 +173,6 @@ class FleetExchange:
         self._failed[address] = why, count
         if count == _TOLD_AFTER:
             self._warn(f"the fleet's box at {address} is left out: {why}" if address else why)
-
-
-def _explained(error: Exception) -> str:
-    """Return why a box gives no report, in plain words."""
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
-    if isinstance(error, aiohttp.ClientConnectorError):
-        cause = error.os_error
-        known = cause.errno is not None and cause.errno > 0
-        said = os.strerror(cause.errno or 0) if known else cause.strerror or str(cause)
-        return f"it cannot be reached: {said.lower()}"
-    return str(error) or "no answer"
 
 
 async def boxes_behind(address: str) -> Iterable[str]:

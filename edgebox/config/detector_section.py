@@ -40,7 +40,7 @@ def detector_contradictions(of: ZmqDetectorParameters, open_to: str) -> Iterator
         return
     parts = urlsplit(of.endpoint)
     try:
-        named = parts.scheme == _TCP and parts.hostname and parts.port is not None
+        named = parts.scheme == _TCP and parts.hostname and parts.port
     except ValueError:
         named = False
     if not named:

@@ -35,7 +35,7 @@ from edgebox.web.form_file import FORM, Form, read_form
 from edgebox.web.identification import identify, refuse_foreign_pages
 from edgebox.web.listening import cancelled_with_client
 from edgebox.web.problems import errors_as
-from edgebox.web.query_parameters import Number, check_names
+from edgebox.web.query_parameters import Number, check_names, decimal
 from edgebox.web.refused_pictures import refusals_noted, refuse_repetitions
 from edgebox.web.request_limits import SlowBodyError
 from edgebox.web.routes import JSON, json_response, refuse_unready
@@ -176,10 +176,7 @@ class _Routes:
 def _confidence(text: str | None) -> float:
     if text is None or not text.strip():
         return CONFIDENCE_MIN
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
+    value = decimal(text.strip())
     if not is_number(value, 0.0, 1.0):
         raise InvalidInputError(f"min_confidence must be a number from 0 to 1, not {text[:40]!r}")
     return value

@@ -4,7 +4,6 @@ A request shows a ticket, not the secret, and an answer is signed with the secre
 does not know it can say nothing, whatever the certificate.
 """
 
-import os
 import time
 from collections.abc import Callable
 
@@ -13,6 +12,7 @@ from aiohttp import hdrs
 
 from edgebox.domain.errors import EdgeboxError
 from edgebox.fleet.ticket import answer_signature, box_ticket, same
+from edgebox.link import connection_errors
 from edgebox.link.box_address import authorization
 
 SIGNATURE = "Edgebox-Signature"
@@ -78,14 +78,10 @@ async def answer_of(
 
 def explained(error: Exception) -> str:
     """Return why a box gives no answer, in plain words."""
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
+    why = connection_errors.explained(error)
     if isinstance(error, aiohttp.ClientConnectorError):
-        cause = error.os_error
-        known = cause.errno is not None and cause.errno > 0
-        said = os.strerror(cause.errno or 0) if known else cause.strerror or str(cause)
-        return f"it cannot be reached: {said.lower()}"
-    return str(error) or "no answer"
+        return f"it cannot be reached: {why}"
+    return why
 
 
 class Troubles:

@@ -4,6 +4,7 @@ Reading is strict: a value that is out of range, repeated or malformed is refuse
 that names what was expected. So is an undeclared parameter.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,11 @@ Location = Literal["query", "path"]
 
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+
+
+def decimal(text: str) -> float:
+    """Return a decimal number; NaN: it is none. Only ASCII digits are digits."""
+    return float(text) if _DECIMAL.fullmatch(text) else math.nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +47,7 @@ class Number(Generic[Default]):
         text = _only(request, self.name)
         if text is None:
             return self.default
-        value = float(text) if _DECIMAL.fullmatch(text) else float("nan")
+        value = decimal(text)
         if not is_number(value, self.low, self.high):
             wanted = number_range(self.low, self.high)
             raise InvalidInputError(f"{self.name} must be {wanted}, not {text!r}")

@@ -19,6 +19,7 @@ from edgebox.config.detector_section import ZmqDetectorParameters, detector_cont
         ("ipc://detector", "nobody", "the whole path of a file"),
         ("tcp://127.0.0.1", "nobody", "must be"),
         ("tcp://127.0.0.1:99999", "nobody", "must be"),
+        ("tcp://127.0.0.1:0", "nobody", "must be"),
         ("http://127.0.0.1:5555", "nobody", "must be"),
         ("5555", "nobody", "must be"),
     ],

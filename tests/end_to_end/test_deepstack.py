@@ -115,6 +115,8 @@ async def test_a_bad_request_is_told_why(app: App) -> None:
         (JPEG[: len(JPEG) // 2], {}, PATIENT, 400, "truncated"),
         (JPEG, {"min_confidence": "much"}, PATIENT, 400, "from 0 to 1, not 'much'"),
         (JPEG, {"min_confidence": "nan"}, PATIENT, 400, "from 0 to 1, not 'nan'"),
+        (JPEG, {"min_confidence": "\N{ARABIC-INDIC DIGIT ONE}"}, PATIENT, 400, "from 0 to 1, not"),
+        (JPEG, {"min_confidence": "0_1"}, PATIENT, 400, "from 0 to 1, not '0_1'"),
         (JPEG, {}, {"deadline_ms": "soon"}, 400, "deadline_ms must be a number from 1"),
         (JPEG, {}, {"deadline": "100"}, 400, "deadline"),
         (bytes(FRAME_BYTES_MAX + 1), {}, PATIENT, 413, "limits.frame_bytes_max"),

@@ -325,9 +325,16 @@ async def test_pictures_are_answered_beside_others_that_cannot_be(app: App) -> N
         only = images(jpeg_claiming(64, 64))
         found = await client.infer("street-320", [only], parameters={**DEADLINE, "partial": True})
         assert found.as_numpy("outcomes").tolist() == [b"invalid"]
+        too_large = bytes(app.config.limits.frame_bytes_max + 1)
+        mixed = images(too_large, first, b"no picture")
+        found = await client.infer("street-320", [mixed], parameters={**DEADLINE, "partial": True})
+        assert found.as_numpy("outcomes").tolist() == [b"invalid", b"on_time", b"invalid"]
+        assert_same(found, 1, await native(app, first, "street-320"))
 
 
 async def test_another_box_knows_a_family_by_its_fingerprint(app: App) -> None:
     family = app.box.families[app.box.models.default_family]
     _, document = await get_json(app, f"/v2/models/{family.name}/config")
     assert document["parameters"]["fingerprint"]["string_value"] == family_print(family)
+    bytes_max = str(app.config.limits.frame_bytes_max)
+    assert document["parameters"]["frame_bytes_max"]["string_value"] == bytes_max

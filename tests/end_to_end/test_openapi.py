@@ -172,8 +172,8 @@ async def test_answers_have_the_documented_fields_and_no_others(telling: App) ->
         for path in GET_PATHS:
             check(templated(path), "get", (await get_json(app, path))[1])
         ticket = box_ticket(SECRET, "another box", time.time())
-        for path, query in OF_BOXES.items():
-            check(path, "get", (await get_json(app, path + query, ticket))[1])
+        for path, asking in OF_BOXES.items():
+            check(path, "get", (await get_json(app, path + asking, ticket))[1])
         for form in RESULT_FORMATS:
             query = {"deadline_ms": 30_000, "score_min": 0, "format": form}
             check("/v1/infer", "post", (await post(app, JPEG, query))[1])

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from edgebox.app.composition import App
@@ -17,6 +18,7 @@ from edgebox.inference.executor_spec import open_executor
 from edgebox.inference.remote.http_connection import ServerAddress
 from edgebox.inference.remote.open_inference_executor import PROVIDER, OpenInferenceSpec
 from edgebox.inference.zoo import load_family
+from edgebox.media.jpeg import encode
 from edgebox.runtime import frame_decoder, preparation
 from edgebox.runtime.frames import PendingFrame
 from edgebox.scheduling.supervision import ExecutorState
@@ -143,6 +145,26 @@ async def test_pictures_travel_as_they_arrived_and_are_decoded_there(
             assert_counts_agree(here, camera.summary())
             assert decoded_by
             assert set(map(id, decoded_by)) == {id(there.box.driver._canvases)}
+
+
+async def test_a_picture_that_is_too_large_for_the_other_box_costs_itself_alone(
+    database: Path, tmp_path: Path, gate: dict[str, Any]
+) -> None:
+    noise = np.random.default_rng(1).integers(0, 256, (480, 640, 3), np.uint8)
+    small, large = street_jpeg(3), encode(noise)
+    assert len(large) > len(small)
+    limit = len(large) - 1
+    async with (
+        running(tmp_path / "there.sqlite3", **gate, limits__frame_bytes_max=limit) as there,
+        running(database, executors=[elsewhere(there.url)], **gate) as here,
+    ):
+        for _ in range(4):
+            asked = [post(here, jpeg, QUERY) for jpeg in (large, *([small] * 11))]
+            (too_large, said), *others = await asyncio.gather(*asked)
+            assert {status for status, _ in others} == {200}
+            assert (too_large, said["code"]) == (503, "failed")
+            assert f"{len(large)} bytes are more than the {limit} that the other" in said["detail"]
+        assert state_of(here, there.url) is ExecutorState.UP
 
 
 async def test_a_box_that_is_lost_costs_nothing_but_itself_and_comes_back(

@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 
 from edgebox.domain.errors import ModelError
 from edgebox.link.box_address import OTHER_CERTIFICATE, authorization, fingerprint_of
+from edgebox.link.connection_errors import explained
 
 CONNECT_LIMIT_S = 5.0
 """For connecting, and for answers that need no model."""
@@ -118,7 +119,7 @@ class ServerConnection:
         except (OSError, HTTPException) as error:
             self._http.close()
             raise UnreachableError(
-                f"{self.address.url} cannot be reached: {_explained(error)}"
+                f"{self.address.url} cannot be reached: {_advised(error)}"
             ) from error
         except BaseException:
             self._http.close()
@@ -226,14 +227,10 @@ def _trust(address: ServerAddress) -> ssl.SSLContext:
     return context
 
 
-def _explained(error: Exception) -> str:
+def _advised(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return (
             f"its certificate is not trusted ({error.verify_message}); name its fingerprint, or "
             "the ca_file that signed it"
         )
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return str(error) or type(error).__name__
+    return explained(error)

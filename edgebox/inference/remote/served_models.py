@@ -5,6 +5,7 @@ is given tensors, whose outputs are decoded here. Both are compared with the fam
 used.
 """
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 from urllib.parse import quote
@@ -46,6 +47,8 @@ _LOAD = (
     *(each.value for each in (DropReason.QUEUE, DropReason.INFEASIBLE, DropReason.OVERLOAD)),
 )
 """Codes of another edgebox's refusals that say how much it has to do."""
+_REQUEST_PICTURES = 3
+"""JPEGs of one request, in multiples of the largest: another edgebox takes bodies of four."""
 _NO_MODEL = "the server has no model {!r}"
 
 
@@ -124,6 +127,8 @@ class EdgeboxModels:
         self._server = server
         self._score_floor = score_floor
         self.description = description
+        self._bytes_max = 0
+        """Of one JPEG; 0: not known."""
 
     def check(self, family: Family, server: ServerConnection) -> None:
         """Compare a family's fingerprint and variants."""
@@ -133,6 +138,7 @@ class EdgeboxModels:
                 f"the server has no model family {family.name!r}: copy its folder there"
             )
         parameters = _document(reply).get("parameters", {})
+        self._bytes_max = _number(parameters, "frame_bytes_max")
         theirs = parameters.get("fingerprint", {}).get("string_value", "none")
         if theirs != family_print(family):
             raise ModelError(
@@ -159,8 +165,42 @@ class EdgeboxModels:
     def run(
         self, family: Family, variant: Variant, job: BatchJob, left_s: float, limit_s: float
     ) -> Found:
-        """Send the pictures; the server batches them with those of its own cameras."""
+        """Send the pictures; the server batches them with those of its own cameras.
+
+        One that is too large for the server costs itself alone. They travel in as many requests as
+        the server's limit of bodies needs, which as a rule is one.
+        """
+        began_s = time.monotonic()
         pictures = [each.jpeg for each in job.inputs if isinstance(each, EncodedPicture)]
+        found = [Detections.empty() for _ in pictures]
+        refused: dict[int, Refused] = {}
+        rows: list[int] = []
+        for row, picture in enumerate(pictures):
+            if 0 < self._bytes_max < len(picture):
+                said = f"{len(picture)} bytes are more than the {self._bytes_max} that the other"
+                text = f"{said} box takes (limits.frame_bytes_max there)"
+                refused[row] = Refused(DropReason.FAILED, text)
+            else:
+                rows.append(row)
+        for part in _parts(rows, pictures, _REQUEST_PICTURES * self._bytes_max):
+            past_s = time.monotonic() - began_s
+            answers, dropped = self._ask(
+                family, variant, [pictures[row] for row in part], left_s - past_s, limit_s - past_s
+            )
+            for at, row in enumerate(part):
+                found[row] = answers[at]
+                if at in dropped:
+                    refused[row] = dropped[at]
+        return found, refused
+
+    def _ask(
+        self,
+        family: Family,
+        variant: Variant,
+        pictures: Sequence[bytes | memoryview],
+        left_s: float,
+        limit_s: float,
+    ) -> Found:
         names = ["boxes", "scores", "labels", "counts", "outcomes"]
         if family.embedding_length is not None:
             names.append("embeddings")
@@ -176,6 +216,28 @@ class EdgeboxModels:
             return _found(out, len(pictures))
         except (LookupError, ValueError, TypeError, IndexError) as error:
             raise ProtocolError(f"{variant.name}: the answer cannot be read: {error}") from None
+
+
+def _parts(
+    rows: Sequence[int], pictures: Sequence[bytes | memoryview], bytes_max: int
+) -> list[list[int]]:
+    """Return rows in parts whose pictures have so many bytes together at most, if not 0."""
+    parts: list[list[int]] = []
+    room = 0
+    for row in rows:
+        size = len(pictures[row])
+        if not parts or (bytes_max and size > room):
+            parts.append([])
+            room = bytes_max
+        parts[-1].append(row)
+        room -= size
+    return parts
+
+
+def _number(parameters: Mapping[str, Any], name: str) -> int:
+    """Return a number of a model's configuration; 0: there is none."""
+    text = str(parameters.get(name, {}).get("string_value", ""))
+    return int(text) if text.isascii() and text.isdigit() else 0
 
 
 def _found(out: Mapping[str, Values], count: int) -> Found:

@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebox.domain.errors import InvalidInputError, TooLargeError
+from edgebox.domain.errors import EdgeboxError, InvalidInputError, TooLargeError
 from edgebox.domain.field_reader import INTEGER_MAX, FieldReader, is_integer, parse_object, shown
 from edgebox.inference.remote.binary_tensors import unpack_elements
 from edgebox.link.protocol import NAME_PATTERN, NAME_WANTED
@@ -55,7 +55,7 @@ class InferenceRequest:
     id: str | None
     pictures: tuple[Picture, ...]
     sizes_px: tuple[tuple[int, int], ...]
-    """(width, height) of each picture."""
+    """(width, height) of each picture; (1, 1) of one that is refused."""
     outputs: tuple[WantedOutput, ...]
     deadline_ms: float
     score_min: float
@@ -64,6 +64,8 @@ class InferenceRequest:
     """The application of the pictures."""
     partial: bool
     """Whether pictures are answered of which others cannot be."""
+    refused: Mapping[int, EdgeboxError]
+    """Why pictures of a `partial` request cannot be taken, by number; the others are."""
 
 
 def read_request(
@@ -82,7 +84,7 @@ def read_request(
 
     Raises:
         InvalidInputError: it violates the protocol or this box's limits.
-        TooLargeError: its JSON or a picture is too long.
+        TooLargeError: its JSON or a picture is too long, and it is not `partial`.
     """
     head, binary = _split(body, header_bytes)
     read = FieldReader("request", _parsed(head))
@@ -102,10 +104,20 @@ def read_request(
     if "deadline_ms" not in parameters.names() and timeout_us:
         deadline_ms = max(1.0, timeout_us / 1e3)
     pictures = _pictures(inputs, binary)
-    sizes = tuple(_size_px(picture, picture_bytes_max, at) for at, picture in enumerate(pictures))
+    sizes: list[tuple[int, int]] = []
+    refused: dict[int, EdgeboxError] = {}
+    for at, picture in enumerate(pictures):
+        try:
+            sizes.append(_size_px(picture, picture_bytes_max, at))
+        except (InvalidInputError, TooLargeError) as error:
+            if not partial:
+                raise
+            refused[at] = error
+            sizes.append((1, 1))
     return InferenceRequest(
-        identity or None, pictures, sizes, wanted, deadline_ms, score_min, boxes, app, partial
-    )
+        identity or None, pictures, tuple(sizes), wanted, deadline_ms, score_min, boxes, app,
+        partial, refused,
+    )  # fmt: skip
 
 
 def _split(body: bytes, header_bytes: str | None) -> tuple[bytes, memoryview]:

@@ -110,7 +110,8 @@ class _Routes:
         return json_response(self._model(request).metadata())
 
     async def config(self, request: web.Request) -> web.Response:
-        return json_response(self._model(request).config())
+        bytes_max = self._context.config.limits.frame_bytes_max
+        return json_response(self._model(request).config(bytes_max))
 
     async def model_ready(self, request: web.Request) -> web.Response:
         model = self._model(request)
@@ -128,7 +129,8 @@ class _Routes:
             self._variant(model, inference_request, size_px)
             for size_px in inference_request.sizes_px
         ]
-        if len(variants) == 1 and model.pipeline is None and length is not None:
+        one = len(variants) == 1 and not inference_request.refused
+        if one and model.pipeline is None and length is not None:
             # What has the same JSON part on this connection is refused by that alone.
             refuse_repetitions(
                 self._context,
@@ -175,13 +177,9 @@ class _Routes:
         The first failure ends the request, unless it takes what there is: then the errors are among
         the answers, and it ends if the box could answer nothing at all in time.
         """
-        several = len(variants) > 1
         asking = zip(inference_request.pictures, inference_request.sizes_px, variants, strict=True)
         found = await asyncio.gather(
-            *(
-                self._answer(model, inference_request, of, at if several else None)
-                for at, of in enumerate(asking)
-            )
+            *(self._answer(model, inference_request, of, at) for at, of in enumerate(asking))
         )
         refusals = [each for each in found if isinstance(each, NotServedError)]
         if len(refusals) == len(found):
@@ -208,9 +206,11 @@ class _Routes:
         model: Model,
         inference_request: InferenceRequest,
         of: tuple[Picture, tuple[int, int], VariantName],
-        at: int | None,
+        at: int,
     ) -> Answer | EdgeboxError:
-        """Return the answer to a picture, of a size, on a variant; `at`: which one of several."""
+        """Return the answer to a picture, of a size, on a variant; `at`: its number."""
+        if at in inference_request.refused:
+            return inference_request.refused[at]
         picture, size_px, variant = of
         try:
             return await answered(
@@ -225,7 +225,7 @@ class _Routes:
         except (NotServedError, InvalidInputError) as error:
             if inference_request.partial:
                 return error
-            if at is not None:
+            if len(inference_request.pictures) > 1:
                 error.args = (f"picture {at}: {error}",)
             raise
 

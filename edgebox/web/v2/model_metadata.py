@@ -82,8 +82,12 @@ class Model:
             "outputs": [_described(spec) for spec in self.outputs],
         }
 
-    def config(self) -> dict[str, Any]:
-        """Return Triton's model configuration, as far as it applies."""
+    def config(self, frame_bytes_max: int) -> dict[str, Any]:
+        """Return Triton's model configuration, as far as it applies.
+
+        Args:
+            frame_bytes_max: the largest JPEG that the box takes.
+        """
         return {
             "name": self.name,
             **(_run_by_onnxruntime() if self.pipeline is None else _run_as_steps(self.pipeline)),
@@ -91,7 +95,10 @@ class Model:
             "max_batch_size": 0,
             "input": [{**_configured(spec), "optional": True} for spec in INPUTS],
             "output": [_configured(spec) for spec in self.outputs],
-            "parameters": {key: {"string_value": text} for key, text in self._texts().items()},
+            "parameters": {
+                key: {"string_value": text}
+                for key, text in {**self._texts(), "frame_bytes_max": str(frame_bytes_max)}.items()
+            },
         }
 
     def _texts(self) -> dict[str, str]:

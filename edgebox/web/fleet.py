@@ -157,6 +157,7 @@ _REPORT = Schema(
         absent_s=described(
             mapping(NUMBER), "The cameras it knows: seconds since they were connected; 0: they are."
         ),
+        settings=described(TEXT, "A digest of all settings of cameras that it knows."),
     ),
 )
 

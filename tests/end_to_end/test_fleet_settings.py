@@ -71,8 +71,8 @@ async def agree(*boxes: App) -> None:
     )
 
 
-async def test_what_is_set_on_one_box_is_in_force_on_all(tmp_path: Path) -> None:
-    async with fleet(tmp_path, 3) as boxes:
+async def test_what_is_set_on_one_box_is_in_force_on_all(database: Path) -> None:
+    async with fleet(database, 3) as boxes:
         first, second, third = boxes
         async with streaming(first, "gate", rate_hz=5.0):
             home = next(box for box in boxes if GATE in box.box.cameras)
@@ -98,8 +98,8 @@ async def test_what_is_set_on_one_box_is_in_force_on_all(tmp_path: Path) -> None
             await shown(box, "gate", {})
 
 
-async def test_a_hello_is_redirected_by_what_is_set_of_its_camera(tmp_path: Path) -> None:
-    async with fleet(tmp_path) as (first, second):
+async def test_a_hello_is_redirected_by_what_is_set_of_its_camera(database: Path) -> None:
+    async with fleet(database) as (first, second):
         assert first.fleet is not None
         family, _ = first.box.models.of(None, None)
         hello = RequestedCamera(GATE, "default", family, 200_000_000, 1000.0, 320, 180)
@@ -215,10 +215,10 @@ async def stored_overrides(box: App) -> dict[str, Any]:
 
 
 async def test_what_another_box_may_not_say_is_told_once_and_harms_nothing(
-    tmp_path: Path,
+    database: Path,
 ) -> None:
     """A box with the secret has a value that no person could set, beside one that is sound."""
-    async with fleet(tmp_path) as (first, second):
+    async with fleet(database) as (first, second):
         assert first.fleet is not None
         assert second.fleet is not None
         bad, good = SettingKey(GATE, "rate"), SettingKey(GATE, "app")

@@ -42,13 +42,15 @@ pytestmark = pytest.mark.usefixtures("few_sizes")
 
 HERE = Path(__file__).parent
 SECRET = "shared by the boxes of a fleet"
-REPORT = "/v1/fleet/report"
+OF_BOXES = {"/v1/fleet/report": "", "/v1/fleet/history": "?camera=gate"}
+"""What boxes of a fleet ask each other, and with which query."""
 GET_PATHS = (
     *("/healthz", "/readyz", "/v1/state", "/v1/plan", "/v1/events", "/v1/cameras"),
     *("/v1/cameras/gate", "/v1/models", "/v1/config", "/v1/system", "/v1/problems"),
     *("/v1/problems/unknown", "/v1/addresses", "/v1/fleet", "/v1/timeline"),
     *("/v1/history", "/v1/cameras/gate/history", "/v1/cameras/gate/explanation"),
     *("/v1/jobs", "/v1/jobs/1", "/v1/pipelines", "/v1/session", "/v1/tokens"),
+    "/v1/cameras/gate/history/boxes",
 )
 NAMES = (("/gate", "/{id}"), ("/unknown", "/{code}"), ("/jobs/1", "/jobs/{id}"))
 
@@ -170,11 +172,12 @@ async def test_answers_have_the_documented_fields_and_no_others(telling: App) ->
         for path in GET_PATHS:
             check(templated(path), "get", (await get_json(app, path))[1])
         ticket = box_ticket(SECRET, "another box", time.time())
-        check(REPORT, "get", (await get_json(app, REPORT, ticket))[1])
+        for path, asking in OF_BOXES.items():
+            check(path, "get", (await get_json(app, path + asking, ticket))[1])
         for form in RESULT_FORMATS:
             query = {"deadline_ms": 30_000, "score_min": 0, "format": form}
             check("/v1/infer", "post", (await post(app, JPEG, query))[1])
-    tested = {REPORT, *map(templated, GET_PATHS)}
+    tested = {*OF_BOXES, *map(templated, GET_PATHS)}
     untested = {p for p, methods in document["paths"].items() if "get" in methods} - tested
     binary = {"/v1/journal", "/v1/models/files/{sha256}", "/v1/cameras/{id}/picture"}
     assert untested == {"/metrics", "/v1/openapi.json", *binary}, "add it above"

@@ -125,6 +125,7 @@ class Server:
 
         Raises:
             EdgeboxError: the address cannot be listened on.
+            ConfigError: the endpoint of `zmq_detector` cannot.
         """
         self._runner = web.AppRunner(
             application(self._context), shutdown_timeout=_SHUTDOWN_S, handle_signals=False
@@ -148,7 +149,11 @@ class Server:
                 f"cannot listen on {host}:{port}: {error.strerror or error}; another program may "
                 "use the port: stop it, or choose another one with --port"
             ) from error
-        self._detector.start()
+        try:
+            await self._detector.start()
+        except BaseException:
+            await self.stop()
+            raise
         self.port = self._listening.sockets[0].getsockname()[1]
         self._announcement.start(self.port)
         self._fleet.start(self.port, None if tls is None else tls[1])

@@ -27,8 +27,8 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from edgebox.config.detector_section import IPC, ZmqDetectorParameters
-from edgebox.domain.errors import EdgeboxError, InvalidInputError
+from edgebox.config.detector_section import ZmqDetectorParameters
+from edgebox.domain.errors import ConfigError, EdgeboxError, InvalidInputError
 from edgebox.domain.field_reader import FieldReader, is_integer, parse_object
 from edgebox.runtime.stage_documents import best_rows
 from edgebox.vision.detections import Detections
@@ -42,6 +42,7 @@ from edgebox.web.refusal_pacing import COST_PER_S, WHOLE_COST, RefusalBudget
 from edgebox.web.refused_pictures import OVERLOAD
 from edgebox.web.routes import refuse_unready
 from edgebox.web.web_context import WebContext
+from edgebox.web.zmq_endpoint import ZmqEndpoint
 
 if TYPE_CHECKING:
     from zmq.asyncio import Context, Socket
@@ -58,6 +59,8 @@ IN_FLIGHT_MAX = 16
 """Of all clients. Each waits for its answer before it asks again, so there are that many."""
 SIDE_MAX_PX = 4_096
 _HEADER_BYTES_MAX = 4_096
+_BESIDE_TENSOR_BYTES = 2 * _HEADER_BYTES_MAX
+"""What a message may have beside its tensor: the header, and an envelope."""
 _REST_S = WHOLE_COST / COST_PER_S
 """Until there is budget for a message that is beyond it."""
 _CHANNELS = 3
@@ -72,6 +75,7 @@ class ZmqDetector:
         self._context = context
         self._parameters: ZmqDetectorParameters = context.config.zmq_detector
         self._zmq: Context | None = None
+        self._endpoint: ZmqEndpoint | None = None
         self._task: asyncio.Task[None] | None = None
         self._answering: set[asyncio.Task[None]] = set()
         self._in_flight = 0
@@ -81,36 +85,32 @@ class ZmqDetector:
         self._file: os.stat_result | None = None
         """The endpoint's file, as this box made it."""
 
-    def start(self) -> None:
+    async def start(self) -> None:
         """Listen, if there is an endpoint.
 
         Raises:
-            EdgeboxError: the extra is missing, or the endpoint cannot be listened on.
+            ConfigError: the extra is missing, or the endpoint cannot be listened on.
         """
-        endpoint, path = self._parameters.endpoint, self._path()
-        if not endpoint:
+        if not self._parameters.endpoint:
             return
         if importlib.util.find_spec("zmq") is None:
-            raise EdgeboxError("zmq_detector needs the extra zmq: pip install 'edgebox[zmq]'")
+            raise ConfigError("zmq_detector needs the extra zmq: pip install 'edgebox[zmq]'")
         import zmq.asyncio  # noqa: PLC0415 - an extra
 
+        endpoint = self._endpoint = ZmqEndpoint(
+            self._parameters.endpoint,
+            self._context.config.limits.frame_bytes_max + _BESIDE_TENSOR_BYTES,
+            self._refused,
+        )
+        path = endpoint.path
         if path is not None:
             _insist_on_nobody(path)
         self._zmq = zmq.asyncio.Context()
         socket = self._zmq.socket(zmq.ROUTER)
         socket.setsockopt(zmq.LINGER, 0)
-        socket.setsockopt(zmq.IPV6, 1)
-        socket.setsockopt(zmq.MAXMSGSIZE, self._context.config.limits.frame_bytes_max)
         socket.setsockopt(zmq.RCVHWM, IN_FLIGHT_MAX)
-        try:
-            socket.bind(endpoint)
-        except zmq.ZMQError as error:
-            self._zmq.destroy()
-            self._zmq = None
-            raise EdgeboxError(
-                f"zmq_detector.endpoint: cannot listen on {endpoint}: {error.strerror}; another "
-                "program may use it, or its folder be missing"
-            ) from None
+        socket.bind(endpoint.behind)
+        await endpoint.start()
         if path is not None:
             path.chmod(0o600)
             self._file = path.lstat()
@@ -126,16 +126,16 @@ class ZmqDetector:
         if self._zmq is not None:
             self._zmq.destroy()
             self._zmq = None
-            self._remove_file()
+        if self._endpoint is not None:
+            await self._endpoint.stop()
+            self._remove_file(self._endpoint.path)
+            self._endpoint = None
 
-    def _path(self) -> Path | None:
-        """Return the file of the endpoint; None: it has none."""
-        endpoint = self._parameters.endpoint
-        return Path(endpoint.removeprefix(IPC)) if endpoint.startswith(IPC) else None
+    def _refused(self, error: EdgeboxError) -> None:
+        self._context.box.refusals.add_request(self._parameters.endpoint, error)
 
-    def _remove_file(self) -> None:
-        """Remove the endpoint's file, which ZeroMQ leaves behind, unless it is another's now."""
-        path = self._path()
+    def _remove_file(self, path: Path | None) -> None:
+        """Remove the endpoint's file, unless it is another's now."""
         if path is None or self._file is None:
             return
         with contextlib.suppress(OSError):
@@ -179,7 +179,7 @@ class ZmqDetector:
         except EdgeboxError as error:
             self._owed += 1
             if isinstance(error, NotServedError):
-                self._context.box.refusals.add_request(self._parameters.endpoint, error)
+                self._refused(error)
             reply = _refusal(str(error))
         except Exception:
             _log.exception("a picture over ZeroMQ failed")
@@ -273,19 +273,19 @@ def rows_of(found: Detections, picture_px: tuple[int, int]) -> NDArray[np.float3
 
 
 def _insist_on_nobody(path: Path) -> None:
-    """Refuse a path that is in use: ZeroMQ would remove whatever is there, and listen.
+    """Refuse a path that is in use: a socket that is there would be removed.
 
     A socket that nobody listens on is what a box left that ended abnormally.
 
     Raises:
-        EdgeboxError: another program listens there, or it is no socket.
+        ConfigError: another program listens there, or it is no socket.
     """
     try:
         is_socket = stat.S_ISSOCK(path.lstat().st_mode)
     except OSError:
         return  # nothing is there, or listening tells why not
     if not is_socket:
-        raise EdgeboxError(
+        raise ConfigError(
             f"zmq_detector.endpoint: there is something else at {path}; remove it, or choose "
             "another path"
         )
@@ -297,7 +297,7 @@ def _insist_on_nobody(path: Path) -> None:
             return
         except OSError:
             pass  # its queue is full, or it is of another kind
-    raise EdgeboxError(
+    raise ConfigError(
         f"zmq_detector.endpoint: another program listens on {path}; stop it, or choose another path"
     )
 

@@ -1,6 +1,7 @@
 """Detectors of Frigate over ZeroMQ: real sockets, a client as the protocol's description has it."""
 
 import asyncio
+import contextlib
 import json
 import socket
 import stat
@@ -14,10 +15,11 @@ import zmq.asyncio
 from numpy.typing import NDArray
 
 from edgebox.app.composition import App
-from edgebox.domain.errors import EdgeboxError
+from edgebox.domain.errors import ConfigError, EdgeboxError
 from edgebox.media.jpeg import decode
 from edgebox.web.refusal_pacing import COST_PER_S, WHOLE_COST
 from edgebox.web.zmq_detector import IN_FLIGHT_MAX
+from edgebox.web.zmq_endpoint import CONNECTIONS_MAX
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.running import get_json, post, running, unharmed_bystander
 from tests.end_to_end.streets import street_jpeg
@@ -273,6 +275,66 @@ async def test_an_endpoint_that_cannot_be_used_ends_the_start(
     database: Path, tmp_path: Path
 ) -> None:
     endpoint = f"ipc://{tmp_path}/missing/detector"
-    with pytest.raises(EdgeboxError, match="its folder be missing"):
+    with pytest.raises(ConfigError, match=r"cannot listen on ipc://.*: its folder is missing$"):
         async with running(database, zmq_detector__endpoint=endpoint):
             pass
+
+
+async def test_a_port_of_another_program_ends_the_start_as_a_wrong_configuration(
+    database: Path,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        endpoint = f"tcp://127.0.0.1:{other.getsockname()[1]}"
+        with pytest.raises(ConfigError, match=r"another program listens there$") as raised:
+            async with running(database, zmq_detector__endpoint=endpoint):
+                pass
+    assert raised.value.exit_code == 78
+
+
+async def test_a_message_of_ever_more_parts_ends_its_connection_alone(
+    database: Path, endpoint: str, street: NDArray[np.uint8]
+) -> None:
+    """By hand, because ZeroMQ's own clients send the parts of a message only when they have all."""
+    limit = street.nbytes
+    greeting = b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(48)
+    ready = b"\x05READY\x0bSocket-Type" + (6).to_bytes(4, "big") + b"DEALER"
+    part = b"\x03" + (10_000).to_bytes(8, "big") + bytes(10_000)
+    async with (
+        running(
+            database,
+            zmq_detector__endpoint=endpoint,
+            zmq_detector__deadline_ms=PATIENT_MS,
+            limits__frame_bytes_max=limit,
+        ) as app,
+        Client(endpoint) as client,
+    ):
+        reader, writer = await asyncio.open_unix_connection(endpoint.removeprefix("ipc://"))
+        writer.write(greeting + b"\x04" + bytes([len(ready)]) + ready)
+        async with asyncio.timeout(PATIENCE_S):
+            await reader.readuntil(b"ROUTER")  # it is ready, too
+        sent = 0
+        with contextlib.suppress(ConnectionError):
+            async with asyncio.timeout(PATIENCE_S):
+                while True:
+                    writer.write(part)
+                    await writer.drain()
+                    sent += len(part)
+        assert sent < limit + 10_000_000, "and what the system holds"
+        writer.close()
+        assert app.box.refusals.counts["too_large"] == 1
+        assert (await client.detect(street))[:, 1].max() > 0.5, "which is as large as may be"
+
+
+async def test_more_connections_than_may_be_are_ended_and_the_others_stay(
+    app: App, endpoint: str, street: NDArray[np.uint8]
+) -> None:
+    path = endpoint.removeprefix("ipc://")
+    async with Client(endpoint) as client:
+        assert (await client.detect(street))[:, 1].max() > 0.5
+        opened = [await asyncio.open_unix_connection(path) for _ in range(CONNECTIONS_MAX)]
+        async with asyncio.timeout(PATIENCE_S):
+            with contextlib.suppress(ConnectionError):
+                assert await opened[-1][0].read() == b""
+        assert (await client.detect(street))[:, 1].max() > 0.5
+        for _, writer in opened:
+            writer.close()

@@ -1,0 +1,203 @@
+"""Listens for ZeroMQ clients, and lets no message through that is too long.
+
+ZeroMQ bounds each part of a message but not how many parts there are, and it keeps them all until
+the last one has come. So clients connect to this endpoint, which passes their bytes on to a ZeroMQ
+socket in a private folder and follows where messages begin and end: ZMTP 3, rfc.zeromq.org/spec/23.
+"""
+
+import asyncio
+import contextlib
+import errno
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from edgebox.config.detector_section import IPC
+from edgebox.domain.errors import ConfigError, EdgeboxError, InvalidInputError, TooLargeError
+
+CONNECTIONS_MAX = 64
+"""Each may hold one message."""
+_READ_BYTES = 1 << 18
+_PART_BYTES = 64
+"""What a part takes in memory beside its content."""
+_GREETING_BYTES = 64
+_SIGNATURE, _MAJOR_AT, _MAJOR_MIN = 0xFF, 10, 3
+_MORE, _LONG, _COMMAND = 1, 2, 4
+_WHY = {
+    errno.ENOENT: "its folder is missing",
+    errno.EADDRINUSE: "another program listens there",
+    errno.EADDRNOTAVAIL: "this machine has no such address",
+}
+
+
+class MessageMeter:
+    """Follows the bytes of one client, and adds up the parts of each message. Pure."""
+
+    def __init__(self, bytes_max: int) -> None:
+        """Begin a connection; a message may take `bytes_max` in memory."""
+        self._bytes_max = bytes_max
+        self._head = bytearray()
+        """What has come of the greeting, or of the header of a frame."""
+        self._greeted = False
+        self._content_left = 0
+        self._message_bytes = 0
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes.
+
+        Raises:
+            TooLargeError: a message is too long; the connection is to be ended.
+            InvalidInputError: it is not ZMTP 3.
+        """
+        at = 0
+        while at < len(data):
+            if self._content_left:
+                step = min(self._content_left, len(data) - at)
+                self._content_left -= step
+            else:
+                step = min(self._head_bytes() - len(self._head), len(data) - at)
+                self._head += data[at : at + step]
+                if len(self._head) == self._head_bytes():
+                    self._take_head()
+            at += step
+
+    def _head_bytes(self) -> int:
+        """Return how long the present head is, as far as is known."""
+        if not self._greeted:
+            return _GREETING_BYTES
+        if not self._head:
+            return 1
+        return 9 if self._head[0] & _LONG else 2
+
+    def _take_head(self) -> None:
+        head, self._head = self._head, bytearray()
+        if not self._greeted:
+            if head[0] != _SIGNATURE or head[_MAJOR_AT] < _MAJOR_MIN:
+                raise InvalidInputError("this is not ZMTP 3, as ZeroMQ speaks it since 4.0")
+            self._greeted = True
+            return
+        flags, size = head[0], int.from_bytes(head[1:], "big")
+        self._content_left = size
+        is_command = bool(flags & _COMMAND)  # between parts, and not kept
+        held = size + _PART_BYTES + (0 if is_command else self._message_bytes)
+        if held > self._bytes_max:
+            raise TooLargeError(
+                f"a message over ZeroMQ has more than {self._bytes_max} bytes "
+                "(limits.frame_bytes_max)"
+            )
+        if not is_command:
+            self._message_bytes = held if flags & _MORE else 0
+
+
+class ZmqEndpoint:
+    """An endpoint for ZeroMQ clients, in front of a socket that only this process can reach."""
+
+    def __init__(
+        self,
+        endpoint: str,
+        message_bytes_max: int,
+        on_refused: Callable[[EdgeboxError], None],
+    ) -> None:
+        """Listen to nothing yet.
+
+        Args:
+            endpoint: "ipc://" and a path, or "tcp://" with an address and a port.
+            message_bytes_max: longest message, all its parts together.
+            on_refused: called with what is wrong with a connection that is ended.
+
+        Raises:
+            ConfigError: there is no folder for temporary files.
+        """
+        self._endpoint = endpoint
+        self._message_bytes_max = message_bytes_max
+        self._on_refused = on_refused
+        try:
+            self._folder = tempfile.TemporaryDirectory(prefix="edgebox-zmq-")
+        except OSError as error:
+            raise ConfigError(f"zmq_detector needs a folder for temporary files: {error}") from None
+        self._server: asyncio.Server | None = None
+        self._relays: set[asyncio.Task[None]] = set()
+
+    @property
+    def path(self) -> Path | None:
+        """The file of the endpoint; None: it has none."""
+        return Path(self._endpoint.removeprefix(IPC)) if self._endpoint.startswith(IPC) else None
+
+    @property
+    def behind(self) -> str:
+        """Where the ZeroMQ socket is to be bound that has the messages."""
+        return f"{IPC}{self._behind}"
+
+    @property
+    def _behind(self) -> str:
+        return f"{self._folder.name}/socket"
+
+    async def start(self) -> None:
+        """Listen; the socket behind is bound.
+
+        Raises:
+            ConfigError: it cannot be listened on.
+        """
+        try:
+            if self.path is not None:
+                self._server = await asyncio.start_unix_server(self._accept, self.path)
+            else:
+                parts = urlsplit(self._endpoint)
+                host = None if parts.hostname == "*" else parts.hostname
+                self._server = await asyncio.start_server(self._accept, host, parts.port)
+        except OSError as error:
+            why = _WHY.get(error.errno or 0) or os.strerror(error.errno or 0).lower()
+            raise ConfigError(
+                f"zmq_detector.endpoint: cannot listen on {self._endpoint}: {why}"
+            ) from None
+
+    async def stop(self) -> None:
+        """Stop listening, and end all connections."""
+        if self._server is not None:
+            self._server.close()
+        for relay in self._relays:
+            relay.cancel()
+        await asyncio.gather(*self._relays, return_exceptions=True)
+        self._folder.cleanup()
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._relays) >= CONNECTIONS_MAX:
+            writer.transport.abort()
+            return
+        relay = asyncio.create_task(self._relay(reader, writer))
+        self._relays.add(relay)
+        relay.add_done_callback(self._relays.discard)
+
+    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Pass bytes on in both directions until one side ends."""
+        with contextlib.ExitStack() as ends:
+            ends.callback(writer.transport.abort)
+            try:
+                behind, to_behind = await asyncio.open_unix_connection(self._behind)
+            except OSError:
+                return  # it stops
+            ends.callback(to_behind.transport.abort)
+            meter = MessageMeter(self._message_bytes_max)
+            pumps = [
+                asyncio.create_task(_pump(reader, to_behind, meter.feed)),
+                asyncio.create_task(_pump(behind, writer, lambda data: None)),
+            ]
+            for pump in pumps:
+                ends.callback(pump.cancel)
+            done, _ = await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+            for pump in done:
+                if isinstance(error := pump.exception(), EdgeboxError):
+                    self._on_refused(error)
+
+
+async def _pump(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, check: Callable[[bytes], None]
+) -> None:
+    """Pass bytes on until there are no more; none that `check` refuses."""
+    with contextlib.suppress(OSError):
+        while data := await reader.read(_READ_BYTES):
+            check(data)
+            writer.write(data)
+            await writer.drain()

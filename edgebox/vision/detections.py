@@ -68,8 +68,8 @@ class Detections:
         # Half of the time of numpy's clip on so few boxes.
         np.minimum(np.maximum(boxes, 0.0, out=boxes), limits, out=boxes)
         clipped = Detections(boxes, self.scores, self.labels, self.embeddings, self.tracks)
-        inside = (boxes[:, 2] > boxes[:, 0]) & (boxes[:, 3] > boxes[:, 1])
-        return clipped if inside.all() else clipped.select(inside)
+        inside = boxes[:, 2:] > boxes[:, :2]
+        return clipped if inside.all() else clipped.select(inside[:, 0] & inside[:, 1])
 
     def moved(self, x_px: float, y_px: float) -> "Detections":
         """Shift coordinates, without clipping."""

@@ -18,6 +18,7 @@ from edgebox.link.box_address import (
     http_url,
     stream_url,
 )
+from edgebox.link.connection_errors import explained
 
 _TIMEOUT_S = 30.0
 
@@ -45,7 +46,7 @@ def why(error: Exception) -> str:
         return OTHER_CERTIFICATE
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return f"{UNKNOWN_CERTIFICATE} ({error.certificate_error})"
-    return str(error) or "no answer"
+    return explained(error)
 
 
 async def pair(server: str, code: str, name: str, *, fingerprint: str | None = None) -> str:

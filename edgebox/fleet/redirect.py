@@ -56,6 +56,8 @@ class Placing:
     rate_hz: float
     redirects: int = 0
     """How often its hello has been redirected."""
+    avoided: frozenset[BoxName] = frozenset()
+    """Boxes to which it was sent in vain (`returned_cameras`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,10 @@ def _able(camera: Placing, boxes: Sequence[BoxReport]) -> list[BoxReport]:
     return [
         box
         for box in boxes
-        if not box.draining and camera.service in box.services and box.cameras < box.cameras_max
+        if not box.draining
+        and camera.service in box.services
+        and box.cameras < box.cameras_max
+        and box.box not in camera.avoided
     ]
 
 

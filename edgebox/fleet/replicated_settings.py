@@ -6,11 +6,12 @@ changes have the same settings, in whatever order and however often they heard o
 that was away undoes nothing that was changed meanwhile.
 
 A version is a hybrid logical clock (Kulkarni et al., Logical Physical Clocks, OPODIS 2014): one
-more than every version that the box has seen, at least the milliseconds of its wall clock. A change
-by somebody who could see another one always wins over that, as with Lamport's clock; of changes
-that did not know of each other the later one wins, as far as wall clocks agree, and not that of the
-box where more was changed. Boxes are told apart by name; where even that is equal, the value
-decides, so the order is total and merging commutative, associative and idempotent.
+more than every version that the box has seen, of other settings up to `AHEAD_MAX_MS` from now, and
+at least the milliseconds of its wall clock. A change by somebody who could see another one always
+wins over that, as with Lamport's clock; of changes that did not know of each other the later one
+wins, as far as wall clocks agree, and not that of the box where more was changed. Boxes are told
+apart by name; where even that is equal, the value decides, so the order is total and merging
+commutative, associative and idempotent.
 
 A setting is what is valid alone: a pipeline and a model family exclude each other, and zones and
 lines share their names, so each of these pairs is one setting. A setting that was removed stays as
@@ -47,8 +48,11 @@ BYTES_MAX = 1 << 26
 BUCKETS = 256
 """Into so many parts cameras are divided, each with a digest, so that boxes compare few names."""
 TOMBSTONE_MS = 30 * 86_400_000
+AHEAD_MAX_MS = 86_400_000
+"""A version further ahead of the wall clock comes of a clock that was wrong, or of a box that lies,
+and counts for its own setting alone: after one of `COUNTER_MAX` no setting could be changed."""
 COUNTER_MAX = 1 << 52
-"""The highest version that is taken from others, so that there is always a higher one."""
+"""The highest version. What has it is not changed any more."""
 NOTHING = b"{}"
 """The value of a setting that was removed."""
 _DIGEST_BYTES = 8
@@ -172,10 +176,13 @@ class ReplicatedSettings:
             box: this one's name.
             now_ms: the wall clock, Unix milliseconds.
         """
-        version = Version(max(self._highest + 1, now_ms), box)
-        return self.take(
-            {key: Setting(version, value) for key, value in self._different(camera, fields)}
-        )
+        seen = max(min(self._highest, now_ms + AHEAD_MAX_MS) + 1, now_ms)
+        found = {}
+        for key, value in self._different(camera, fields):
+            before = self._settings.get(key)
+            counter = seen if before is None else max(seen, before.version.counter + 1)
+            found[key] = Setting(Version(min(counter, COUNTER_MAX), box), value)
+        return self.take(found)
 
     def change_unseen(self, cameras: Mapping[CameraId, Mapping[str, object]], box: str) -> Changes:
         """Take in how cameras are set that may have been changed here while this was in no fleet.
@@ -191,7 +198,7 @@ class ReplicatedSettings:
             for key, value in self._different(camera, fields):
                 before = self._settings.get(key)
                 counter = 1 if before is None else before.version.counter + 1
-                found[key] = Setting(Version(counter, box), value)
+                found[key] = Setting(Version(min(counter, COUNTER_MAX), box), value)
         return self.take(found)
 
     def _different(

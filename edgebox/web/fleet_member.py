@@ -18,6 +18,7 @@ from edgebox.domain.plans import PlanningSnapshot
 from edgebox.domain.requests import Camera, CameraId
 from edgebox.fleet.box_report import REPORT_PERIOD_NS, BoxName, BoxReport, KnownBoxes, Service
 from edgebox.fleet.redirect import Placing, redirect_connected, redirect_hello
+from edgebox.fleet.returned_cameras import ReturnedCameras
 from edgebox.fleet.ticket import camera_of, camera_ticket
 from edgebox.inference.family import Family
 from edgebox.link.failover import BOXES_MAX
@@ -84,6 +85,7 @@ class FleetMember:
         self.secret = secret
         self.settings = settings
         self.known = KnownBoxes()
+        self._returned = ReturnedCameras()
         self.draining = False
         self.left_out: dict[str, str] = {}
         """Addresses at which no box gives a report, and why (`FleetExchange`)."""
@@ -183,6 +185,13 @@ class FleetMember:
         """Return where a camera that says hello is to go; None: it is served here."""
         if redirects is None or not self._rates:
             return None
+        if box := self._returned.came(camera.id, redirects, time.monotonic_ns()):
+            self._box.notices.publish(
+                "warning",
+                f"{camera.id} was sent to {box} and came back: can cameras reach it at that "
+                "address (fleet.address there), and do the clocks agree?",
+                camera.id,
+            )
         overrides = self._box.overrides.get(camera.id, NOTHING_SET)
         camera = overrides.applied_to(camera, self._box.models.pipelines, self._box.families)
         found = redirect_hello(
@@ -231,11 +240,13 @@ class FleetMember:
 
     def _placing(self, camera: Camera, redirects: int = 0) -> Placing:
         service = service_of(camera.family, camera.pipeline, self._box.families)
-        return Placing(camera.id, service, camera.rate_hz, redirects)
+        avoided = self._returned.avoided(camera.id, time.monotonic_ns())
+        return Placing(camera.id, service, camera.rate_hz, redirects, avoided)
 
     def _sent(self, camera: Camera, to: BoxReport, why: str) -> Redirect:
         service = service_of(camera.family, camera.pipeline, self._box.families)
         self.known.sent(to.box, to.load_of(service, camera.rate_hz))
+        self._returned.sent(camera.id, to.box, time.monotonic_ns())
         _log.info("%s is sent to %s: %s", camera.id, to.address, why)
         return Redirect(BoxPlace(to.address, to.fingerprint), self._ticket(camera.id), why)
 

@@ -108,11 +108,15 @@ class ZmqDetector:
         self._zmq = zmq.asyncio.Context()
         socket = self._zmq.socket(zmq.ROUTER)
         socket.setsockopt(zmq.LINGER, 0)
-        socket.setsockopt(zmq.RCVHWM, IN_FLIGHT_MAX)
-        socket.bind(endpoint.behind)
+        socket.setsockopt(zmq.RCVHWM, 1)  # of each client
+        try:
+            socket.bind(endpoint.behind)
+        except zmq.ZMQError as error:
+            raise ConfigError(
+                f"zmq_detector needs a socket in the folder for temporary files: {error}"
+            ) from None
         await endpoint.start()
         if path is not None:
-            path.chmod(0o600)
             self._file = path.lstat()
         self._task = asyncio.create_task(self._serve(socket))
 

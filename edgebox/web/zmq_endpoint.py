@@ -1,14 +1,15 @@
 """Listens for ZeroMQ clients, and lets no message through that is too long.
 
 ZeroMQ bounds each part of a message but not how many parts there are, and it keeps them all until
-the last one has come. So clients connect to this endpoint, which passes their bytes on to a ZeroMQ
-socket in a private folder and follows where messages begin and end: ZMTP 3, rfc.zeromq.org/spec/23.
+the last one has come; a part of 34 bytes may keep the 8 KiB that it was read with. So clients
+connect to this endpoint, which passes their bytes on to a ZeroMQ socket in a private folder and
+follows where messages begin and end: ZMTP 3, rfc.zeromq.org/spec/23.
 """
 
 import asyncio
 import contextlib
 import errno
-import os
+import socket
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,41 +17,59 @@ from urllib.parse import urlsplit
 
 from edgebox.config.detector_section import IPC
 from edgebox.domain.errors import ConfigError, EdgeboxError, InvalidInputError, TooLargeError
+from edgebox.web.connections import TooManyConnectionsError
 
 CONNECTIONS_MAX = 64
-"""Each may hold one message."""
+"""Each may hold two messages: one that comes, and one that waits for the box."""
+PARTS_MAX = 16
+"""Of one message: a request has three, and one more for each proxy on its way."""
+FRAMES_PER_S = 3_000
+"""Of one client, commands included, whatever their size: each costs the event loop 1.5 us. A client
+that waits for its answers sends some four for each picture."""
 _READ_BYTES = 1 << 18
-_PART_BYTES = 64
-"""What a part takes in memory beside its content."""
 _GREETING_BYTES = 64
 _SIGNATURE, _MAJOR_AT, _MAJOR_MIN = 0xFF, 10, 3
 _MORE, _LONG, _COMMAND = 1, 2, 4
-_WHY = {
+_WHY: dict[int | None, str] = {
+    None: "the path is too long for a socket",  # which has no number
     errno.ENOENT: "its folder is missing",
     errno.EADDRINUSE: "another program listens there",
     errno.EADDRNOTAVAIL: "this machine has no such address",
 }
 
 
+class TooFastError(EdgeboxError):
+    """A client sends more frames than the box takes."""
+
+    code = "too_fast"
+
+
 class MessageMeter:
     """Follows the bytes of one client, and adds up the parts of each message. Pure."""
 
-    def __init__(self, bytes_max: int) -> None:
-        """Begin a connection; a message may take `bytes_max` in memory."""
+    def __init__(self, bytes_max: int, now_s: float) -> None:
+        """Begin a connection; the parts of a message may have `bytes_max` together."""
         self._bytes_max = bytes_max
         self._head = bytearray()
         """What has come of the greeting, or of the header of a frame."""
         self._greeted = False
         self._content_left = 0
         self._message_bytes = 0
+        self._message_parts = 0
+        self._frames_left = float(FRAMES_PER_S)
+        """Frames that may come at once, saved up for a second."""
+        self._at_s = now_s
 
-    def feed(self, data: bytes) -> None:
-        """Take the next bytes.
+    def feed(self, data: bytes, now_s: float) -> None:
+        """Take the next bytes, at an instant of a monotonic clock.
 
         Raises:
-            TooLargeError: a message is too long; the connection is to be ended.
+            TooLargeError: a message is too long.
+            TooFastError: there are too many frames.
             InvalidInputError: it is not ZMTP 3.
         """
+        saved = self._frames_left + (now_s - self._at_s) * FRAMES_PER_S
+        self._frames_left, self._at_s = min(FRAMES_PER_S, saved), now_s
         at = 0
         while at < len(data):
             if self._content_left:
@@ -78,17 +97,40 @@ class MessageMeter:
                 raise InvalidInputError("this is not ZMTP 3, as ZeroMQ speaks it since 4.0")
             self._greeted = True
             return
+        self._frames_left -= 1
+        if self._frames_left < 0:
+            raise TooFastError(f"more than {FRAMES_PER_S} frames a second over ZeroMQ")
         flags, size = head[0], int.from_bytes(head[1:], "big")
         self._content_left = size
-        is_command = bool(flags & _COMMAND)  # between parts, and not kept
-        held = size + _PART_BYTES + (0 if is_command else self._message_bytes)
-        if held > self._bytes_max:
-            raise TooLargeError(
-                f"a message over ZeroMQ has more than {self._bytes_max} bytes "
-                "(limits.frame_bytes_max)"
-            )
-        if not is_command:
-            self._message_bytes = held if flags & _MORE else 0
+        if flags & _COMMAND:
+            self._take_command(flags, size)
+        else:
+            self._take_part(flags, size)
+
+    def _take_command(self, flags: int, size: int) -> None:
+        """Take the header of a command, which may come between parts, and is not kept.
+
+        One that says that more follows is against the protocol, and some would be kept.
+        """
+        if flags & _MORE:
+            raise InvalidInputError("a command over ZeroMQ says that more of it follows")
+        if size > self._bytes_max:
+            raise self._too_large()
+
+    def _take_part(self, flags: int, size: int) -> None:
+        self._message_bytes += size
+        self._message_parts += 1
+        if self._message_bytes > self._bytes_max:
+            raise self._too_large()
+        if self._message_parts > PARTS_MAX:
+            raise TooLargeError(f"a message over ZeroMQ has more than {PARTS_MAX} parts")
+        if not flags & _MORE:
+            self._message_bytes = self._message_parts = 0
+
+    def _too_large(self) -> TooLargeError:
+        return TooLargeError(
+            f"a message over ZeroMQ has more than {self._bytes_max} bytes (limits.frame_bytes_max)"
+        )
 
 
 class ZmqEndpoint:
@@ -142,13 +184,13 @@ class ZmqEndpoint:
         """
         try:
             if self.path is not None:
-                self._server = await asyncio.start_unix_server(self._accept, self.path)
+                self._server = await asyncio.start_unix_server(self._accept, sock=_bound(self.path))
             else:
                 parts = urlsplit(self._endpoint)
                 host = None if parts.hostname == "*" else parts.hostname
                 self._server = await asyncio.start_server(self._accept, host, parts.port)
         except OSError as error:
-            why = _WHY.get(error.errno or 0) or os.strerror(error.errno or 0).lower()
+            why = _WHY.get(error.errno) or (error.strerror or str(error)).lower()
             raise ConfigError(
                 f"zmq_detector.endpoint: cannot listen on {self._endpoint}: {why}"
             ) from None
@@ -165,6 +207,8 @@ class ZmqEndpoint:
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._relays) >= CONNECTIONS_MAX:
             writer.transport.abort()
+            said = f"{CONNECTIONS_MAX} clients are connected over ZeroMQ, and no more may be"
+            self._on_refused(TooManyConnectionsError(said))
             return
         relay = asyncio.create_task(self._relay(reader, writer))
         self._relays.add(relay)
@@ -179,9 +223,12 @@ class ZmqEndpoint:
             except OSError:
                 return  # it stops
             ends.callback(to_behind.transport.abort)
-            meter = MessageMeter(self._message_bytes_max)
+            clock_s = asyncio.get_running_loop().time
+            meter = MessageMeter(self._message_bytes_max, clock_s())
             pumps = [
-                asyncio.create_task(_pump(reader, to_behind, meter.feed)),
+                asyncio.create_task(
+                    _pump(reader, to_behind, lambda data: meter.feed(data, clock_s()))
+                ),
                 asyncio.create_task(_pump(behind, writer, lambda data: None)),
             ]
             for pump in pumps:
@@ -201,3 +248,20 @@ async def _pump(
             check(data)
             writer.write(data)
             await writer.drain()
+
+
+def _bound(path: Path) -> socket.socket:
+    """Return a socket of this user's alone, bound to a file; what is there was left by a box.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    bound = socket.socket(socket.AF_UNIX)
+    try:
+        path.unlink(missing_ok=True)
+        bound.bind(str(path))
+        path.chmod(0o600)  # nobody can connect before it is listened on
+    except BaseException:
+        bound.close()
+        raise
+    return bound

@@ -20,7 +20,7 @@ from edgebox.link.shaping import BandwidthTrace
 from edgebox.media.sources import PictureSource
 from tests.camera.box import Box, advice
 from tests.conftest import PATIENCE_S
-from tests.end_to_end.running import SLO_MS, until
+from tests.end_to_end.running import SLO_MS, free_port, until
 
 NOISE = np.random.default_rng(1).integers(0, 256, (180, 320, 3), dtype=np.uint8)
 LIGHT = np.full((180, 320, 3), 128, dtype=np.uint8)
@@ -298,6 +298,19 @@ async def test_a_server_that_never_answers_is_given_up(monkeypatch: pytest.Monke
     assert called.is_set()
     assert "cannot connect" in remarks[0]
     assert summary.captured == 0
+
+
+async def test_a_box_that_is_not_there_is_told_of_in_plain_words() -> None:
+    address = f"127.0.0.1:{free_port()}"
+    remarks: list[str] = []
+
+    def remarked(remark: str) -> None:
+        remarks.append(remark)
+        running.stop()
+
+    running = Camera(source(), address, on_remark=remarked)
+    await running.run()
+    assert remarks == [f"ws://{address}/v1/stream: cannot connect: connection refused"]
 
 
 @pytest.mark.parametrize("code", ["bad_hello", "version", "unknown_family"])

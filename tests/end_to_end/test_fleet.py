@@ -179,3 +179,24 @@ async def test_boxes_with_other_secrets_are_left_out_with_one_clear_error(databa
             assert "this fleet's secret" in why
         async with streaming(first, "gate", rate_hz=5.0):
             assert connected(first, "gate")
+
+
+async def test_a_box_that_cameras_cannot_reach_costs_each_of_them_one_move(database: Path) -> None:
+    """It tells the others that it is there, and has room: no camera comes."""
+    async with fleet(database) as (first, second):
+        assert first.fleet is not None
+        assert second.fleet is not None
+        second.fleet.listens(f"http://127.0.0.1:{free_port()}", None)
+        names = [first.fleet.name, second.fleet.name]
+        await until(lambda: up(first) == names, "its report, and the end of the one before")
+        remarks: list[str] = []
+        async with (
+            filled(first),
+            streaming(first, "gate", rate_hz=5.0, on_remark=remarks.append) as gate,
+        ):
+            await until(lambda: gate.summary().on_time >= 20, "answers over some seconds")
+            assert connected(first, "gate")
+            assert sum(remark.startswith("sent to") for remark in remarks) == 1
+        assert sum("gate was sent to box-1 at" in text for text in texts(first)) == 1
+        summary = gate.summary()
+        assert_adds_up(summary.captured, summary.on_time, summary.late, summary.dropped)

@@ -271,11 +271,18 @@ async def test_an_ipv6_address_is_listened_on(database: Path, street: NDArray[np
         assert (await client.detect(street))[:, 1].max() > 0.5
 
 
+@pytest.mark.parametrize(
+    ("file", "why"),
+    [
+        ("missing/detector", "its folder is missing"),
+        (100 * "x", "the path is too long for a socket"),
+    ],
+)
 async def test_an_endpoint_that_cannot_be_used_ends_the_start(
-    database: Path, tmp_path: Path
+    database: Path, tmp_path: Path, file: str, why: str
 ) -> None:
-    endpoint = f"ipc://{tmp_path}/missing/detector"
-    with pytest.raises(ConfigError, match=r"cannot listen on ipc://.*: its folder is missing$"):
+    endpoint = f"ipc://{tmp_path}/{file}"
+    with pytest.raises(ConfigError, match=rf"cannot listen on ipc://.*: {why}$"):
         async with running(database, zmq_detector__endpoint=endpoint):
             pass
 
@@ -291,14 +298,24 @@ async def test_a_port_of_another_program_ends_the_start_as_a_wrong_configuration
     assert raised.value.exit_code == 78
 
 
+@pytest.mark.parametrize(
+    ("begins", "code"),
+    [((b"\x03", b""), "too_large"), ((b"\x07", b"\x09SUBSCRIBE"), "invalid")],
+    ids=["parts", "commands that ZeroMQ would keep as parts"],
+)
 async def test_a_message_of_ever_more_parts_ends_its_connection_alone(
-    database: Path, endpoint: str, street: NDArray[np.uint8]
+    database: Path,
+    endpoint: str,
+    street: NDArray[np.uint8],
+    begins: tuple[bytes, bytes],
+    code: str,
 ) -> None:
     """By hand, because ZeroMQ's own clients send the parts of a message only when they have all."""
     limit = street.nbytes
     greeting = b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(48)
     ready = b"\x05READY\x0bSocket-Type" + (6).to_bytes(4, "big") + b"DEALER"
-    part = b"\x03" + (10_000).to_bytes(8, "big") + bytes(10_000)
+    flags, first = begins
+    part = flags + (10_000).to_bytes(8, "big") + first + bytes(10_000 - len(first))
     async with (
         running(
             database,
@@ -321,7 +338,7 @@ async def test_a_message_of_ever_more_parts_ends_its_connection_alone(
                     sent += len(part)
         assert sent < limit + 10_000_000, "and what the system holds"
         writer.close()
-        assert app.box.refusals.counts["too_large"] == 1
+        assert app.box.refusals.counts[code] == 1
         assert (await client.detect(street))[:, 1].max() > 0.5, "which is as large as may be"
 
 
@@ -335,6 +352,7 @@ async def test_more_connections_than_may_be_are_ended_and_the_others_stay(
         async with asyncio.timeout(PATIENCE_S):
             with contextlib.suppress(ConnectionError):
                 assert await opened[-1][0].read() == b""
+        assert app.box.refusals.counts["too_many_connections"] == 1
         assert (await client.detect(street))[:, 1].max() > 0.5
         for _, writer in opened:
             writer.close()

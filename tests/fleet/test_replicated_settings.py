@@ -18,8 +18,10 @@ from hypothesis.stateful import (
 from edgebox.domain.overrides import NOTHING_SET
 from edgebox.domain.requests import CameraId
 from edgebox.fleet.replicated_settings import (
+    AHEAD_MAX_MS,
     BUCKETS,
     BYTES_MAX,
+    COUNTER_MAX,
     FIELDS,
     NOTHING,
     TOMBSTONE_MS,
@@ -119,6 +121,26 @@ def test_a_change_by_somebody_who_saw_the_other_wins_whatever_the_clock_says() -
     ahead.take(behind.settings)
     assert ahead.of(GATE)["app"].value == b'{"app":"late"}'
     assert ahead.of(GATE)["app"].version == Version(9_001, "behind")
+
+
+@pytest.mark.parametrize("counter", [COUNTER_MAX, 10 * AHEAD_MAX_MS])
+def test_one_setting_from_the_far_future_leaves_the_others_to_be_changed(counter: int) -> None:
+    one, other = ReplicatedSettings(), ReplicatedSettings()
+    lie = {SettingKey(GATE, "slo"): Setting(Version(counter, "liar"), b'{"slo_ms":1}')}
+    for box in (one, other):
+        box.take(lie)
+    for number in range(3):
+        one.change(YARD, {"app": f"app {number}"}, "one", 1_000)
+        (seen,) = one.of(YARD).values()
+        assert 1_000 < seen.version.counter <= 1_001 + AHEAD_MAX_MS + number
+    other.change(YARD, {"app": "later"}, "other", 2_000)
+    one.take(other.settings)
+    other.take(one.settings)
+    assert one.settings == other.settings
+    assert one.of(YARD)["app"].value == b'{"app":"later"}'
+    one.change(GATE, {"slo_ms": 2}, "one", 3_000)
+    one.change_unseen({GATE: {"slo_ms": 3}}, "one")
+    assert one.of(GATE)["slo"].version.counter <= COUNTER_MAX
 
 
 def test_of_changes_that_did_not_know_of_each_other_the_later_one_wins() -> None:

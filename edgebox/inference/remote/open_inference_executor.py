@@ -18,7 +18,12 @@ from edgebox.inference.executor_thread import BatchJob, BatchResult
 from edgebox.inference.family import Family
 from edgebox.inference.remote.http_connection import ServerAddress, ServerConnection
 from edgebox.inference.remote.remote_executor import Clock, RemoteExecutor
-from edgebox.inference.remote.served_models import Found, OverloadedError, served_by
+from edgebox.inference.remote.served_models import (
+    Found,
+    OverloadedError,
+    answers_read,
+    served_by,
+)
 from edgebox.inference.tensors import EncodedPicture
 from edgebox.vision.detections import Detections
 
@@ -97,7 +102,8 @@ class OpenInferenceExecutor(RemoteExecutor):
         self._abandoned = threading.Event()
         failed: dict[FamilyName, ModelError] = {}
         try:
-            self._models = served_by(server, model_pattern, score_floor)
+            with answers_read("/v2"):
+                self._models = served_by(server, model_pattern, score_floor)
             for family in families:
                 try:
                     self._check(family, server)
@@ -127,7 +133,8 @@ class OpenInferenceExecutor(RemoteExecutor):
         """
         if family.after is not None or family.features:
             raise ModelError("parts of a network run on this box only")
-        self._models.check(family, server)
+        with answers_read(family.name):
+            self._models.check(family, server)
 
     def warm_each(self, runs: Sequence[tuple[VariantName, int]]) -> None:
         """Run these variants and batch sizes once. Blocks.

@@ -5,8 +5,9 @@ is given tensors, whose outputs are decoded here. Both are compared with the fam
 used.
 """
 
+import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 from urllib.parse import quote
 
@@ -49,6 +50,7 @@ _LOAD = (
 """Codes of another edgebox's refusals that say how much it has to do."""
 _REQUEST_PICTURES = 3
 """JPEGs of one request, in multiples of the largest: another edgebox takes bodies of four."""
+_SAID_MAX = 300
 _NO_MODEL = "the server has no model {!r}"
 
 
@@ -102,7 +104,7 @@ def served_by(
     if reply.status == 404:  # not every server offers this
         return TensorModels(server, model_pattern, score_floor, "a server")
     about = _document(reply)
-    name, version = str(about.get("name", "a server")), str(about.get("version", ""))
+    name, version = _plain(about.get("name", "a server")), _plain(about.get("version", ""))
     if name != "edgebox":
         return TensorModels(server, model_pattern, score_floor, f"{name} {version}".strip())
     if _release(version) != _release(__version__):
@@ -111,6 +113,29 @@ def served_by(
             "same release on both"
         )
     return EdgeboxModels(server, score_floor, f"edgebox {version}")
+
+
+@contextlib.contextmanager
+def answers_read(about: str) -> Iterator[None]:
+    """Have whatever is wrong with the form of a server's answers be one error.
+
+    Args:
+        about: what they are about.
+
+    Raises:
+        ProtocolError: something is.
+    """
+    try:
+        yield
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        why = _plain(error)
+        raise ProtocolError(f"{about}: the server's answer cannot be read: {why}") from error
+
+
+def _plain(said: object) -> str:
+    """Return what a server says as text for people, who get no more than a line of it."""
+    text = str(said)[:_SAID_MAX]
+    return "".join(each if each.isprintable() else " " for each in text)
 
 
 def _release(version: str) -> list[str]:
@@ -142,7 +167,7 @@ class EdgeboxModels:
         theirs = parameters.get("fingerprint", {}).get("string_value", "none")
         if theirs != family_print(family):
             raise ModelError(
-                f"the server has another family of this name (there {theirs}, here "
+                f"the server has another family of this name (there {_plain(theirs)}, here "
                 f"{family_print(family)}): copy the folder of one to the other"
             )
         index = _document(server.ask("POST", "/v2/repository/index"), list)
@@ -212,10 +237,10 @@ class EdgeboxModels:
         inputs = [InputTensor.of_elements("image", pictures)]
         request = infer_request(inputs, names, parameters)
         out = _infer(self._server, variant.name, request, limit_s)
-        try:
-            return _found(out, len(pictures))
-        except (LookupError, ValueError, TypeError, IndexError) as error:
-            raise ProtocolError(f"{variant.name}: the answer cannot be read: {error}") from None
+        with answers_read(variant.name):
+            found, refused = _found(out, len(pictures))
+            _insist_on_family(found, family)
+            return found, refused
 
 
 def _parts(
@@ -241,11 +266,14 @@ def _number(parameters: Mapping[str, Any], name: str) -> int:
 
 
 def _found(out: Mapping[str, Values], count: int) -> Found:
-    boxes, scores, labels = (np.asarray(out[name]) for name in ("boxes", "scores", "labels"))
-    embeddings = np.asarray(out["embeddings"]) if "embeddings" in out else None
+    boxes, scores = (np.asarray(out[name], np.float32) for name in ("boxes", "scores"))
+    labels = np.asarray(out["labels"]).astype(np.int64, casting="same_kind", copy=False)
+    embeddings = np.asarray(out["embeddings"], np.float32) if "embeddings" in out else None
     counts, outcomes = np.asarray(out["counts"]), out["outcomes"]
     if len(counts) != count or len(outcomes) != count:
         raise ValueError(f"it has {len(counts)} pictures, not {count}")
+    if not all(0 <= n <= scores.shape[1] for n in counts.tolist()):
+        raise ValueError("it counts more than there is")
     found = [
         Detections(
             boxes[row, :n], scores[row, :n], labels[row, :n],
@@ -261,6 +289,23 @@ def _found(out: Mapping[str, Values], count: int) -> Found:
         elif text in list(DropReason):
             refused[row] = Refused(DropReason.FAILED, f"the other box dropped it: {text}")
     return found, refused
+
+
+def _insist_on_family(found: Sequence[Detections], family: Family) -> None:
+    """Check what a server says it found.
+
+    Raises:
+        ValueError: the family finds nothing of the kind.
+    """
+    labels = np.concatenate([each.labels for each in found])
+    if len(labels) and not 0 <= labels.min() <= labels.max() < len(family.labels):
+        raise ValueError(f"it has labels beyond the {len(family.labels)} of the family")
+    if not all(np.isfinite(each.boxes).all() and np.isfinite(each.scores).all() for each in found):
+        raise ValueError("it has boxes or scores that are no numbers")
+    for each in found:
+        length = None if each.embeddings is None else each.embeddings.shape[1]
+        if length != family.embedding_length:
+            raise ValueError(f"it has embeddings of {length}, not of {family.embedding_length}")
 
 
 class TensorModels:
@@ -343,17 +388,20 @@ def _compare(model: str, kind: str, ours: Sequence[Any], theirs: Sequence[Any]) 
     for each in ours:
         there = known.get(each.name)
         if there is None:
-            names = ", ".join(known) or "none"
+            names = _plain(", ".join(known)) or "none"
             raise ModelError(f"{model}: the server has no {kind} {each.name!r}; it has {names}")
         datatype, said = _DATATYPES.get(each.type, each.type), there.get("datatype")
         if datatype != said:
-            raise ModelError(f"{model}: {kind} {each.name!r} is {datatype} here and {said} there")
+            types = f"{datatype} here and {_plain(said)} there"
+            raise ModelError(f"{model}: {kind} {each.name!r} is {types}")
         here = [size if isinstance(size, int) and size > 0 else -1 for size in each.shape]
         shape = [int(size) for size in there.get("shape", [])]
         if len(shape) != len(here) or any(
             -1 not in pair and pair[0] != pair[1] for pair in zip(here, shape, strict=True)
         ):
-            raise ModelError(f"{model}: {kind} {each.name!r} has shape {here} here, {shape} there")
+            raise ModelError(
+                f"{model}: {kind} {each.name!r} has shape {here} here, {_plain(shape)} there"
+            )
 
 
 def _infer(
@@ -396,8 +444,8 @@ def _document(reply: Reply, kind: type = dict) -> Any:
 def _refusal(reply: Reply) -> str:
     if reply.status in (401, 403):
         return "the server refuses the token of this executor (token_file)"
-    said = _said(reply, "error") or reply.body[:200].decode(errors="replace")
-    return f"the server refuses it ({reply.status}): {said[:300]}"
+    said = _said(reply, "error") or reply.body[:_SAID_MAX].decode(errors="replace")
+    return f"the server refuses it ({reply.status}): {_plain(said)}"
 
 
 def _is_overloaded(reply: Reply) -> bool:

@@ -263,12 +263,17 @@ class ReplicatedSettings:
         ]
 
     def fitting(self, others: Settings) -> tuple[Settings, Sequence[SettingKey]]:
-        """Return the settings for which there is room, and those for which there is none."""
+        """Return the settings for which there is room, and those for which there is none.
+
+        One that takes the place of another needs room only for what it is longer by.
+        """
         room = BYTES_MAX - self.bytes
         fitting, left_out = {}, []
         for key, setting in others.items():
-            room -= len(setting.value)
-            if room >= 0:
+            known = self._settings.get(key)
+            more_bytes = len(setting.value) - (0 if known is None else len(known.value))
+            if more_bytes <= max(room, 0):
+                room -= more_bytes
                 fitting[key] = setting
             else:
                 left_out.append(key)

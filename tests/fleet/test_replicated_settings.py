@@ -191,6 +191,24 @@ def test_more_than_there_is_room_for_is_left_out() -> None:
     assert [key.camera for key in left_out] == ["c2"]
 
 
+def test_a_full_box_takes_what_is_no_longer_than_what_it_replaces() -> None:
+    gate, yard, dock = (SettingKey(CameraId(name), "zones") for name in ("gate", "yard", "dock"))
+    replicated = ReplicatedSettings(
+        {
+            gate: Setting(Version(1, "a"), b"x" * (BYTES_MAX - 100)),
+            yard: Setting(Version(1, "a"), b"y" * 100),
+        }
+    )
+    newer, too_much = Version(2, "b"), Setting(Version(2, "b"), b"z" * 101)
+    fitting, left_out = replicated.fitting(
+        {dock: too_much, yard: Setting(newer, b"z" * 100), gate: Setting(newer, NOTHING)}
+    )
+    assert left_out == [dock]
+    assert [*fitting] == [yard, gate]
+    replicated.take(fitting)
+    assert replicated.fitting({dock: too_much}) == ({dock: too_much}, [])
+
+
 @pytest.mark.parametrize("name", FIELDS)
 def test_a_value_has_the_fields_that_are_set(name: str) -> None:
     fields = dict.fromkeys(FIELDS[name], 1)

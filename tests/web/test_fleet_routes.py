@@ -19,7 +19,7 @@ from edgebox.domain.errors import ConfigError
 from edgebox.domain.overrides import Overrides
 from edgebox.domain.requests import CameraId
 from edgebox.fleet.box_report import BoxName, BoxReport, Service
-from edgebox.fleet.replicated_settings import BUCKETS, ReplicatedSettings
+from edgebox.fleet.replicated_settings import BUCKETS, NOTHING, ReplicatedSettings
 from edgebox.fleet.report_document import decoded
 from edgebox.fleet.settings_documents import comparison, read_settings, read_versions, wish
 from edgebox.fleet.ticket import answer_signature, box_ticket, camera_ticket
@@ -29,6 +29,7 @@ from edgebox.runtime.access_control import AccessControl
 from edgebox.storage.access_store import AccessStore
 from edgebox.storage.database import IN_MEMORY, Storage
 from edgebox.storage.periods import Period
+from edgebox.web import fleet_settings
 from edgebox.web.fleet import fleet_member
 from edgebox.web.fleet_exchange import boxes_behind, one_for_each
 from edgebox.web.fleet_member import FleetMember
@@ -258,6 +259,29 @@ async def test_many_settings_at_once_are_told_in_one_notice(member: Member) -> N
     await member.site.fleet.settings.take(elsewhere.settings)
     told = [event.text for event in member.site.box.notices.recent]
     assert told == ["the settings of 300 cameras came from other boxes of the fleet"]
+
+
+async def test_what_is_forgotten_while_more_is_taken_in_is_told_all_the_same(
+    member: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A setting that was removed on another box long ago is forgotten at any moment."""
+    monkeypatch.setattr(fleet_settings, "_PART_BYTES", 1)
+    assert member.site.fleet is not None
+    here, gate = member.site.fleet.settings, CameraId("gate")
+    elsewhere = ReplicatedSettings()
+    elsewhere.change(gate, {"app": "doors"}, "b", 1)
+    await here.take(elsewhere.settings)
+    elsewhere.change(gate, {}, "b", 2)
+    elsewhere.change(CameraId("yard"), {"app": "doors"}, "b", 3)
+    taking = asyncio.create_task(here.take(elsewhere.settings))
+    await asyncio.sleep(0)  # for the first part
+    assert here.replicated.of(gate)["app"].value == NOTHING
+    assert CameraId("yard") not in member.site.box.overrides
+    here.forget_old()
+    assert not here.replicated.of(gate)
+    assert await taking == 0
+    told = [event.text for event in member.site.box.notices.recent]
+    assert sorted(told[-2:]) == ["gate was set on b: app", "yard was set on b: app"]
 
 
 async def test_those_who_may_see_the_box_see_its_fleet(member: Member) -> None:

@@ -58,10 +58,9 @@ class FleetExchange:
 
     async def run(self) -> None:
         """Ask until cancelled."""
-        timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
         looking = asyncio.create_task(self._look(), name="fleet addresses")
         try:
-            async with aiohttp.ClientSession(timeout=timeout) as client:
+            async with aiohttp.ClientSession() as client:
                 while True:
                     began_s = time.monotonic()
                     await asyncio.gather(*(self._ask(client, each) for each in self._asked()))
@@ -88,6 +87,7 @@ class FleetExchange:
 
     def _forget_all_but(self, addresses: set[str]) -> None:
         """Forget how addresses answered that no longer are a box's."""
+        self._own &= addresses
         self._troubles.keep_only(addresses)
         self._settings.keep_only(addresses)
         for known in (self._answered_ns, self._member.left_out, self._member.asked_at):
@@ -134,6 +134,7 @@ class FleetExchange:
                 secret=self._member.secret,
                 name=self._member.name,
                 bytes_max=REPORT_BYTES_MAX,
+                timeout_s=_TIMEOUT_S,
             )
         )
 

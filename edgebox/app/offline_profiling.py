@@ -44,7 +44,10 @@ async def measure_and_store(
     Args:
         config: the configuration.
         on_progress: called with the present step and the share done.
-        families: names of families; empty: all that can be served.
+        families: what is measured; empty: all that can be served.
+
+    Returns:
+        The profiles of each family on each executor that runs it.
 
     Raises:
         EdgeboxError: the models or the database cannot be used.

@@ -169,7 +169,13 @@ class _Measurer:
         *,
         only_if_needed: Sequence[ModelExecutor] = (),
     ) -> list[ModelError]:
-        """Measure a family on executors, unless its times are stored; return why it fails."""
+        """Measure a family on executors, unless its times are stored; return why it fails.
+
+        Args:
+            family: it; on each executor it is tried once.
+            executors: those on which it is measured.
+            only_if_needed: further ones, for as long as it runs on no executor.
+        """
         failures: list[ModelError] = []
         for executor in (*executors, *only_if_needed):
             key = executor.id, family.name

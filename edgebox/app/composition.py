@@ -44,6 +44,7 @@ from edgebox.notifications.dispatcher import NotificationDispatcher
 from edgebox.planning.camera_admission import refusal
 from edgebox.planning.planner import plan
 from edgebox.runtime.box import Admission, Box
+from edgebox.runtime.box_event import BoxEvent
 from edgebox.runtime.callbacks import Callbacks
 from edgebox.runtime.camera_record import CameraRecord
 from edgebox.runtime.decode_queue import decode_threads
@@ -56,7 +57,6 @@ from edgebox.runtime.machine_measurements import MachineMeasurements
 from edgebox.runtime.model_choice import served
 from edgebox.runtime.preparation import CanvasPool
 from edgebox.runtime.recordings import keep
-from edgebox.runtime.viewer_data import BoxEvent
 from edgebox.scheduling.events import (
     ExecutorStarted,
     ReportDrift,

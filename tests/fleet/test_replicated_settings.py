@@ -63,6 +63,12 @@ def test_a_merge_is_commutative_associative_idempotent_and_bounded(
     assert len(merge(a, b, c)) <= LIMIT
 
 
+@given(SETTINGS, SETTINGS)
+def test_of_too_many_the_latest_changes_are_kept(a: Settings, b: Settings) -> None:
+    by_age = sorted((of, key) for key, of in merged(a, b).items())
+    assert merged(a, b, LIMIT) == {key: of for of, key in by_age[-LIMIT:]}
+
+
 @given(st.lists(SETTINGS, max_size=6))
 def test_boxes_that_heard_the_same_have_the_same_and_the_same_digests(
     heard: list[dict[SettingKey, Setting]],

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from edgebox.app.core_profiles import measure_shared_cores
 from edgebox.app.family_folders import check_default, served_folders
-from edgebox.app.interference_profiles import Progress
+from edgebox.app.interference_profiles import Measuring, Progress
 from edgebox.app.profile_lookup import stored_profiles
 from edgebox.app.weights_loading import WeightsLoader, load_in_time
 from edgebox.config.config_file import Config
@@ -121,13 +121,9 @@ async def measured(
     executors = [executor for executor in executors if executor.id not in out.hung]
     if any(executor.memory_limit_bytes for executor in executors):
         await asyncio.to_thread(_limit, inference, executors, measurer.sizes, out)
+    measuring = Measuring(storage=storage, profile_s=inference.profile_s, on_progress=on_progress)
     out.profiles, unknown = await measure_shared_cores(
-        storage,
-        executors,
-        out.families,
-        out.profiles,
-        profile_s=inference.profile_s,
-        on_progress=on_progress,
+        executors, out.families, out.profiles, measuring
     )
     out.problems += unknown
     return out

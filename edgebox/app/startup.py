@@ -6,7 +6,6 @@ there is a limit. Blocking work is done in threads.
 
 import asyncio
 import functools
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -40,8 +39,6 @@ from edgebox.runtime.threads import within
 from edgebox.scheduling.events import MemoryLimited
 from edgebox.scheduling.weight_placement import Fit, choose_resident, fit_to_memory
 from edgebox.storage.database import Storage
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)

@@ -10,6 +10,8 @@ from typing import Any
 import aiohttp
 import orjson
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from click.testing import CliRunner
 
 from edgebox.commands.fleet_boxes import fleet
@@ -29,15 +31,16 @@ from edgebox.runtime.access_control import AccessControl
 from edgebox.storage.access_store import AccessStore
 from edgebox.storage.database import IN_MEMORY, Storage
 from edgebox.storage.periods import Period
-from edgebox.web import fleet_settings
+from edgebox.web import fleet_exchange, fleet_settings
 from edgebox.web.fleet import fleet_member
-from edgebox.web.fleet_exchange import boxes_behind, one_for_each
+from edgebox.web.fleet_exchange import FleetExchange, boxes_behind, one_for_each
 from edgebox.web.fleet_member import FleetMember
-from edgebox.web.fleet_requests import SIGNATURE
+from edgebox.web.fleet_requests import SIGNATURE, answer_of, explained
 from edgebox.web.fleet_settings import FleetSettings
 from edgebox.web.routes import JSON
 from edgebox.web.server import Server
 from edgebox.web.web_context import WebContext
+from tests.end_to_end.running import until
 from tests.web.sites import site_of
 
 SECRET = "shared by the boxes of this test"
@@ -334,6 +337,49 @@ async def test_a_name_stands_for_a_box_at_each_of_its_addresses() -> None:
     assert one_for_each("https://box-1:8787", {"10.0.0.5"}) == ["https://box-1:8787"]
     for address in ("http://127.0.0.1:1", "http://[::1]:1", "http://no-such-box.invalid:1"):
         assert await boxes_behind(address) == [address]
+
+
+async def test_addresses_are_looked_up_again_after_an_unexpected_error(
+    member: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+
+    async def behind(address: str) -> list[str]:
+        looked.append(address)
+        if len(looked) == 1:
+            raise RuntimeError("unexpected")
+        return [address]
+
+    monkeypatch.setattr(fleet_exchange, "boxes_behind", behind)
+    monkeypatch.setattr(fleet_exchange, "_LOOK_PERIOD_S", 0.01)
+    assert member.site.fleet is not None
+    nobody = "http://127.0.0.1:1"
+    config = load(None, {"fleet.boxes": [nobody], "fleet.secret_env": "X"})
+    exchange = FleetExchange(config.fleet, member.site.fleet, lambda text: None)
+    asking = asyncio.create_task(exchange.run())
+    left_out = member.site.fleet.left_out
+    await until(lambda: nobody in left_out, "that nobody is at the address")
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+    assert left_out[nobody] == "it cannot be reached: connection refused"
+
+
+async def test_a_box_that_does_not_answer_in_time_is_waited_for_no_longer() -> None:
+    app, never = web.Application(), asyncio.Event()
+
+    async def answer(request: web.Request) -> web.Response:
+        await never.wait()
+        return web.Response()
+
+    app.add_routes([web.get("/", answer)])
+    async with TestServer(app) as server, aiohttp.ClientSession() as client:
+        with pytest.raises(TimeoutError) as late:
+            await answer_of(
+                client, str(server.make_url("/")),
+                secret=SECRET, name="b", bytes_max=1_000, timeout_s=0.05,
+            )  # fmt: skip
+        never.set()
+    assert explained(late.value) == "no answer in time"
 
 
 # -- configuration ---------------------------------------------------------------------------------

@@ -33,6 +33,10 @@ _RATES_PERIOD_S = 10.0
 """How often it is looked at what the executors can do."""
 _TOLD_PERIOD_S = 60.0
 """How often cameras are told of the other boxes again, with new tickets."""
+_FORGET_PERIOD_S = 3_600.0
+"""How often settings that were removed long ago are forgotten. The first time is not at the start:
+what was removed while the box was in no fleet may have an old version, and others are to hear of
+it."""
 _NS = 1_000_000_000
 
 
@@ -113,6 +117,7 @@ class FleetMember:
     async def run(self) -> None:
         """Move cameras that are better off elsewhere, one at a time, until cancelled."""
         looked_s = told_s = -1e9
+        forgot_s = time.monotonic()
         while True:
             await asyncio.sleep(REPORT_PERIOD_NS / _NS)
             if not self._box.ready:
@@ -124,9 +129,11 @@ class FleetMember:
                     await self.look()
                 if now_s - told_s >= _TOLD_PERIOD_S:
                     told_s = now_s
-                    self.settings.forget_old()
                     for camera, session in self._movable.items():
                         session.tell(self.others(camera))
+                if now_s - forgot_s >= _FORGET_PERIOD_S:
+                    forgot_s = now_s
+                    self.settings.forget_old()
                 self._consider_one()
             except Exception:  # tried again at the next look, whatever it was
                 _log.exception("the fleet's cameras were not looked at")

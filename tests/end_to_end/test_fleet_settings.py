@@ -18,7 +18,8 @@ from edgebox.domain.requests import CameraId
 from edgebox.fleet.replicated_settings import Setting, SettingKey, Version
 from edgebox.link.override_messages import written
 from edgebox.media.sources import PictureSource
-from tests.conftest import PATIENCE_S, PROFILE_S
+from edgebox.storage.database import Storage
+from tests.conftest import PATIENCE_S, PROFILE_S, copied
 from tests.end_to_end.fleets import SECRET, fleet, up
 from tests.end_to_end.program import start
 from tests.end_to_end.running import (
@@ -205,6 +206,36 @@ async def test_a_camera_of_a_killed_box_keeps_its_settings_and_the_box_catches_u
             assert elsewhere["unanswered"] == []
         gate.stop()
         await run
+
+
+async def test_what_was_removed_outside_the_fleet_stays_removed_however_old_it_was(
+    database: Path,
+) -> None:
+    """The version of such a removal is as old as the setting, and others have yet to hear of it."""
+    (database.parent / "secret").write_text(SECRET)
+    ports = [free_port(), free_port()]
+    known: dict[str, Any] = {
+        "fleet__boxes": [f"http://127.0.0.1:{port}" for port in ports],
+        "fleet__secret_file": str(database.parent / "secret"),
+    }
+    files = []
+    for name in ("left", "stayed"):
+        folder = database.parent / name
+        folder.mkdir()
+        files.append(copied(database, folder))
+        storage = await Storage.open(files[-1])
+        storage.fleet_settings.record((GATE, "app", 5, "x", b'{"app":"doors"}'))
+        if name == "left":  # and removed it since
+            storage.record_camera(GATE, {})
+        await storage.close()
+    async with running(files[0], server__port=ports[0], server__name="left", **known) as left:
+        assert left.fleet is not None
+        assert set_on(left, "gate") == {}
+        async with running(files[1], server__port=ports[1], server__name="stayed", **known) as box:
+            assert box.fleet is not None
+            await shown(box, "gate", {})
+            await agree(left, box)
+            assert set_on(left, "gate") == {}
 
 
 async def stored_overrides(box: App) -> dict[str, Any]:

@@ -14,12 +14,13 @@ from pathlib import Path
 
 from edgebox import __version__
 from edgebox.app.access_setup import access_control
+from edgebox.app.box_failure import BoxFailure
 from edgebox.app.configured_pipelines import make_pipelines
 from edgebox.app.cpu_fallback import CpuFallback
 from edgebox.app.executor_addition import ExecutorAdder
 from edgebox.app.executor_replacement import ExecutorReplacer
 from edgebox.app.executor_setup import Opened, open_executors
-from edgebox.app.family_watch import FamilyWatch, look_into
+from edgebox.app.family_watch import FamilyWatch, Folder, look_into
 from edgebox.app.history_setup import history_recorder
 from edgebox.app.interference_profiles import Progress
 from edgebox.app.late_executors import LateExecutors, defer_unmeasured
@@ -31,12 +32,7 @@ from edgebox.app.source_setup import pulled_cameras, stored_hello
 from edgebox.app.startup import ModelInventory, load_families, measured
 from edgebox.app.tracking_setup import ZoneNotices, missing_classes, tracking_defaults
 from edgebox.config.config_file import Config
-from edgebox.domain.errors import (
-    EdgeboxError,
-    InvalidInputError,
-    InvariantViolation,
-    WedgedError,
-)
+from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.domain.overrides import NOTHING_SET
 from edgebox.domain.requests import CameraId
 from edgebox.inference.machine import usable_cores
@@ -48,6 +44,7 @@ from edgebox.notifications.dispatcher import NotificationDispatcher
 from edgebox.planning.camera_admission import refusal
 from edgebox.planning.planner import plan
 from edgebox.runtime.box import Admission, Box
+from edgebox.runtime.box_event import BoxEvent
 from edgebox.runtime.callbacks import Callbacks
 from edgebox.runtime.camera_record import CameraRecord
 from edgebox.runtime.decode_queue import decode_threads
@@ -60,7 +57,6 @@ from edgebox.runtime.machine_measurements import MachineMeasurements
 from edgebox.runtime.model_choice import served
 from edgebox.runtime.preparation import CanvasPool
 from edgebox.runtime.recordings import keep
-from edgebox.runtime.viewer_data import BoxEvent
 from edgebox.scheduling.events import (
     ExecutorStarted,
     ReportDrift,
@@ -108,12 +104,9 @@ class App:
         """SHA-256 of the certificate, in hexadecimal; None: there is no TLS."""
         self.ready_s: float | None = None
         """How long the start took."""
-        self.failed = asyncio.Event()
-        """Set when this box cannot continue: stop it, then start another one."""
-        self.failure: EdgeboxError | None = None
-        """The error of `failed`: the core contradicted itself, or no executor is left."""
         self.profiled = False
         """Whether profiles had to be measured."""
+        self._failure = BoxFailure(lambda: self.box, self.write_journal)
         self._on_progress = on_progress
         self._storage: Storage | None = None
         self._box: Box | None = None
@@ -138,6 +131,16 @@ class App:
         """The running box."""
         assert self._box is not None, "the app was not started"
         return self._box
+
+    @property
+    def failed(self) -> asyncio.Event:
+        """Set when this box cannot continue: stop it, then start another one."""
+        return self._failure.happened
+
+    @property
+    def failure(self) -> EdgeboxError | None:
+        """The error of `failed`: the core contradicted itself, or what it runs on hangs."""
+        return self._failure.error
 
     @property
     def fleet(self) -> FleetMember | None:
@@ -254,22 +257,27 @@ class App:
         self.ready_s = time.monotonic() - began_s
 
     async def _start_models(self) -> None:
-        inference = self.config.inference
+        at_start = await asyncio.to_thread(look_into, self.config.inference.models_folder)
+        found = await self._find_models()
+        known = ServedFamilies.of(found.families)
+        await self._start_core(found, known)
+        self._outgoing.start(self.box)
+        self._start_tasks(known, at_start)
+
+    async def _find_models(self) -> ModelInventory:
+        """Open the executors, measure the families on them, and offer those that run."""
+        inference, storage = self.config.inference, self._storage
+        assert storage is not None
         self.box.set_not_ready("reading model families")
-        at_start = await asyncio.to_thread(look_into, inference.models_folder)
         families, problems = await asyncio.to_thread(load_families, self.config)
         pipelines, unmade = make_pipelines(self.config, families, problems)
-        assert self._storage is not None
-        load_reports = self._storage.load_accuracy_reports
+        load_reports = storage.load_accuracy_reports
         families = [f.with_reports(await load_reports(f.name, f.sha256)) for f in families]
         self.box.set_not_ready("opening executors")
         self._opened = await asyncio.to_thread(open_executors, self.config, families)
-        found = await measured(
-            inference, self._storage, self._opened.executors, families, self._progress
-        )
+        found = await measured(inference, storage, self._opened.executors, families, self._progress)
         defer_unmeasured(self._opened, found)
         self._opened.leave_out(found.hung)
-        executors = self._opened.executors
         left_out = [f"a model family is left out: {problem}" for problem in problems]
         models, missing = served(
             found.families, inference.family, pipelines, inference.pipeline, unmade
@@ -278,11 +286,15 @@ class App:
             self.box.notices.publish("error", text)
         self.profiled = found.profiled
         self.box.offer(models)
-        known = ServedFamilies.of(found.families)
-        self._zone_notices = ZoneNotices(self.box)
         tell_of_missing_models(self.box)
         for text in missing_classes(self.box, tracking_defaults(self.config)):
             self.box.notices.publish("warning", text)
+        return found
+
+    async def _start_core(self, found: ModelInventory, known: ServedFamilies) -> None:
+        """Start the core with the models found; from now on cameras may connect."""
+        executors = self._opened.executors
+        self._zone_notices = ZoneNotices(self.box)
         driver = self._driver = self._make_driver(found, known)
         driver.start()
         driver.feed(VariantsAvailable(tuple(known.variants.values())))
@@ -297,21 +309,24 @@ class App:
         assert self._cpu_fallback is not None
         for hung in found.hung:
             self._cpu_fallback.needed(hung)
+        assert self._storage is not None
         self._remembered_learning = RememberedLearning(
             self._storage, driver, self.box.families.values(), executors
         )
         await self._remembered_learning.restore(
             lambda text: self.box.notices.publish("warning", text)
         )
-        self._outgoing.start(self.box)
+
+    def _start_tasks(self, known: ServedFamilies, at_start: Folder) -> None:
+        """Start what goes on beside serving cameras."""
+        assert self._storage is not None
         assert self._model_jobs is not None
+        assert self._remembered_learning is not None
+        assert self._late_executors is not None
         self._model_jobs.live = LiveFamilies(
             self.config, self.box, self._storage, known, self._opened, self._remembered_learning
         )
         watch = FamilyWatch(self._model_jobs.live, self._model_jobs.jobs, at_start)
-        self._tasks.append(asyncio.create_task(watch.run(), name="family watch"))
-        assert self._late_executors is not None
-        self._tasks.append(asyncio.create_task(self._late_executors.run(), name="late executors"))
         self._history_recorder = history_recorder(
             self.box,
             self._storage,
@@ -319,9 +334,11 @@ class App:
             cameras_max=self.config.limits.cameras_max,
             on_minute=self._every_minute,
         )
-        self._tasks.append(
-            asyncio.create_task(self._history_recorder.run(), name="history recorder")
-        )
+        self._tasks += [
+            asyncio.create_task(watch.run(), name="family watch"),
+            asyncio.create_task(self._late_executors.run(), name="late executors"),
+            asyncio.create_task(self._history_recorder.run(), name="history recorder"),
+        ]
 
     def _make_driver(self, found: ModelInventory, known: ServedFamilies) -> Driver:
         """Return a driver of the models found, which replaces lost executors."""
@@ -338,7 +355,7 @@ class App:
             self._opened.cpu_fallbacks,
             adder,
             known.families,
-            give_up=self._give_up,
+            give_up=self._failure.no_executor_left,
         )
         return Driver(
             Scheduler(
@@ -355,10 +372,10 @@ class App:
                 on_advice=self.box.advised,
                 on_plan=self.box.last_plan.replace,
                 on_drift=self._report_drift,
-                on_failure=self._fail,
+                on_failure=self._failure.contradicted,
                 on_give_up=self._cpu_fallback.give_up,
                 on_not_opened=self._cpu_fallback.needed,
-                on_decoding_hang=self._give_up_decoding,
+                on_decoding_hang=self._failure.decoding_hangs,
                 notify=self.box.notices.publish,
             ),
             opener=replacements.open,
@@ -422,35 +439,6 @@ class App:
         folder = self.config.storage.folder.absolute()
         return await keep(self.journal, folder, self.box.notices.publish)
 
-    def _fail(self, violation: InvariantViolation) -> None:
-        self.box.set_not_ready(str(violation))
-        self._tasks.append(asyncio.create_task(self._end_clearly(violation), name="failure"))
-
-    async def _end_clearly(self, violation: InvariantViolation) -> None:
-        self.box.notices.publish("error", f"{violation}; the box stops")
-        path = await self.write_journal()
-        where = f"; the journal is in {path}" if path else ""
-        self.failure = InvariantViolation(
-            f"{violation}{where}. This is a defect of edgebox: please report it with the journal",
-            violation.tail,
-        )
-        self.failed.set()
-
-    def _give_up(self) -> None:
-        self._end_wedged(
-            "no executor is left, and none can be opened in this process: the driver or the "
-            "device hangs, or a model does"
-        )
-
-    def _give_up_decoding(self) -> None:
-        self._end_wedged("pictures can no longer be decoded in this process: its threads hang")
-
-    def _end_wedged(self, why: str) -> None:
-        self.failure = WedgedError(f"{why}. The process supervisor should restart edgebox")
-        self.box.set_not_ready(str(self.failure))
-        self.box.notices.publish("error", f"{self.failure}; the box stops")
-        self.failed.set()
-
     # -- stop -------------------------------------------------------------------------------
 
     async def stop(self) -> None:
@@ -470,6 +458,7 @@ class App:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
+        await self._failure.stop()
         if self._driver is not None:
             await self._driver.stop(_STOP_PATIENCE_S)
             if self._remembered_learning is not None:

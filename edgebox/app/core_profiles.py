@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from edgebox.app.interference_profiles import Profiles, Progress, measure_interference
+from edgebox.app.interference_profiles import Measuring, Profiles, measure_interference
 from edgebox.domain.core_factors import MeasuredCoreFactor, with_core_factors
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, LatencyProfile
@@ -20,37 +20,30 @@ from edgebox.inference.fingerprint import fingerprint
 from edgebox.inference.model_executor import ModelExecutor
 from edgebox.inference.sessions import CPU
 from edgebox.scheduling.cores.core_latency import fit_core_latency
-from edgebox.storage.database import Storage
 
 _BUDGET_SHARE = 0.2
 
 
 async def provide_core_factors(
-    storage: Storage,
     executors: Sequence[ModelExecutor],
     families: Sequence[Family],
     profiles: Profiles,
-    *,
-    profile_s: float,
-    on_progress: Progress | None = None,
-    again: bool = False,
+    measuring: Measuring,
 ) -> tuple[dict[ExecutorId, list[LatencyProfile]], list[str]]:
     """Return profiles with the factors of their thread counts, and problems.
 
     Args:
-        storage: stores the measurements.
         executors: all executors of the box, warm.
         families: their families.
         profiles: by executor.
-        profile_s: time for measuring the profiles of one family.
-        on_progress: called with the present step and the share done.
-        again: whether to measure even stored values again.
+        measuring: how they are measured.
 
     Raises:
         HungError: a batch hangs on an executor.
     """
     out = {executor: list(of) for executor, of in profiles.items()}
     problems = []
+    storage = measuring.storage
     steps = max(1, len(executors) * len(families))
     for at_executor, executor in enumerate(executors):
         for at_family, family in enumerate(families):
@@ -58,14 +51,15 @@ async def provide_core_factors(
             if not held or not executor.thread_counts:
                 continue
             key = fingerprint(executor, family)
-            found = [] if again else await storage.load_core_factors(key, executor.id)
+            found = [] if measuring.again else await storage.load_core_factors(key, executor.id)
             if not _all_known(found, held, executor):
-                if on_progress is not None:
+                if measuring.on_progress is not None:
                     done = (at_executor * len(families) + at_family) / steps
-                    on_progress(f"measuring {family.name} on {executor.id}, by threads", done)
+                    text = f"measuring {family.name} on {executor.id}, by threads"
+                    measuring.on_progress(text, done)
                 try:
                     found = await asyncio.to_thread(
-                        _measure, executor, family, held, _BUDGET_SHARE * profile_s
+                        _measure, executor, family, held, _BUDGET_SHARE * measuring.profile_s
                     )
                 except HungError:
                     raise  # nothing else runs on that executor any more
@@ -87,25 +81,15 @@ async def provide_core_factors(
 
 
 async def measure_shared_cores(
-    storage: Storage,
     executors: Sequence[ModelExecutor],
     families: Sequence[Family],
     profiles: Profiles,
-    *,
-    profile_s: float,
-    on_progress: Progress | None = None,
-    again: bool = False,
+    measuring: Measuring,
 ) -> tuple[dict[ExecutorId, list[LatencyProfile]], list[str]]:
     """Return profiles with core factors and interference; see `provide_core_factors`."""
-    with_cores, problems = await provide_core_factors(
-        storage, executors, families, profiles,
-        profile_s=profile_s, on_progress=on_progress, again=again,
-    )  # fmt: skip
+    with_cores, problems = await provide_core_factors(executors, families, profiles, measuring)
     here = [executor for executor in executors if executor.shares_machine]
-    found, more = await measure_interference(
-        storage, here, families, with_cores,
-        profile_s=profile_s, on_progress=on_progress, again=again,
-    )  # fmt: skip
+    found, more = await measure_interference(here, families, with_cores, measuring)
     return found, problems + more
 
 

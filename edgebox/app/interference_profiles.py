@@ -7,6 +7,7 @@ first: how many batches may run at once is decided for each device.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from edgebox.domain.errors import ModelError
 from edgebox.domain.interference import MeasuredInterference, with_interference
@@ -34,32 +35,39 @@ Progress = Callable[[str, float], None]
 """Called with the present step and the share done."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measuring:
+    """How the times of families that are known on executors are measured further."""
+
+    storage: Storage
+    """Has what was measured before, and stores what is."""
+    profile_s: float
+    """Time in which the profiles of one family are measured; this takes a share of it."""
+    on_progress: Progress | None = None
+    again: bool = False
+    """Whether even stored values are measured again."""
+
+
 async def measure_interference(
-    storage: Storage,
     executors: Sequence[ModelExecutor],
     families: Sequence[Family],
     profiles: Profiles,
-    *,
-    profile_s: float,
-    on_progress: Progress | None = None,
-    again: bool = False,
+    measuring: Measuring,
 ) -> tuple[dict[ExecutorId, list[LatencyProfile]], list[str]]:
     """Return profiles with their interference, and problems.
 
     Args:
-        storage: stores the measurements.
         executors: all executors of the box, warm.
         families: their families, the default one first.
         profiles: by executor.
-        profile_s: time for measuring the profiles of one family.
-        on_progress: called with the present step and the share done.
-        again: whether to measure even stored values again.
+        measuring: how it is measured.
 
     Raises:
         HungError: a batch hangs on an executor.
     """
     out = {executor: list(of) for executor, of in profiles.items()}
     problems = []
+    storage = measuring.storage
     for executor in executors:
         near = sorted(
             (other for other in executors if other is not executor),
@@ -71,14 +79,16 @@ async def measure_interference(
             if not held or not loads:
                 continue
             key, beside = fingerprint(executor, family), neighbours(executor, executors)
-            found = [] if again else await storage.load_interference(key, executor.id, beside)
+            found = (
+                [] if measuring.again else await storage.load_interference(key, executor.id, beside)
+            )
             if not found:
-                if on_progress is not None:
+                if measuring.on_progress is not None:
                     text = f"measuring {family.name} on {executor.id} while others run"
-                    on_progress(text, done / len(families))
+                    measuring.on_progress(text, done / len(families))
                 try:
                     found = await asyncio.to_thread(
-                        interference, executor, held, loads, _BUDGET_SHARE * profile_s
+                        interference, executor, held, loads, _BUDGET_SHARE * measuring.profile_s
                     )
                 except HungError:
                     raise  # nothing else runs on that executor any more

@@ -8,10 +8,10 @@ their way, and measurements of finished ones, may still need them.
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from edgebox.app.borrowed_executors import PacedExecutor
 from edgebox.app.executor_setup import Opened
 from edgebox.app.family_removal import check_unused, remove_family
 from edgebox.app.profile_lookup import stored_profiles
@@ -22,13 +22,11 @@ from edgebox.config.config_file import Config
 from edgebox.config.default_family import store_default
 from edgebox.domain.errors import EdgeboxError, ModelError
 from edgebox.domain.job_errors import FamilyInUseError
-from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile, VariantName
-from edgebox.inference.executor import Executor, HungError
-from edgebox.inference.executor_thread import BatchResult
+from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile
+from edgebox.inference.executor import HungError
 from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import fingerprint
 from edgebox.inference.model_executor import ModelExecutor
-from edgebox.inference.tensors import ModelInput
 from edgebox.inference.zoo import load_family
 from edgebox.runtime.box import Box
 from edgebox.scheduling.events import ExecutorHung, ExecutorStarted, VariantsAvailable
@@ -38,8 +36,6 @@ from edgebox.storage.database import Storage
 _POLL_S = 0.002
 _IDLE_S = 60.0
 """How long an executor may take to have no batch for a moment."""
-_SHARE_BESIDE_CAMERAS = 0.2
-"""Share of an executor's time that measuring takes while cameras are connected."""
 _BATCH_NS_MAX = 50_000_000
 """Batches beside cameras: larger ones are measured at the next start."""
 
@@ -249,52 +245,3 @@ class LiveFamilies:
 
 def _has(stages: Sequence[object], name: str) -> bool:
     return any(getattr(stage, "family", None) == name for stage in stages)
-
-
-class PacedExecutor:
-    """An executor that a measurement uses in between the batches of cameras."""
-
-    def __init__(self, executor: ModelExecutor, shares: Callable[[], bool]) -> None:
-        """Share an executor for as long as `shares` says so; asked in any thread."""
-        self._executor = executor
-        self._shares = shares
-        self._took_s = 0.0
-        self.shared = False
-        """Whether a camera was there at any batch."""
-        self.id = executor.id
-        self.provider = executor.provider
-        self.device = executor.device
-        self.note = executor.note
-        self.cpu_threads = executor.cpu_threads
-        self.takes_encoded = executor.takes_encoded
-        self.thread_counts = executor.thread_counts
-        self.cores = executor.cores
-        self.families = executor.families
-
-    def submit(
-        self, variant: VariantName, inputs: Sequence[ModelInput], batch_size: int, threads: int = 0
-    ) -> "Future[BatchResult]":
-        """Run a batch; beside cameras it waits first, so that they have most of the time."""
-        if self._shares():
-            self.shared = True
-            time.sleep(self._took_s * (1 / _SHARE_BESIDE_CAMERAS - 1))
-        future = self._executor.submit(variant, inputs, batch_size, threads)
-        future.add_done_callback(self._ran)
-        return future
-
-    def _ran(self, future: "Future[BatchResult]") -> None:
-        if future.exception() is None:
-            self._took_s = future.result().took_ns / 1e9
-
-    def warm(self, variants: Sequence[VariantName], batch_sizes: Sequence[int]) -> None:
-        """Run every combination once."""
-        self._executor.warm(variants, batch_sizes)
-
-    def abandon(self) -> None:
-        """Leave the executor as it is."""
-
-    def close(self) -> None:
-        """Leave the executor open."""
-
-
-_: type[Executor] = PacedExecutor

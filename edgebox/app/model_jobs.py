@@ -7,13 +7,12 @@ connects ends it within one batch. Importing runs in another process; then the n
 import asyncio
 import contextlib
 import importlib.util
-import threading
 from collections.abc import Sequence
-from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from edgebox.app.borrowed_executors import LentExecutor
 from edgebox.app.import_process import ImportOrder, import_in_process
 from edgebox.app.live_families import LiveFamilies
 from edgebox.app.startup import measure
@@ -26,13 +25,11 @@ from edgebox.domain.job_errors import (
     NoImportsError,
 )
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
-from edgebox.inference.executor import Executor, HungError
-from edgebox.inference.executor_thread import BatchResult
+from edgebox.inference.executor import HungError
 from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import fingerprint
 from edgebox.inference.importing.folder import unfinished
 from edgebox.inference.model_executor import ModelExecutor
-from edgebox.inference.tensors import ModelInput
 from edgebox.inference.zoo import bundled_folders
 from edgebox.runtime.box import Box
 from edgebox.runtime.job_runner import Finished, Job, Jobs
@@ -105,7 +102,7 @@ class ModelJobs:
         self, family: Family, executor: ModelExecutor, report: Any
     ) -> list[LatencyProfile]:
         """Measure in a thread for as long as no camera is connected."""
-        lent, driver = _LentExecutor(executor), self._box.driver
+        lent, driver = LentExecutor(executor), self._box.driver
         inference = self._config.inference
         thread = asyncio.ensure_future(asyncio.to_thread(measure, inference, lent, family, report))
         try:
@@ -238,74 +235,6 @@ class ModelJobs:
     def _running(self) -> LiveFamilies:
         assert self.live is not None, "routes that change models need a box that is ready"
         return self.live
-
-
-class _LentExecutor:
-    """An executor that can be taken back: then every batch fails, including the running one."""
-
-    def __init__(self, executor: Executor) -> None:
-        self._executor = executor
-        self.id = executor.id
-        self.provider = executor.provider
-        self.device = executor.device
-        self.note = executor.note
-        # Callbacks of a finished batch are called at once, in this thread.
-        self._lock = threading.RLock()
-        self._taken_back = False
-        self._running: Future[BatchResult] | None = None
-        self.cpu_threads = executor.cpu_threads
-        self.takes_encoded = executor.takes_encoded
-        self.thread_counts = executor.thread_counts
-        self.cores = executor.cores
-        self.families = executor.families
-
-    def submit(
-        self, variant: VariantName, inputs: Sequence[ModelInput], batch_size: int, threads: int = 0
-    ) -> Future[BatchResult]:
-        """Run a batch, unless the executor was taken back."""
-        lent: Future[BatchResult] = Future()
-        with self._lock:
-            self._running = lent
-            if not self._taken_back:
-                real = self._executor.submit(variant, inputs, batch_size, threads)
-                real.add_done_callback(lambda done: self._done(done, lent))
-                return lent
-        lent.set_exception(_taken())
-        return lent
-
-    def _done(self, real: Future[BatchResult], lent: Future[BatchResult]) -> None:
-        error = real.exception()
-        with self._lock:
-            if lent.done():
-                return
-            if error is not None:
-                lent.set_exception(error)
-            else:
-                lent.set_result(real.result())
-
-    def take_back(self) -> None:
-        """End the measurement at once, even if its batch hangs."""
-        with self._lock:
-            self._taken_back = True
-            running = self._running
-            if running is not None and not running.done():
-                running.set_exception(_taken())
-
-    def warm(self, variants: Sequence[VariantName], batch_sizes: Sequence[int]) -> None:
-        """Run every combination once."""
-        self._executor.warm(variants, batch_sizes)
-
-    def abandon(self) -> None:
-        """Take the executor back; it stays open."""
-        self.take_back()
-
-    def close(self) -> None:
-        """Take the executor back; it stays open."""
-        self.take_back()
-
-
-def _taken() -> CamerasConnectedError:
-    return CamerasConnectedError("a camera connected and uses the executor; nothing was changed")
 
 
 async def _received(upload: Upload, path: Path) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from edgebox.app.core_profiles import measure_shared_cores
 from edgebox.app.executor_setup import Opened, open_executors
-from edgebox.app.interference_profiles import Progress
+from edgebox.app.interference_profiles import Measuring, Progress
 from edgebox.app.profile_lookup import stored_profiles
 from edgebox.app.startup import FamilyMeasurement, load_families
 from edgebox.config.config_file import Config
@@ -44,7 +44,10 @@ async def measure_and_store(
     Args:
         config: the configuration.
         on_progress: called with the present step and the share done.
-        families: names of families; empty: all that can be served.
+        families: what is measured; empty: all that can be served.
+
+    Returns:
+        The profiles of each family on each executor that runs it.
 
     Raises:
         EdgeboxError: the models or the database cannot be used.
@@ -65,15 +68,13 @@ async def measure_and_store(
                 found, _ = await asyncio.to_thread(work.do)
                 storage.save_profiles(fingerprint(executor, family), found)
                 profiles[executor.id] += found
-        profiles, _ = await measure_shared_cores(
-            storage,
-            opened.executors,
-            families,
-            profiles,
+        measuring = Measuring(
+            storage=storage,
             profile_s=config.inference.profile_s,
             on_progress=on_progress,
             again=True,
         )
+        profiles, _ = await measure_shared_cores(opened.executors, families, profiles, measuring)
         for executor in opened.executors:
             for family in families:
                 of = [p for p in profiles[executor.id] if p.variant in family.files]

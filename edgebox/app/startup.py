@@ -6,13 +6,12 @@ there is a limit. Blocking work is done in threads.
 
 import asyncio
 import functools
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from edgebox.app.core_profiles import measure_shared_cores
 from edgebox.app.family_folders import check_default, served_folders
-from edgebox.app.interference_profiles import Progress
+from edgebox.app.interference_profiles import Measuring, Progress
 from edgebox.app.profile_lookup import stored_profiles
 from edgebox.app.weights_loading import WeightsLoader, load_in_time
 from edgebox.config.config_file import Config
@@ -40,8 +39,6 @@ from edgebox.runtime.threads import within
 from edgebox.scheduling.events import MemoryLimited
 from edgebox.scheduling.weight_placement import Fit, choose_resident, fit_to_memory
 from edgebox.storage.database import Storage
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -121,13 +118,9 @@ async def measured(
     executors = [executor for executor in executors if executor.id not in out.hung]
     if any(executor.memory_limit_bytes for executor in executors):
         await asyncio.to_thread(_limit, inference, executors, measurer.sizes, out)
+    measuring = Measuring(storage=storage, profile_s=inference.profile_s, on_progress=on_progress)
     out.profiles, unknown = await measure_shared_cores(
-        storage,
-        executors,
-        out.families,
-        out.profiles,
-        profile_s=inference.profile_s,
-        on_progress=on_progress,
+        executors, out.families, out.profiles, measuring
     )
     out.problems += unknown
     return out
@@ -169,7 +162,13 @@ class _Measurer:
         *,
         only_if_needed: Sequence[ModelExecutor] = (),
     ) -> list[ModelError]:
-        """Measure a family on executors, unless its times are stored; return why it fails."""
+        """Measure a family on executors, unless its times are stored; return why it fails.
+
+        Args:
+            family: it; on each executor it is tried once.
+            executors: those on which it is measured.
+            only_if_needed: further ones, for as long as it runs on no executor.
+        """
         failures: list[ModelError] = []
         for executor in (*executors, *only_if_needed):
             key = executor.id, family.name

@@ -31,6 +31,7 @@ from edgebox.camera.session import (
     Session,
     introduce,
 )
+from edgebox.camera.source_watch import watch_source
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.plans import Advice
 from edgebox.link.backoff import Backoff
@@ -38,8 +39,6 @@ from edgebox.link.box_address import authorization
 from edgebox.link.deadlines import to_steps
 from edgebox.link.from_camera import SLO_MS, split_slo
 from edgebox.link.messages import (
-    SOURCE_BACK,
-    SOURCE_LOST,
     DropNotice,
     Hello,
     Result,
@@ -48,7 +47,6 @@ from edgebox.link.messages import (
 from edgebox.link.placement import PlacementMode
 from edgebox.link.sender import SkipReason
 from edgebox.link.shaping import BandwidthTrace, ShapedLink
-from edgebox.media.losses import SourceTrouble
 from edgebox.media.sources import FrameSource
 
 ENCODER_THREADS = 2
@@ -58,7 +56,6 @@ ANSWER_PATIENCE_S = 10.0
 """How long a camera that runs for a limited time waits at least for a box that does not answer."""
 AFTER_SLO_S = 1.0
 """Extra time after the last deadline to wait for the last answers."""
-_WATCH_PERIOD_S = 0.5
 _RETRIED_REASONS = frozenset(
     ("camera_in_use", "box_full", "no_capacity", "silent", "too_slow", "too_fast", "unavailable")
 )
@@ -219,7 +216,9 @@ class Camera:
             await self._first_welcome(patience_s)
             if not self._stopped.is_set():
                 capture.start()
-                watching = asyncio.create_task(self._watch(self._source))
+                watching = asyncio.create_task(
+                    watch_source(self._source, lambda: self._session, self._say)
+                )
                 await self._until_any(
                     self._stopped.wait(), capture.ended.wait(), timeout_s=duration_s
                 )
@@ -240,24 +239,6 @@ class Camera:
             if not came and self._box.answers == answers:
                 why_none = f"no box has answered for {patience_s:g} s ({self._remark})"
                 raise ConnectionLostError(why_none)
-
-    async def _watch(self, source: FrameSource) -> None:
-        """Say here and on the box when no frames come, why, and when they come again."""
-        said: SourceTrouble | None = None
-        told: Session | None = None  # each connection is told anew
-        while True:
-            trouble, session = source.trouble, self._session
-            text = "pictures come from the source again" if trouble is None else trouble.text
-            remedy = "" if trouble is None else trouble.remedy
-            changed = trouble != said
-            if changed:
-                said = trouble
-                self._say(f"{text}. To do: {remedy}" if remedy else text)
-            if session is not None and (changed or (trouble and session is not told)):
-                told = session
-                with suppress(aiohttp.ClientError, OSError):
-                    await session.tell(SOURCE_LOST if trouble else SOURCE_BACK, text, remedy)
-            await asyncio.sleep(_WATCH_PERIOD_S)
 
     async def start(self) -> None:
         """Begin to connect, in the background."""

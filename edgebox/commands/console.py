@@ -27,8 +27,6 @@ from edgebox.domain.errors import EdgeboxError
 
 _WIDTH_ELSEWHERE = 120
 """Columns where the output is no terminal (a file, a journal): tables are not squeezed."""
-
-
 LINE_PERIOD_S = 15.0
 """Where the output is no terminal, progress is told at each quarter and as often as this."""
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from edgebox.commands.console import clear_errors, out, print_json, table
+from edgebox.commands.shared_options import JSON
 from edgebox.domain.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def plan() -> None:
 
 @plan.command()
 @click.argument("instance", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@JSON
 def adaptation(*, instance: Path, as_json: bool) -> None:
     """Map the cameras of INSTANCE.json to workers: most cameras, then most accuracy times rate.
 
@@ -50,7 +51,7 @@ def adaptation(*, instance: Path, as_json: bool) -> None:
 
 @plan.command()
 @click.argument("instance", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@JSON
 def cost(*, instance: Path, as_json: bool) -> None:
     """Serve the pipeline of INSTANCE.json within its deadline at the least cost.
 

@@ -5,7 +5,7 @@ Imports what a command needs when it runs.
 
 import asyncio
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,8 +19,11 @@ from edgebox.domain.errors import InvalidInputError
 if TYPE_CHECKING:
     from edgebox.app.accuracy_measurement import AccuracyMeasurement
     from edgebox.config.config_file import Config
+    from edgebox.domain.model_family import LatencyProfile
     from edgebox.inference.accuracy.evaluation import Evaluator
     from edgebox.inference.family import Family
+    from edgebox.inference.model_executor import ModelExecutor
+    from edgebox.scheduling.concurrency import DeviceConcurrency
 
 _SECONDS = 120.0
 _BOX = "http://127.0.0.1:8787"
@@ -194,7 +197,28 @@ def _measure_times(config: "Config", name: str | None, as_json: bool) -> None:
     with progress_bar(as_json) as progress:
         families = () if family is None else (family,)
         measured = asyncio.run(measure_and_store(config, progress, families))
-    rows: list[dict[str, Any]] = [
+    known = {
+        executor.id: {
+            of.variant: of for _, on, profiles in measured if on is executor for of in profiles
+        }
+        for _, executor, _ in measured
+    }
+    devices = [*device_concurrency(known, config.scheduler.concurrent_batches).values()]
+    rows = _time_rows(measured)
+    if as_json:
+        at_once = [
+            {"device": of.device, "concurrent_batches": of.limit, "reason": of.reason}
+            for of in devices
+        ]
+        print_json({"profiles": rows, "devices": at_once})
+    else:
+        _print_times(rows, devices)
+
+
+def _time_rows(
+    measured: "Iterable[tuple[Family, ModelExecutor, list[LatencyProfile]]]",
+) -> list[dict[str, Any]]:
+    return [
         {
             "family": family.name,
             "executor": executor.id,
@@ -211,20 +235,9 @@ def _measure_times(config: "Config", name: str | None, as_json: bool) -> None:
         for found in profiles
         for size in found.batch_sizes
     ]
-    known = {
-        executor.id: {
-            of.variant: of for _, on, profiles in measured if on is executor for of in profiles
-        }
-        for _, executor, _ in measured
-    }
-    devices = device_concurrency(known, config.scheduler.concurrent_batches).values()
-    if as_json:
-        at_once = [
-            {"device": of.device, "concurrent_batches": of.limit, "reason": of.reason}
-            for of in devices
-        ]
-        print_json({"profiles": rows, "devices": at_once})
-        return
+
+
+def _print_times(rows: list[dict[str, Any]], devices: "Iterable[DeviceConcurrency]") -> None:
     several = len({row["executor"] for row in rows}) > 1
     headings: tuple[str, ...] = (
         "variant", "executor", "batch", "p50 ms", "p90 ms", "p99 ms", "pictures/s",

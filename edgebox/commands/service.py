@@ -24,6 +24,7 @@ from edgebox.app.service_units import (
 from edgebox.commands.camera import camera as camera_command
 from edgebox.commands.camera import host_name
 from edgebox.commands.console import clear_errors, err, out
+from edgebox.commands.shared_options import JSON
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.home_folder import expanded
 
@@ -107,7 +108,7 @@ def install(
 @service.command("doctor")
 @_SCOPE
 @_ROOT
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@JSON
 def doctor(*, system: bool | None, root: Path, as_json: bool) -> None:
     """Run edgebox doctor as the installed box runs: as its user, with its environment."""
     with clear_errors("service doctor"):

@@ -14,6 +14,7 @@ import click
 
 from edgebox.commands.console import clear_errors, out, print_json, table
 from edgebox.commands.plots import figures_for, save_figure
+from edgebox.commands.shared_options import JSON
 from edgebox.domain.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ CONFIG_OPTION = click.option(
     type=click.Path(path_type=Path, dir_okay=False),
     help="Draw each camera's sizes over time into a .png or .svg file.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@JSON
 def cameras(
     *,
     scenario: Path,

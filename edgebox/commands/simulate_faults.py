@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from edgebox.commands.console import clear_errors, out, print_json, progress_bar, table
+from edgebox.commands.shared_options import JSON
 from edgebox.domain.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ _SHOWN_MAX = 10
     type=click.Path(dir_okay=False, path_type=Path),
     help="Append a line for every seed; seeds that the file has are not run again.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@JSON
 def faults(
     *,
     events: int,

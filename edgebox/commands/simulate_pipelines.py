@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from edgebox.commands.console import clear_errors, out, print_json, table
-from edgebox.commands.shared_options import policy_names
+from edgebox.commands.shared_options import JSON, policy_names
 from edgebox.commands.simulate_cameras import CONFIG_OPTION, read_scenario, with_hardware
 from edgebox.domain.errors import InvalidInputError
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     help="Batches at once on a device; 0: as its measured interference says.",
 )
 @CONFIG_OPTION
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@JSON
 def pipelines(
     *,
     scenario: Path,

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from edgebox.commands.console import clear_errors, out, print_json, table
-from edgebox.commands.shared_options import policy_names
+from edgebox.commands.shared_options import JSON, policy_names
 from edgebox.commands.simulate_cameras import read_beside, read_text
 
 
@@ -20,7 +20,7 @@ from edgebox.commands.simulate_cameras import read_beside, read_text
     show_default=True,
     help="One or several of per-batch, sponge, static and horizontal, with commas.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@JSON
 def vertical(*, scenario: Path, seed: int | None, policies: str, as_json: bool) -> None:
     """Scale the CPU cores of one executor for the requests of SCENARIO (TOML).
 

@@ -240,6 +240,8 @@ class CameraSnapshot:
     """The rate of the frames that have crops, those with their first stage at the camera too."""
     cascade: PlannedCascade | None = None
     """None: it has none, or how much that sends on is not planned."""
+    unserved_ns: int | None = None
+    """When a plan made it best effort that had been served; None: none did."""
 
     @property
     def has_later(self) -> bool:

@@ -18,7 +18,7 @@ lines share their names, so each of these pairs is one setting. A setting that w
 an empty value for `TOMBSTONE_MS`, so that boxes which were away do not bring it back; one that is
 away for longer may. Of more than `SETTINGS_MAX` the most recently changed are kept.
 
-Complexity: a merge is linear in the settings kept, and n log n above their limit. Pure.
+Complexity: a merge is linear in the settings kept, and n log k with k above their limit. Pure.
 """
 
 import hashlib
@@ -52,7 +52,7 @@ AHEAD_MAX_MS = 86_400_000
 """A version further ahead of the wall clock comes of a clock that was wrong, or of a box that lies,
 and counts for its own setting alone: after one of `COUNTER_MAX` no setting could be changed."""
 COUNTER_MAX = 1 << 52
-"""The highest version. What has it is not changed any more."""
+"""The highest version, exact in any JSON. What has it is not changed any more."""
 NOTHING = b"{}"
 """The value of a setting that was removed."""
 _DIGEST_BYTES = 8
@@ -114,9 +114,16 @@ def merged(one: Settings, other: Settings, settings_max: int = SETTINGS_MAX) -> 
         known = both.get(key)
         if known is None or known < setting:
             both[key] = setting
-    if len(both) <= settings_max:
-        return both
-    return dict(heapq.nlargest(settings_max, both.items(), key=lambda of: (of[1], of[0])))
+    surplus = max(0, len(both) - settings_max)
+    # As a rule one change makes a few too many: finding these costs less than ordering all.
+    for key in heapq.nsmallest(surplus, both, key=lambda key: _order(key, both[key])):
+        del both[key]
+    return both
+
+
+def _order(key: SettingKey, setting: Setting) -> tuple[int, str, bytes, SettingKey]:
+    """Return what orders settings as they themselves do, and those alike by their keys."""
+    return setting.version.counter, setting.version.box, setting.value, key
 
 
 def without_old(settings: Settings, now_ms: int) -> Settings:
@@ -270,12 +277,17 @@ class ReplicatedSettings:
         ]
 
     def fitting(self, others: Settings) -> tuple[Settings, Sequence[SettingKey]]:
-        """Return the settings for which there is room, and those for which there is none."""
+        """Return the settings for which there is room, and those for which there is none.
+
+        One that takes the place of another needs room only for what it is longer by.
+        """
         room = BYTES_MAX - self.bytes
         fitting, left_out = {}, []
         for key, setting in others.items():
-            room -= len(setting.value)
-            if room >= 0:
+            known = self._settings.get(key)
+            more_bytes = len(setting.value) - (0 if known is None else len(known.value))
+            if more_bytes <= max(room, 0):
+                room -= more_bytes
                 fitting[key] = setting
             else:
                 left_out.append(key)

@@ -203,7 +203,7 @@ class Family:
         """The attribute of each label; empty: the family has none."""
         return tuple(each.name for each in self.attributes for _ in each.labels)
 
-    @property
+    @cached_property
     def decode(self) -> Decoder:
         """What reads the outputs of this family's models."""
         return checked(self._decode, len(self.labels))

@@ -93,6 +93,27 @@ def device(
         pictures: whether there are pictures.
     """
     uid = f"{_id_of(topics.prefix)}_{_id_of(camera)}"
+    components = _components(topics, camera, labels, pictures=pictures)
+    for key, component in components.items():
+        component["unique_id"] = f"{uid}_{key}"
+    document = {
+        "device": {
+            "identifiers": [uid],
+            "name": camera,
+            "manufacturer": "edgebox",
+            "model": f"camera of {box}",
+            "sw_version": version,
+        },
+        "origin": {"name": "edgebox", "sw_version": version},
+        "components": components,
+        "qos": 1,
+    }
+    return orjson.dumps(document)
+
+
+def _components(
+    topics: Topics, camera: str, labels: Iterable[str], *, pictures: bool
+) -> dict[str, dict[str, Any]]:
     connected = {
         "topic": topics.connected(camera),
         "payload_available": ON,
@@ -128,21 +149,7 @@ def device(
         }
     for label in labels:
         components |= _of_class(label, topics.count(camera, label), own)
-    for key, component in components.items():
-        component["unique_id"] = f"{uid}_{key}"
-    document = {
-        "device": {
-            "identifiers": [uid],
-            "name": camera,
-            "manufacturer": "edgebox",
-            "model": f"camera of {box}",
-            "sw_version": version,
-        },
-        "origin": {"name": "edgebox", "sw_version": version},
-        "components": components,
-        "qos": 1,
-    }
-    return orjson.dumps(document)
+    return components
 
 
 def _figures() -> dict[str, dict[str, Any]]:

@@ -5,6 +5,10 @@ cameras that are served: they would have to become best effort, or it would itse
 are there. Its link is not known yet and taken to be an ordinary one. A camera that could not be
 served on an empty box either is no newcomer's burden: it is taken on as long as nobody loses.
 
+A newcomer stays, but links recover: one late frame, perhaps the first, halves an estimate. So a
+camera whose link is too weak at the moment still counts as served, over an ordinary one, for as
+long as a sample of its bandwidth counts.
+
 The later stages of its pipeline are taken to need what those of a connected camera with the same
 pipeline do: its own past, else the camera in the middle. Where there is none, nothing is known of
 them, and they count as nothing.
@@ -14,6 +18,7 @@ from dataclasses import replace
 
 from edgebox.domain.plans import CameraSnapshot, PlanningSnapshot
 from edgebox.domain.requests import Camera, CameraId, LinkState
+from edgebox.link.bandwidth import STALE_NS
 from edgebox.planning.later_stages import Loads, later_loads_of, total, without
 from edgebox.planning.optimised_part import OptimisedPart, Parts, optimised_parts
 from edgebox.planning.planner_parameters import PlanningParameters
@@ -25,7 +30,7 @@ def refusal(
     parameters: PlanningParameters,
     iterations_max: int = 1000,
 ) -> str | None:
-    """Say whom a new camera would take its service; None: nobody. Plans at most four times.
+    """Say whom a new camera would take its service; None: nobody. Plans at most five times.
 
     Args:
         snapshot: the present. A camera of the newcomer's name in it is its own past, and gone.
@@ -49,7 +54,15 @@ def refusal(
         of = replace(snapshot, cameras=cameras, later_loads=later_loads)
         return optimised_parts(of, iterations_max, parameters, family)
 
-    served = _served(with_cameras(of_residents, *residents))
+    present = with_cameras(of_residents, *residents)
+    served = _served(present)
+    recovering = _recovering(present, snapshot.taken_ns)
+    if recovering:
+        residents = tuple(
+            _with_ordinary_link(each) if each.camera.id in recovering else each
+            for each in residents
+        )
+        served |= _served(with_cameras(of_residents, *residents))
     if not served:
         return None
     all_parts = with_cameras(loads, *residents, coming)
@@ -73,6 +86,34 @@ def refusal(
 
 def _served(of: Parts) -> set[CameraId]:
     return {camera for _, part in of if part is not None for camera in part.served()}
+
+
+def _recovering(of: Parts, taken_ns: int) -> set[CameraId]:
+    """Return the cameras whose links are too weak at the moment, and have not been so for long.
+
+    Args:
+        of: what they are given at present.
+        taken_ns: the present.
+    """
+
+    def lately_served(camera: CameraSnapshot) -> bool:
+        if camera.current is None or camera.current.served:
+            return True
+        return camera.unserved_ns is not None and taken_ns - camera.unserved_ns < STALE_NS
+
+    return {
+        each.snapshot.camera.id
+        for _, part in of
+        if part is not None
+        for each in part.allocation.cameras
+        if not each.served and not each.crowded and lately_served(each.snapshot)
+    }
+
+
+def _with_ordinary_link(of: CameraSnapshot) -> CameraSnapshot:
+    link = replace(of.link, bandwidth_bps=None, throughput_stability=None)
+    current = None if of.current is None else replace(of.current, served=True)
+    return replace(of, link=link, current=current)
 
 
 def _with_later_stages(

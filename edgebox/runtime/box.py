@@ -22,6 +22,7 @@ from edgebox.link.own_uplink import NoUplink
 from edgebox.link.site_estimates import SiteEstimates
 from edgebox.link.transit import TransitEstimator
 from edgebox.runtime.availability import unserved_because
+from edgebox.runtime.box_event import BoxEvent
 from edgebox.runtime.camera_placement import submit
 from edgebox.runtime.camera_record import CameraRecord, Session
 from edgebox.runtime.destinations import Destination
@@ -50,8 +51,8 @@ from edgebox.runtime.refusals import (
     Refusals,
     UnavailableError,
 )
+from edgebox.runtime.shown_frames import ShownFrames
 from edgebox.runtime.source_status import SourceStatus
-from edgebox.runtime.viewer_data import BoxEvent, ShownFrame
 from edgebox.scheduling.events import (
     Advise,
     CameraChanged,
@@ -107,8 +108,7 @@ class Box:
         self.overrides: dict[CameraId, Overrides] = {}
         """Settings made on the box, also for cameras that are not connected."""
         self.tracking = FrameTracking(tracking, self.overrides)
-        self.shown: dict[CameraId, ShownFrame] = {}
-        self.viewers = 0
+        self.shown = ShownFrames()
         self.observers: Observers[[CameraRecord, PendingFrame, FrameResult]] = Observers()
         """Called with each frame of a camera that has ended, after its camera was informed."""
         self.sources: dict[CameraId, SourceStatus] = {}
@@ -127,7 +127,6 @@ class Box:
         self._opening = asyncio.Lock()
         self.refusals = Refusals(self._warn_of, time.monotonic_ns)
         self._driver: Driver | None = None
-        self._frames_shown = 0
 
     def offer(self, models: ModelChoice) -> None:
         """Set the families and pipelines that are served."""
@@ -172,16 +171,6 @@ class Box:
     def add_destination(self, destination: Destination) -> None:
         """Show a receiver of notifications on the page and in the metrics."""
         self._destinations.append(destination)
-
-    def add_viewer(self) -> None:
-        """Keep the latest answered frame of each camera while there are viewers."""
-        self.viewers += 1
-
-    def remove_viewer(self) -> None:
-        """Forget the latest answered frames with the last viewer."""
-        self.viewers -= 1
-        if not self.viewers:
-            self.shown.clear()
 
     @property
     def attached(self) -> bool:
@@ -348,7 +337,7 @@ class Box:
 
     def _let_go(self, camera: CameraId) -> None:
         self.cameras.pop(camera, None)
-        self.shown.pop(camera, None)
+        self.shown.forget(camera)
         self.metrics.forget(camera)
         self.tracking.forget(camera)
 
@@ -424,9 +413,8 @@ class Box:
             note_refusal(frame, ending)
             metrics.ended(ending, driver.clock_ns(), self.families[family].labels)
             metrics.crops_ended(frame, ending)
-            if isinstance(ending, Answer) and self.viewers:
-                self._frames_shown += 1
-                self.shown[record.camera.id] = ShownFrame(self._frames_shown, frame, ending)
+            if isinstance(ending, Answer):
+                self.shown.answered(frame, ending)
             on_end(frame, ending)
             self.observers.notify(record, frame, ending)
 

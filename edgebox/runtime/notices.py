@@ -9,9 +9,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Container
 
+from edgebox.runtime.box_event import BoxEvent
 from edgebox.runtime.peers import Peers
 from edgebox.runtime.repeat_limiter import NOTICES_PER_MINUTE, RepeatLimiter
-from edgebox.runtime.viewer_data import BoxEvent
 from edgebox.storage.rows import Level
 
 _KEPT = 200

@@ -65,8 +65,8 @@ def staged_objects(
 
 def best_rows(found: Detections, score_min: float) -> NDArray[np.intp]:
     """Return the rows that score at least `score_min`, in falling order of their scores."""
-    rows = np.flatnonzero(found.scores >= score_min)
-    return rows[np.argsort(-found.scores[rows], kind="stable")]
+    rows = (found.scores >= score_min).nonzero()[0]
+    return rows[(-found.scores[rows]).argsort(kind="stable")]
 
 
 def best_classes(family: Family, found: Detections) -> dict[str, dict[str, Any]]:

@@ -141,7 +141,7 @@ class DaemonPool:
         """
         self._name = name
         self._queue = queue
-        self._patience = hang_limit
+        self._hang_limit = hang_limit
         self._clock_ns = clock_ns
         self._changed = threading.Condition()
         self._stopped = False
@@ -167,7 +167,7 @@ class DaemonPool:
 
     def hanging(self) -> tuple[int, int]:
         """Return how many threads hang, abandoned ones included, and how many do not."""
-        limit = self._patience
+        limit = self._hang_limit
         with self._changed:
             now_ns = self._clock_ns()
             late = [
@@ -197,25 +197,25 @@ class DaemonPool:
 
     def _replace_hanging(self) -> list[Callable[[], None]]:
         """Abandon threads that hang; return the notifications to call."""
-        hang_limit = self._patience
-        if hang_limit is None:
+        limit = self._hang_limit
+        if limit is None:
             return []
         now_ns = self._clock_ns()
         tell: list[Callable[[], None]] = []
-        hanging = [of for of in self._running if now_ns - of.began_ns >= hang_limit.limit_ns]
+        hanging = [of for of in self._running if now_ns - of.began_ns >= limit.limit_ns]
         for of in hanging[: LEFT_BEHIND_MAX - self._left_behind]:
             self._running.remove(of)
             self._queue.done(of.job, now_ns - of.began_ns)
             self._left_behind += 1
             self._start_thread()
             text = (
-                f"a thread ({self._name}) did not return within {hang_limit.limit_ns / 1e9:.0f} s "
+                f"a thread ({self._name}) did not return within {limit.limit_ns / 1e9:.0f} s "
                 "and is abandoned; another one takes its place"
             )
-            tell.append(functools.partial(hang_limit.on_hang, text))
+            tell.append(functools.partial(limit.on_hang, text))
         wedged = len(hanging) == self._threads and not tell
         if wedged and not self._wedged:
-            tell.append(hang_limit.on_wedged)
+            tell.append(limit.on_wedged)
         self._wedged = wedged
         return tell
 

@@ -7,14 +7,14 @@ itself runs elsewhere, between a ComputePlan and a PlanComputed.
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from edgebox.domain.model_family import Variant, VariantName
 from edgebox.domain.picture_size import camera_send_size
 from edgebox.domain.plans import Advice, Assignment, CameraSnapshot, Plan, PlanningSnapshot
 from edgebox.domain.requests import Camera, CameraId, LinkState, Request, SiteId
 from edgebox.scheduling.affinity import ExecutorAffinity
-from edgebox.scheduling.calibration import RecentValues
+from edgebox.scheduling.connected_camera import NEVER_NS, ConnectedCamera
 from edgebox.scheduling.crop_sides import CropSides
 from edgebox.scheduling.events import Advise, CascadeMeasured, ComputePlan
 from edgebox.scheduling.execution_times import ExecutionTimes
@@ -24,71 +24,7 @@ from edgebox.scheduling.later_stage_costs import later_stages, planned_cascade
 from edgebox.scheduling.ledger import LiveRequest, RunningBatch
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 
-OVERRUN_WINDOW = 128
-"""Frames of a camera over which its overrun is measured."""
-
-OVERRUN_QUANTILE = 1 - 1 / (OVERRUN_WINDOW - 1)
-"""The second largest of them."""
-
-SENDING_WINDOW = 64
-"""Frames of a camera over which the time before it sends them is measured."""
-
-PLACEMENT_WINDOW = 64
-"""Frames of a camera over which the share is measured whose first stage ran there."""
-
-BOX_SHARE_MIN = 1 / 8
-
-_NEVER_NS = float(1 << 62)
-"""Overrun of a frame that was not answered, and the initial value."""
-
 FIRST_REASON = "first frames: the link is not measured yet"
-
-
-@dataclass(slots=True)
-class ConnectedCamera:
-    """A connected camera: its state, its assignment and its advice."""
-
-    camera: Camera
-    link: LinkState
-    assignment: Assignment | None = None
-    advice: Advice | None = None
-    advised_ns: int = 0
-    lowered_ns: int | None = None
-    promised: bool = False
-    """Whether a plan serves it: it has been planned, and is not best effort."""
-    wanted: VariantName | None = None
-    """The variant that the last plan gave it, in memory or not."""
-    planned_bps: float | None = None
-    """The bandwidth that the last plan used."""
-    overruns: RecentValues = field(default_factory=lambda: RecentValues(OVERRUN_WINDOW, _NEVER_NS))
-    """How much longer than planned its last frames took, in ns."""
-
-    before_sending: RecentValues = field(default_factory=lambda: RecentValues(SENDING_WINDOW, 0))
-    """How long its last frames took from their capture until they were sent, in ns."""
-
-    at_camera: RecentValues = field(default_factory=lambda: RecentValues(PLACEMENT_WINDOW, 0))
-    """1 for each of its last frames whose first stage ran at the camera, else 0."""
-
-    @property
-    def box_share(self) -> float:
-        """The share of its frames whose first stage runs on the box; never so low that a camera
-        whose frames come back to the box finds no room."""
-        if not self.at_camera.quantile(1):
-            return 1.0
-        eighths = math.ceil((1 - self.at_camera.mean) * 8)
-        return max(BOX_SHARE_MIN, eighths / 8)
-
-    @property
-    def before_sending_ns(self) -> int:
-        """How long its frames take before they are sent, the median. Where the link falls, some
-        frames also wait for the one before them; that is no property of the camera."""
-        return round(self.before_sending.quantile(0.5))
-
-    @property
-    def overrun_ns(self) -> int | None:
-        """The second largest overrun of its last frames; None: not known."""
-        overrun_ns = self.overruns.quantile(OVERRUN_QUANTILE)
-        return None if overrun_ns == _NEVER_NS else round(overrun_ns)
 
 
 class Adaptation:
@@ -265,7 +201,7 @@ class Adaptation:
     def expired(self, camera: CameraId) -> None:
         """Note that a frame of this camera could not be answered in time."""
         if (connected := self.cameras.get(camera)) is not None:
-            connected.overruns.add(_NEVER_NS)
+            connected.overruns.add(NEVER_NS)
 
     def arrived(self, request: Request) -> None:
         """Note how long a frame took before its camera sent it."""
@@ -308,6 +244,8 @@ class Adaptation:
                 continue
             if (wanted := self._ladders.named(given.variant)) is None:
                 continue
+            if connected.promised and not given.served:
+                connected.unserved_ns = now_ns
             connected.wanted, connected.promised = given.variant, given.served
             self._fan_out.planned(camera, given)
             variant = self._ladders.stand_in(wanted) or wanted
@@ -399,6 +337,7 @@ class Adaptation:
                     later=later_stages(c.camera, self._ladders, self._fan_out, self.crop_sides),
                     later_rate_hz=_rate_hz(c),
                     cascade=planned_cascade(c.camera, self._ladders, self._fan_out),
+                    unserved_ns=c.unserved_ns,
                 )
                 for c in self.cameras.values()
             ),

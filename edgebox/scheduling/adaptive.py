@@ -65,15 +65,15 @@ class DistributionAware(QueueingPolicy):
 
     def _choose(self, executor: ExecutorId, queues: Queues, now_ns: int) -> Batch | None:
         """Take the best batch out of its queue; None: no request waits for this executor."""
-        only_request = len(queues) == 1 and len(queues[0][1]) == 1
+        if len(queues) == 1 and len(queues[0][1]) == 1 and not queues[0][1].singles:
+            return self._only_request(executor, queues, now_ns)
+        return self._search(executor, queues, now_ns)
+
+    def _search(self, executor: ExecutorId, queues: Queues, now_ns: int) -> Batch | None:
         batches: list[_VariantBatch] = []
         for number, (variant, _, _) in enumerate(queues):
             times = self._learning.times_now(executor, variant, now_ns)
-            found = (
-                None
-                if times is None
-                else self._best_batch(executor, variant, times, now_ns, only_request)
-            )
+            found = None if times is None else self._best_batch(executor, variant, times, now_ns)
             if found is not None:
                 batches.append(found)
             if (
@@ -88,6 +88,23 @@ class DistributionAware(QueueingPolicy):
         members = self._waiting.take(best.variant, best.indices)
         ids = tuple(member.id for member in members)
         return Batch(best.variant, ids, best.batch_size)
+
+    def _only_request(self, executor: ExecutorId, queues: Queues, now_ns: int) -> Batch | None:
+        """Take the only request that waits, unless it cannot be on time: nothing is to be chosen.
+
+        By a stale pace no request may be on time, and by the profile it may be.
+        """
+        [(variant, queue, _)] = queues
+        times = self._learning.times_now(executor, variant, now_ns)
+        if times is None:
+            return None
+        least = self._learning.table(variant).least_of[queue.apps[0]]
+        earliest_ns = self._latencies.slowed(executor, variant) * times.batch_ns(0, least)
+        earliest_ns += self._latencies.overhead_ns(executor)
+        if queue.deadlines[0] - now_ns < earliest_ns and not times.is_stale(now_ns):
+            return None
+        [member] = self._waiting.take(variant, (0,))
+        return Batch(variant, (member.id,), times.sizes[0])
 
     def _delays_no_other(
         self,
@@ -125,19 +142,15 @@ class DistributionAware(QueueingPolicy):
         variant: VariantName,
         times: BatchTimes,
         now_ns: int,
-        only_request: bool,
     ) -> _VariantBatch | None:
-        """Return the best batch of a variant.
-
-        `only_request`: a single request waits on this executor, so there is nothing to choose.
-        """
+        """Return the best batch of a variant; None: no request is likely to be on time."""
         columns = self._waiting.queues[variant].columns
         table = self._learning.table(variant)
         slack_ns = (columns.deadline_ns - now_ns).astype(np.float64)
         steps = None if columns.steps is None else columns.steps.left(now_ns)
         waiting = WaitingRequests(slack_ns, columns.slo_ns, table.rank[columns.app], steps)
         cost = self._batch_cost(executor, variant, times, table)
-        found = None if only_request else propose(waiting, table, cost)
+        found = propose(waiting, table, cost)
         if found is None:
             single = most_likely_on_time(waiting, table, cost)
             if single is None and times.is_stale(now_ns):

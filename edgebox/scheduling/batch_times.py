@@ -54,8 +54,8 @@ class BatchTimes:
         self.fixed_ns = self.profile_fixed_ns
         self.pace = 1.0
         self.profile_slope_ns = medians - self.profile_fixed_ns
-        self.slope_ns = self.profile_slope_ns
-        """Time per unit of work at each size, pace included: (sizes,) float64."""
+        self._slopes_ns: tuple[float, ...] = tuple(self.profile_slope_ns.tolist())
+        """The same, for single sizes."""
         self._prior_work = np.maximum(
             (times[0] - self.profile_fixed_ns) / self.profile_slope_ns[0], 0.0
         )
@@ -70,6 +70,11 @@ class BatchTimes:
         # With only one profiled size the slope would be undetermined.
         self._prior.one *= 1 + 1e-3
         self._prior.square *= 1 + 1e-3
+
+    @property
+    def slope_ns(self) -> Floats:
+        """Time per unit of work at each size, pace included: (sizes,) float64."""
+        return self.profile_slope_ns * self.pace
 
     @property
     def prior_work(self) -> list[float]:
@@ -89,12 +94,12 @@ class BatchTimes:
 
     def longest_work(self, size: int, took_ns: float) -> float:
         """Return the work of the longest member of a batch of a profiled size, at least 0."""
-        slope_ns = float(self.profile_slope_ns[self.sizes.index(size)])
+        slope_ns = self._slopes_ns[self.sizes.index(size)]
         return max(0.0, took_ns - self.profile_fixed_ns) / slope_ns
 
     def batch_ns(self, at: int, work: float) -> float:
         """Return the time of the `at`-th size whose longest member has this much work."""
-        return _time_ns(self.fixed_ns, float(self.slope_ns[at]), work)
+        return _time_ns(self.fixed_ns, self._slopes_ns[at] * self.pace, work)
 
     def profiled_ns(self, size: int, work: float) -> float:
         """Return the time of a batch by the profile, given the work of its longest member.
@@ -106,7 +111,7 @@ class BatchTimes:
             work: of the longest member.
         """
         at = bisect_left(self.sizes, size)
-        return _time_ns(self.profile_fixed_ns, float(self.profile_slope_ns[at]), work)
+        return _time_ns(self.profile_fixed_ns, self._slopes_ns[at], work)
 
     def profiled_each_ns(self, work: Floats) -> Floats:
         """Return `profiled_ns` of each profiled size, for amounts of work given per size.
@@ -133,7 +138,7 @@ class BatchTimes:
             self._observed = _Sums()  # The slow period is over; forget it at once.
         self._fade(max(0, now_ns - self._observed_ns))
         self._served_ns = now_ns
-        slope_ns = float(self.profile_slope_ns[self.sizes.index(size)]) * work
+        slope_ns = self._slopes_ns[self.sizes.index(size)] * work
         expected_ns = self.profile_fixed_ns + slope_ns
         self._observed.add(1 / max(1.0, expected_ns) ** 2, slope_ns, took_ns - expected_ns)
         self._settle()
@@ -160,7 +165,6 @@ class BatchTimes:
         off_ns, pace = self._observed.line(self._prior)
         self.fixed_ns = max(0.0, self.profile_fixed_ns + off_ns)
         self.pace = min(max(1 + pace, PACE_LIMITS[0]), PACE_LIMITS[1])
-        self.slope_ns = self.profile_slope_ns * self.pace
 
 
 def _time_ns(fixed_ns: float, slope_ns: float, work: float) -> float:

@@ -96,6 +96,8 @@ def _check_counts(ledger: Ledger, waiting: Mapping[RequestId, LiveRequest]) -> N
         for deadlines_ns in of_apps.values():
             deadlines_ns.sort()
     _require(ledger.deadlines == deadlines, "the deadlines of what waits are wrong")
+    by_due = sorted((live.due_ns, r) for r, live in waiting.items() if not live.request.optional)
+    _require(ledger.by_due == by_due, "the order of what waits is wrong")
     _require(ledger.ready.keys() == ready.keys(), "other variants have ready requests")
     for variant, counted in ready.items():
         _require(dict(ledger.ready[variant]) == counted, "the number of ready requests is wrong")

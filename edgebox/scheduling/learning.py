@@ -302,7 +302,7 @@ class Learning:
         distribution = self.distribution(variant, name)
         if distribution is None or not distribution.samples:
             for each in work:
-                self._learn("", variant, name, each, taken_ns)
+                self._learn("", variant, self.app(variant, name), each, taken_ns)
             of = self._of(variant)
             if name in of.index:
                 of.used_ns[of.index[name]] = taken_ns
@@ -379,6 +379,8 @@ class Learning:
 
     def indices(self, variant: VariantName, apps: Sequence[str]) -> tuple[int, ...]:
         """Return the index of each member's application, as `app` does."""
+        if len(apps) == 1:
+            return (self.app(variant, apps[0]),)
         at = {name: self.app(variant, name) for name in dict.fromkeys(apps)}
         return tuple([at[name] for name in apps])
 
@@ -389,13 +391,12 @@ class Learning:
         self._now_ns = max(self._now_ns, now_ns)
         times = self.times(executor, variant)
         if times is not None:
-            self._learn(executor, variant, name, times.work_of(took_ns), now_ns)
+            app = self.app(variant, name)
+            self._learn(executor, variant, app, times.work_of(took_ns), now_ns)
 
-    def _learn(
-        self, source: str, variant: VariantName, name: str, work: float, now_ns: int
-    ) -> None:
+    def _learn(self, source: str, variant: VariantName, app: int, work: float, now_ns: int) -> None:
         of = self._of(variant)
-        distribution = of.distributions[self.app(variant, name)]
+        distribution = of.distributions[app]
         resets = distribution.resets
         if distribution.add(work, now_ns, source):
             of.samples_since_table += 1
@@ -416,16 +417,17 @@ class Learning:
         times = self.times(batch.executor, batch.variant)
         if times is None or batch.batch_size not in times.sizes or len(apps) == 0:
             return
-        longest = self._longest(batch.variant, apps)
+        members = self.indices(batch.variant, apps)
+        longest = self.table(batch.variant).longest(members)
         times.served(batch.batch_size, longest.mean, took_ns, now_ns)
         if len(apps) > 1:
             work = times.longest_work(batch.batch_size, took_ns)
-            members = self.indices(batch.variant, apps)
             self._learn_multi(
                 batch.variant, MultiRequestBatch(members, work, now_ns, batch.executor)
             )
         if len(apps) == batch.batch_size == 1:
-            self._learn(batch.executor, batch.variant, apps[0], times.work_of(took_ns), now_ns)
+            work = times.work_of(took_ns)
+            self._learn(batch.executor, batch.variant, members[0], work, now_ns)
 
     def _learn_multi(self, variant: VariantName, batch: MultiRequestBatch) -> None:
         """Learn from a batch of several requests, for applications with few samples."""

@@ -104,6 +104,8 @@ class Ledger:
         self.deadlines: dict[VariantName, dict[str, list[int]]] = {}
         """The last deadlines of waiting requests, frames and crops, by variant and application,
         rising; not of optional ones."""
+        self.by_due: list[tuple[int, RequestId]] = []
+        """The waiting requests that are not optional, by the deadline that they wait for."""
         self.crops_preparing = 0
         """The number of crops that are being cut."""
         self.to_spawn: Counter[CameraId] = Counter()
@@ -119,16 +121,25 @@ class Ledger:
         return {live.variant for live in self.live.values()}
 
     def admit(
-        self, request: Request, variant: VariantName, pipeline: Pipeline | None = None
+        self, request: Request, variant: VariantName, pipeline: Pipeline | None, due_ns: int
     ) -> None:
-        """Add a new request, and the pipeline whose first stage it is."""
-        live = LiveRequest(request, variant, pipeline, due_ns=request.deadline_ns)
+        """Add a new request.
+
+        Args:
+            request: the request.
+            variant: that it is prepared for.
+            pipeline: whose first stage it is; None: of none.
+            due_ns: the deadline of its stage.
+        """
+        live = LiveRequest(request, variant, pipeline, due_ns=due_ns)
         self.live[request.id] = live
         live.move(Cause.ADMITTED)
         self._lists(request).setdefault(request.camera, {})[request.id] = None
         self.waiting += 1
         self.frames_waiting += request.frame is None
         self._count_deadline(request, variant)
+        if not request.optional:
+            insort(self.by_due, (due_ns, request.id))
         self.crops_preparing += request.frame is not None
         if pipeline is not None:
             self.to_spawn[request.camera] += 1
@@ -255,6 +266,8 @@ class Ledger:
         self.waiting -= 1
         self.frames_waiting -= request.frame is None
         self._forget_deadline(live)
+        if not request.optional:
+            del self.by_due[bisect_left(self.by_due, (live.due_ns, request.id))]
         if live.stage is Stage.PREPARING:
             self.crops_preparing -= request.frame is not None
         if live.stage is Stage.READY:

@@ -13,7 +13,8 @@ from edgebox.domain.model_family import FamilyName, Variant, VariantName
 from edgebox.domain.pipelines import Pipeline, PipelineStage
 from edgebox.domain.plans import Assignment
 from edgebox.domain.requests import Camera, DropReason, Request
-from edgebox.scheduling.adaptation import Adaptation, ConnectedCamera
+from edgebox.scheduling.adaptation import Adaptation
+from edgebox.scheduling.connected_camera import ConnectedCamera
 from edgebox.scheduling.events import FrameDetected
 from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.expectations import Expectations

@@ -12,8 +12,8 @@ or keeps failing is taken out of service and opened again (`supervision`).
 
 Pure and deterministic: no clock, no I/O, no randomness. The same events at the same instants give
 the same actions; a wake-up that comes early, or twice, changes nothing. Events that contradict the
-ledger (an unknown id, a batch that no longer runs) are stale: they are counted and ignored. What
-can move a request from stage to stage is one table (`request_stages`).
+ledger (an unknown id) are stale: they are counted and ignored. One table says what can move a
+request from stage to stage (`request_stages`).
 """
 
 from collections import Counter
@@ -139,8 +139,8 @@ class Scheduler:
 
     def next_wakeup_ns(self) -> int | None:
         """Return when `handle(None, ...)` is due if no event comes before; None: never."""
-        due = [self._policy.next_wakeup_ns(), self._trials.due_ns()]
-        due += [self._supervision.due_ns(self._stopping), self._endings.next_frame_ns()]
+        due = [self._policy.next_wakeup_ns(), self._trials.due_ns(), self._endings.next_frame_ns()]
+        due.append(self._supervision.due_ns(self._stopping))
         if not self._stopping:
             due.append(self._adaptation.next_plan_ns())
             if not self._ledger.live:
@@ -271,9 +271,10 @@ class Scheduler:
         trial = self._trials.is_of(request.id)
         above = [] if trial else self._larger_variants(request, planned)
         variant = above[0] if above else planned
-        self._ledger.admit(request, variant, self.admission.pipeline_of(request))
+        of_stage = request if trial else self.admission.for_policy(request, variant, self._now_ns)
+        pipeline = self.admission.pipeline_of(request)
+        self._ledger.admit(request, variant, pipeline, of_stage.deadline_ns)
         if not trial:
-            of_stage = self.admission.for_policy(request, variant, self._now_ns)
             variants = (*above, *self.admission.variants(request, planned))
             self._dispatch.admitted(of_stage, variants, len(above), self._now_ns)
         self._out.append(Prepare(request.id, variant))
@@ -298,8 +299,7 @@ class Scheduler:
         return variant
 
     def _request_prepared(self, event: events.RequestPrepared) -> None:
-        live = self._preparing(event, event.request)
-        if live is None:
+        if (live := self._preparing(event, event.request)) is None:
             return
         if self._ladders.is_as_planned(live.request, live.variant, live.pipeline):
             self._times.calibration.prepared(event.took_ns)

@@ -43,9 +43,17 @@ class Longest:
     cdf: Floats32
     """(G,)"""
     mean: float
+    _quantiles: dict[float, float] = field(default_factory=dict)
+    """Those that were asked for: each batch asks for the same few."""
 
     def quantile(self, q: float) -> float:
         """Return the `q` quantile of the work."""
+        known = self._quantiles.get(q)
+        if known is None:
+            known = self._quantiles[q] = self._interpolated(q)
+        return known
+
+    def _interpolated(self, q: float) -> float:
         at = int(self.cdf.searchsorted(q))
         if at == 0 or at == len(self.cdf):
             return float(self.nodes[min(at, len(self.nodes) - 1)])

@@ -168,16 +168,15 @@ class History:
             StorageError: the database cannot be read.
         """
         found: list[int] = []
-        for level, writer in (
-            (SECOND, self._seconds), (MINUTE, self._writer), (HOUR, self._writer)
-        ):  # fmt: skip
-            query = (
-                f"SELECT min(at), max(at) FROM {level.table} WHERE name ="
-                " (SELECT id FROM history_names WHERE camera = ?)"
-            )
-            (((first, last),),) = await writer.read((query, (camera,)))
-            if first is not None:
-                found += [first * level.step_ms, (last + 1) * level.step_ms]
+        for levels, writer in (((SECOND,), self._seconds), ((MINUTE, HOUR), self._writer)):
+            (ids,) = await writer.read(("SELECT id FROM history_names WHERE camera = ?", (camera,)))
+            for level in levels if ids else ():
+                # Each end alone ends at the first row found; both at once read the whole table.
+                of_camera = f"FROM {level.table} WHERE name = ?"
+                query = f"SELECT (SELECT min(at) {of_camera}), (SELECT max(at) {of_camera})"
+                (((first, last),),) = await writer.read((query, ids[0] * 2))
+                if first is not None:
+                    found += [first * level.step_ms, (last + 1) * level.step_ms]
         return (min(found), min(max(found), self._now_ms())) if found else None
 
     async def _kept(self) -> Kept:

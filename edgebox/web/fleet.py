@@ -14,13 +14,13 @@ from aiohttp import web
 from edgebox.config.config_file import Config
 from edgebox.config.fleet_section import SECRET_LENGTH_MIN
 from edgebox.config.secret_values import secret
-from edgebox.domain.access import Scope, UnauthorizedError
+from edgebox.domain.access import Scope
 from edgebox.domain.errors import ConfigError
 from edgebox.fleet.report_document import encoded
 from edgebox.runtime.box import Box
 from edgebox.storage.database import Storage
 from edgebox.web.addresses import reachable_at
-from edgebox.web.fleet_answers import NoFleetError, asked_by_box, member_of
+from edgebox.web.fleet_answers import NoFleetError, member_of, route_for_boxes
 from edgebox.web.fleet_exchange import PATH, FleetExchange
 from edgebox.web.fleet_member import FleetMember
 from edgebox.web.fleet_settings import FleetSettings
@@ -107,9 +107,8 @@ def _address(config: Config, port: int, tls: bool) -> str:
     return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-async def _report(context: WebContext, request: web.Request) -> web.Response:
-    asked = asked_by_box(context, request)
-    return asked.answer(encoded(asked.member.report()))
+async def _report(context: WebContext, member: FleetMember, request: web.Request) -> bytes:
+    return encoded(member.report())
 
 
 async def _boxes(context: WebContext, request: web.Request) -> web.Response:
@@ -171,14 +170,11 @@ ROUTES = (
         answers=(Answer("The boxes that are up, and why others are left out.", _BOXES),),
         problems=(NoFleetError,),
     ),
-    Route(
+    route_for_boxes(
         method="GET",
         path=PATH,
-        answer=_report,
-        scope=None,
+        document=_report,
         summary="What this box reports to the others of its fleet",
-        doc="For boxes that share the fleet's secret: they show a ticket that it signs.",
-        answers=(Answer("The report.", _REPORT),),
-        problems=(NoFleetError, UnauthorizedError),
+        answer=Answer("The report.", _REPORT),
     ),
 )

@@ -58,36 +58,40 @@ class FleetExchange:
 
     async def run(self) -> None:
         """Ask until cancelled."""
-        timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
-        looking = asyncio.create_task(self._look(), name="fleet addresses")
-        try:
-            async with aiohttp.ClientSession(timeout=timeout) as client:
+        async with aiohttp.ClientSession() as client:
+            looking = asyncio.create_task(self._look(), name="fleet addresses")
+            try:
                 while True:
                     began_s = time.monotonic()
                     await asyncio.gather(*(self._ask(client, each) for each in self._asked()))
                     took_s = time.monotonic() - began_s
                     await asyncio.sleep(max(0.1, REPORT_PERIOD_NS / 1e9 - took_s))
-        finally:
-            looking.cancel()
-            await asyncio.gather(looking, self._settings.stop(), return_exceptions=True)
+            finally:
+                looking.cancel()
+                await asyncio.gather(looking, self._settings.stop(), return_exceptions=True)
 
     def _asked(self) -> list[str]:
         return [each for each in self._addresses if each not in self._own][:BOXES_ASKED_MAX]
 
     async def _look(self) -> None:
         while True:
-            found = [
-                each for address in self._parameters.boxes for each in await boxes_behind(address)
-            ]
-            self._addresses = list(dict.fromkeys([*found, *self._addresses]))
-            if self._parameters.discover:
-                found += await self._announced()
-            self._addresses = list(dict.fromkeys(found))
-            self._forget_all_but({*found, ""})
+            try:
+                await self._look_once()
+            except Exception:  # the known ones are asked, and it is tried again
+                _log.exception("the addresses of the fleet's boxes were not looked up")
             await asyncio.sleep(_LOOK_PERIOD_S)
+
+    async def _look_once(self) -> None:
+        found = [each for address in self._parameters.boxes for each in await boxes_behind(address)]
+        self._addresses = list(dict.fromkeys([*found, *self._addresses]))
+        if self._parameters.discover:
+            found += await self._announced()
+        self._addresses = list(dict.fromkeys(found))
+        self._forget_all_but({*found, ""})
 
     def _forget_all_but(self, addresses: set[str]) -> None:
         """Forget how addresses answered that no longer are a box's."""
+        self._own &= addresses
         self._troubles.keep_only(addresses)
         self._settings.keep_only(addresses)
         for known in (self._answered_ns, self._member.left_out, self._member.asked_at):
@@ -134,6 +138,7 @@ class FleetExchange:
                 secret=self._member.secret,
                 name=self._member.name,
                 bytes_max=REPORT_BYTES_MAX,
+                timeout_s=_TIMEOUT_S,
             )
         )
 

@@ -12,13 +12,13 @@ import aiohttp
 import orjson
 from aiohttp import web
 
-from edgebox.domain.access import Scope, UnauthorizedError
+from edgebox.domain.access import Scope
 from edgebox.domain.errors import InvalidInputError, StorageError
 from edgebox.domain.field_reader import INTEGER_MAX, FieldReader, parse_object
 from edgebox.domain.requests import CameraId
 from edgebox.fleet.box_report import BoxReport
 from edgebox.link.protocol import NAME_PATTERN, NAME_WANTED
-from edgebox.web.fleet_answers import NoFleetError, asked_by_box, member_of
+from edgebox.web.fleet_answers import NoFleetError, member_of, route_for_boxes
 from edgebox.web.fleet_member import FleetMember
 from edgebox.web.fleet_requests import answer_of, explained
 from edgebox.web.query_parameters import InPath, Text
@@ -43,13 +43,12 @@ class _Span:
     to_ms: int | None
 
 
-async def _own(context: WebContext, request: web.Request) -> web.Response:
-    asked = asked_by_box(context, request)
+async def _own(context: WebContext, member: FleetMember, request: web.Request) -> bytes:
     camera = _CAMERA.read(request)
     assert camera is not None
     span = await context.storage.history.span_ms(CameraId(camera))
     from_ms, to_ms = span or (None, None)
-    return asked.answer(orjson.dumps({"from_ms": from_ms, "to_ms": to_ms}))
+    return orjson.dumps({"from_ms": from_ms, "to_ms": to_ms})
 
 
 async def _elsewhere(context: WebContext, request: web.Request) -> web.Response:
@@ -59,8 +58,7 @@ async def _elsewhere(context: WebContext, request: web.Request) -> web.Response:
         raise InvalidInputError(f"a camera's name must be {NAME_WANTED}")
     up = {report.box: report for report in member.known.fresh(time.monotonic_ns())}
     asked = {address: up[box] for address, box in member.asked_at.items() if box in up}
-    timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
-    async with aiohttp.ClientSession(timeout=timeout) as client:
+    async with aiohttp.ClientSession() as client:
         found = await asyncio.gather(*(_ask(client, member, each, camera) for each in asked))
     boxes: dict[str, dict[str, object]] = {}
     silent = dict.fromkeys(member.asked_at.keys() - asked.keys(), "it has not reported lately")
@@ -91,6 +89,7 @@ async def _ask(
             secret=member.secret,
             name=member.name,
             bytes_max=_ANSWER_BYTES_MAX,
+            timeout_s=_TIMEOUT_S,
         )
         return _read(body)
     except Exception as error:  # whatever it was, the others are asked
@@ -148,20 +147,16 @@ ROUTES = (
         ),
         problems=(NoFleetError, InvalidInputError),
     ),
-    Route(
+    route_for_boxes(
         method="GET",
         path=PATH,
-        answer=_own,
-        scope=None,
+        document=_own,
         summary="Whether this box has a history of a camera, for another box",
-        doc="For boxes that share the fleet's secret: they show a ticket that it signs.",
         parameters=(_CAMERA,),
-        answers=(
-            Answer(
-                "From when to when; null: it has none.",
-                record(from_ms=nullable(COUNT), to_ms=nullable(COUNT)),
-            ),
+        answer=Answer(
+            "From when to when; null: it has none.",
+            record(from_ms=nullable(COUNT), to_ms=nullable(COUNT)),
         ),
-        problems=(NoFleetError, UnauthorizedError, InvalidInputError, StorageError),
+        problems=(InvalidInputError, StorageError),
     ),
 )

@@ -33,16 +33,18 @@ async def answer_of(
     secret: str,
     name: str,
     bytes_max: int,
+    timeout_s: float,
     body: bytes | None = None,
 ) -> bytes:
     """Return what a box of the fleet answers.
 
     Args:
-        client: whose time-out bounds the request.
+        client: makes the request.
         url: of the route.
         secret: the fleet's.
         name: of the box that asks.
         bytes_max: the largest answer that is read.
+        timeout_s: for the whole answer.
         body: JSON to be sent; None: nothing is.
 
     Raises:
@@ -56,6 +58,7 @@ async def answer_of(
         url,
         data=body,
         headers=headers,
+        timeout=aiohttp.ClientTimeout(total=timeout_s),
         ssl=False,
         allow_redirects=False,
     ) as response:
@@ -119,9 +122,9 @@ class Troubles:
 
 
 async def _whole(response: aiohttp.ClientResponse, bytes_max: int) -> bytes:
-    body = b""
+    body = bytearray()
     async for part in response.content.iter_chunked(65_536):
         body += part
         if len(body) > bytes_max:
             raise FleetRequestError("its answer is too long")
-    return body
+    return bytes(body)

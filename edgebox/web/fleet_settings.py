@@ -96,7 +96,7 @@ class FleetSettings:
         when others are looked at.
         """
         left_out = 0
-        differing: dict[CameraId, list[SettingKey]] = {}
+        differing: dict[CameraId, Settings] = {}
         for part in _parts(others):
             fitting, too_many = self.replicated.fitting(part)
             left_out += len(too_many)
@@ -106,25 +106,25 @@ class FleetSettings:
             text = f"the settings of {len(differing)} cameras came from other boxes of the fleet"
             self._box.notices.publish("info", text)
         else:
-            for camera, keys in differing.items():
-                self._tell(camera, keys)
+            for camera, settings in differing.items():
+                self._tell(camera, settings)
         return left_out
 
-    def _take_part(self, others: Settings) -> dict[CameraId, list[SettingKey]]:
+    def _take_part(self, others: Settings) -> dict[CameraId, Settings]:
         """Take in some settings; return the cameras that are set otherwise now, and how."""
         before = self.replicated.settings
         changes = self.replicated.take(others)
         self._store(changes)
-        differing: dict[CameraId, list[SettingKey]] = {}
+        differing: dict[CameraId, dict[SettingKey, Setting]] = {}
         for key in changes.changed:
-            known = before.get(key)
-            if known is None or known.value != self.replicated.settings[key].value:
-                differing.setdefault(key.camera, []).append(key)
-        return {camera: keys for camera, keys in differing.items() if self._apply(camera)}
+            known, setting = before.get(key), self.replicated.settings[key]
+            if known is None or known.value != setting.value:
+                differing.setdefault(key.camera, {})[key] = setting
+        return {camera: of for camera, of in differing.items() if self._apply(camera)}
 
-    def _tell(self, camera: CameraId, keys: list[SettingKey]) -> None:
-        boxes = {self.replicated.settings[key].version.box for key in keys}
-        names = ", ".join(field for key in keys for field in FIELDS[key.name])
+    def _tell(self, camera: CameraId, settings: Settings) -> None:
+        boxes = {setting.version.box for setting in settings.values()}
+        names = ", ".join(field for key in settings for field in FIELDS[key.name])
         text = f"{camera} was set on {', '.join(sorted(boxes))}: {names}"
         self._box.notices.publish("info", text, camera)
 

@@ -29,6 +29,7 @@ from edgebox.web.fleet_requests import FleetRequestError, Troubles, answer_of, e
 VERSIONS_PATH = "/v1/fleet/settings/versions"
 SETTINGS_PATH = "/v1/fleet/settings"
 _TIMEOUT_S = 10.0
+"""For each answer, which may be a megabyte over a slow link; how many there are is not limited."""
 _PAUSE_S = 3.0
 """How long a box is not asked again after it gave no sound answer."""
 
@@ -114,35 +115,35 @@ class SettingsExchange:
             client,
             secret=self._member.secret,
             name=self._member.name,
+            timeout_s=_TIMEOUT_S,
         )
         url = address.rstrip("/")
         problems: list[str] = []
         first: int | None = 0
-        async with asyncio.timeout(_TIMEOUT_S):
-            while first is not None:
+        while first is not None:
+            body = await ask(
+                url + VERSIONS_PATH,
+                bytes_max=VERSIONS_BYTES_MAX,
+                body=comparison(replicated.digests(), first),
+            )
+            found = read_versions(body)
+            if found.next is not None and found.next <= first:
+                raise FleetRequestError("its answer about settings goes round in circles")
+            first, newer = found.next, replicated.newer(found.versions)
+            while newer:
+                asked, newer = newer[:WANTED_MAX], newer[WANTED_MAX:]
                 body = await ask(
-                    url + VERSIONS_PATH,
-                    bytes_max=VERSIONS_BYTES_MAX,
-                    body=comparison(replicated.digests(), first),
+                    url + SETTINGS_PATH,
+                    bytes_max=ANSWER_BYTES_MAX + VALUE_BYTES_MAX,
+                    body=wish(asked),
                 )
-                found = read_versions(body)
-                if found.next is not None and found.next <= first:
-                    raise FleetRequestError("its answer about settings goes round in circles")
-                first, newer = found.next, replicated.newer(found.versions)
-                while newer:
-                    asked, newer = newer[:WANTED_MAX], newer[WANTED_MAX:]
-                    body = await ask(
-                        url + SETTINGS_PATH,
-                        bytes_max=ANSWER_BYTES_MAX + VALUE_BYTES_MAX,
-                        body=wish(asked),
-                    )
-                    # Zones take long to check.
-                    settings, refused = await asyncio.to_thread(read_settings, body, asked)
-                    answered = settings.keys() | refused.keys()
-                    if not answered:
-                        break  # they are gone meanwhile
-                    problems += refused.values()
-                    if left_out := await self._settings.take(settings):
-                        problems.append(f"there is no room for {left_out} of them")
-                    newer = [key for key in asked if key not in answered] + newer
+                # Zones take long to check.
+                settings, refused = await asyncio.to_thread(read_settings, body, asked)
+                answered = settings.keys() | refused.keys()
+                if not answered:
+                    break  # they are gone meanwhile
+                problems += refused.values()
+                if left_out := await self._settings.take(settings):
+                    problems.append(f"there is no room for {left_out} of them")
+                newer = [key for key in asked if key not in answered] + newer
         return problems

@@ -2,7 +2,6 @@
 
 from aiohttp import web
 
-from edgebox.domain.access import UnauthorizedError
 from edgebox.domain.errors import InvalidInputError, TooLargeError
 from edgebox.fleet.replicated_settings import BUCKETS, FIELDS
 from edgebox.fleet.settings_documents import (
@@ -14,9 +13,10 @@ from edgebox.fleet.settings_documents import (
     versions_answer,
 )
 from edgebox.web.bodies import read_object
-from edgebox.web.fleet_answers import NoFleetError, asked_by_box
+from edgebox.web.fleet_answers import route_for_boxes
+from edgebox.web.fleet_member import FleetMember
 from edgebox.web.fleet_settings_exchange import SETTINGS_PATH, VERSIONS_PATH
-from edgebox.web.routes import JSON, Answer, Body, Route
+from edgebox.web.routes import JSON, Answer, Body
 from edgebox.web.schemas import (
     COUNT,
     TEXT,
@@ -31,16 +31,14 @@ from edgebox.web.schemas import (
 from edgebox.web.web_context import WebContext
 
 
-async def _versions(context: WebContext, request: web.Request) -> web.Response:
-    asked = asked_by_box(context, request)
+async def _versions(context: WebContext, member: FleetMember, request: web.Request) -> bytes:
     digests, first = read_comparison(await read_object(request))
-    return asked.answer(versions_answer(asked.member.settings.replicated, digests, first))
+    return versions_answer(member.settings.replicated, digests, first)
 
 
-async def _settings(context: WebContext, request: web.Request) -> web.Response:
-    asked = asked_by_box(context, request)
+async def _settings(context: WebContext, member: FleetMember, request: web.Request) -> bytes:
     wanted = read_wish(await read_object(request))
-    return asked.answer(settings_answer(asked.member.settings.replicated.settings, wanted))
+    return settings_answer(member.settings.replicated.settings, wanted)
 
 
 _DIGEST: JsonSchema = {"type": "string", "pattern": f"^{DIGEST_PATTERN.pattern}$"}
@@ -66,52 +64,40 @@ _WISH = Schema(
     ),
 )
 _VALUE: JsonSchema = {"type": "object", "description": "The fields that are set; none: removed."}
-_AUTHORIZED = "For boxes that share the fleet's secret: they show a ticket that it signs."
 
 ROUTES = (
-    Route(
+    route_for_boxes(
         method="POST",
         path=VERSIONS_PATH,
-        answer=_versions,
-        scope=None,
+        document=_versions,
         summary="The versions of settings in the parts where another box has others",
-        doc=_AUTHORIZED,
         body=Body({JSON: _COMPARISON}, "What the asking box has"),
-        answers=(
-            Answer(
-                "The versions.",
-                record(
-                    versions={"type": "array", "items": _ROW},
-                    next=described(nullable(COUNT), "The part to go on with; null: none."),
-                ),
+        answer=Answer(
+            "The versions.",
+            record(
+                versions={"type": "array", "items": _ROW},
+                next=described(nullable(COUNT), "The part to go on with; null: none."),
             ),
         ),
-        problems=(NoFleetError, UnauthorizedError, InvalidInputError, TooLargeError),
+        problems=(InvalidInputError, TooLargeError),
     ),
-    Route(
+    route_for_boxes(
         method="POST",
         path=SETTINGS_PATH,
-        answer=_settings,
-        scope=None,
+        document=_settings,
         summary="Some settings of cameras, for another box",
-        doc=f"{_AUTHORIZED} As many as fit into the answer; those that are not known are left out.",
+        doc="As many as fit into the answer; those that are not known are left out.",
         body=Body({JSON: _WISH}, "Which ones"),
-        answers=(
-            Answer(
-                "The settings.",
-                record(
-                    settings=array(
-                        record(
-                            camera=TEXT,
-                            setting=one_of(*FIELDS),
-                            counter=COUNT,
-                            box=TEXT,
-                            value=_VALUE,
-                        )
+        answer=Answer(
+            "The settings.",
+            record(
+                settings=array(
+                    record(
+                        camera=TEXT, setting=one_of(*FIELDS), counter=COUNT, box=TEXT, value=_VALUE
                     )
-                ),
+                )
             ),
         ),
-        problems=(NoFleetError, UnauthorizedError, InvalidInputError, TooLargeError),
+        problems=(InvalidInputError, TooLargeError),
     ),
 )

@@ -51,7 +51,7 @@ class LiveFrameHeader(TypedDict):
 
 def live_frame_header(box: Box, camera: CameraId, labels: tuple[str, ...]) -> LiveFrameHeader:
     """Return the header of a camera's latest frame."""
-    shown = box.shown[camera]
+    shown = box.shown.latest[camera]
     answer, pipeline, timing = shown.answer, shown.frame.pipeline, shown.answer.timing
     staged = staged_objects(answer, pipeline, box.families, SCORE_MIN, embeddings=False)
     found = replace(answer.detections, embeddings=None)  # the page shows boxes
@@ -78,7 +78,7 @@ def live_frame_header(box: Box, camera: CameraId, labels: tuple[str, ...]) -> Li
 
 def live_frame_message(box: Box, camera: CameraId, labels: tuple[str, ...]) -> bytes:
     """Return the message of a camera's latest frame, made once for all viewers."""
-    shown = box.shown[camera]
+    shown = box.shown.latest[camera]
     if shown.message is None:
         header = orjson.dumps(live_frame_header(box, camera, labels))
         frame = shown.frame

@@ -10,7 +10,7 @@ import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterator
 from contextvars import ContextVar
 
-from aiohttp import web
+from aiohttp import StreamReader, web
 
 from edgebox.config.config_file import LimitParameters, ServerParameters
 from edgebox.domain.errors import EdgeboxError
@@ -100,19 +100,22 @@ class BodyHolding:
         """
         clock_s = asyncio.get_running_loop().time
         until_s = clock_s() + self._timeout_s
-        while True:
-            try:
-                async with asyncio.timeout(until_s - clock_s()):
-                    part = await request.content.readany()
-            except TimeoutError:
-                raise SlowBodyError(
-                    f"the body did not arrive within {self._timeout_s:g} s and a second more for "
-                    f"every {BYTES_PER_S_MIN / 1e3:g} kB (limits.body_timeout_s)"
-                ) from None
-            if not part:
-                return
+        content = request.content
+        while not content.at_eof():
+            if not (part := content.read_nowait()):
+                part = await self._next_part(content, until_s - clock_s())
             until_s += len(part) / BYTES_PER_S_MIN
             yield part
+
+    async def _next_part(self, content: StreamReader, within_s: float) -> bytes:
+        try:
+            async with asyncio.timeout(within_s):
+                return await content.readany()
+        except TimeoutError:
+            raise SlowBodyError(
+                f"the body did not arrive within {self._timeout_s:g} s and a second more for "
+                f"every {BYTES_PER_S_MIN / 1e3:g} kB (limits.body_timeout_s)"
+            ) from None
 
 
 def present_holding() -> BodyHolding:

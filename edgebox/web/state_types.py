@@ -11,9 +11,9 @@ from edgebox.domain.model_family import ExecutorId, VariantName, WeightsId
 from edgebox.domain.plans import Advice, Remedy
 from edgebox.domain.requests import CameraId, SiteId
 from edgebox.link.deadlines import LaterDeadlines
+from edgebox.runtime.box_event import BoxEvent
 from edgebox.runtime.grading import Grade
 from edgebox.runtime.stage_documents import StageDocument
-from edgebox.runtime.viewer_data import BoxEvent
 from edgebox.scheduling.supervision import ExecutorState
 from edgebox.web.cascade_documents import CameraCascade
 from edgebox.web.schemas import NUMBER, Schema, nullable, record

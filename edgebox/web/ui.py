@@ -45,7 +45,7 @@ class Viewer:
     async def run(self, request: web.Request) -> web.WebSocketResponse:
         """Serve until the page disconnects."""
         await self._socket.prepare(request)
-        self._box.add_viewer()
+        self._box.shown.add_viewer()
         tasks = [
             asyncio.create_task(work())
             for work in (self._read, self._send_states, self._send_frames, self._send_timeline)
@@ -53,7 +53,7 @@ class Viewer:
         try:
             await asyncio.wait(tasks, return_when="FIRST_COMPLETED")
         finally:
-            self._box.remove_viewer()
+            self._box.shown.remove_viewer()
             for task in tasks:
                 task.cancel()
             for ended in await asyncio.gather(*tasks, return_exceptions=True):
@@ -101,13 +101,13 @@ class Viewer:
 
     async def _send_frames(self) -> None:
         while True:
-            for camera in list(self._box.shown):
+            for camera in list(self._box.shown.latest):
                 if self._wanted is None or camera in self._wanted:
                     await self._send_latest(camera)
             await asyncio.sleep(1 / self._rate_hz)
 
     async def _send_latest(self, camera: CameraId) -> None:
-        shown = self._box.shown.get(camera)
+        shown = self._box.shown.latest.get(camera)
         record = self._box.cameras.get(camera)
         if shown is None or record is None or self._seen.get(camera) == shown.number:
             return

@@ -7,6 +7,7 @@ import pytest
 
 from edgebox.app import core_profiles
 from edgebox.app.core_profiles import provide_core_factors
+from edgebox.app.interference_profiles import Measuring
 from edgebox.domain.core_factors import MeasuredCoreFactor
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import VariantName
@@ -63,8 +64,8 @@ async def provide(
     stored: Stored, of: OnnxExecutor, *profiles: Any
 ) -> tuple[dict[Any, Any], list[str]]:
     known = {CPU: list(profiles or (PROFILE,))}
-    storage = cast(Storage, stored)
-    return await provide_core_factors(storage, [of], [FAMILY], known, profile_s=1)
+    measuring = Measuring(storage=cast(Storage, stored), profile_s=1)
+    return await provide_core_factors([of], [FAMILY], known, measuring)
 
 
 def measured(monkeypatch: pytest.MonkeyPatch, *factors: tuple[int, float]) -> None:

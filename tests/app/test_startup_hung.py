@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from edgebox.app import interference_profiles, startup, weights_loading
-from edgebox.app.interference_profiles import measure_interference
+from edgebox.app.interference_profiles import Measuring, measure_interference
 from edgebox.app.model_jobs import ModelJobs
 from edgebox.app.startup import ModelInventory
 from edgebox.config.config_file import Config, load
@@ -66,7 +66,9 @@ async def test_an_executor_that_hangs_beside_others_is_not_taken_for_a_model_tha
     family = cast(Family, SimpleNamespace(name="street"))
     profiles = {each.id: [profile(416, each.id)] for each in executors}
     with pytest.raises(HungError):
-        await measure_interference(storage, executors, [family], profiles, profile_s=1)
+        await measure_interference(
+            executors, [family], profiles, Measuring(storage=storage, profile_s=1)
+        )
 
 
 class Machine:
@@ -88,7 +90,7 @@ class Machine:
             return []
 
         async def alone(
-            storage: object, executors: object, families: object, profiles: Any, **how: object
+            executors: object, families: object, profiles: Any, measuring: object
         ) -> tuple[Any, list[str]]:
             return profiles, []
 

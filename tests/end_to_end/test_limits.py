@@ -151,7 +151,7 @@ async def test_only_so_many_pages_may_be_open(database: Path) -> None:
             assert refused.status == 503
             assert (await refused.json(content_type=None))["code"] == "too_many_viewers"
         await pages[0].close()
-        await until(lambda: app.box.viewers == 1, "the page to be gone")
+        await until(lambda: app.box.shown.viewers == 1, "the page to be gone")
         pages.append(await client.ws_connect(url))
         for page in pages:
             await page.close()

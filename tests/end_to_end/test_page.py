@@ -127,9 +127,9 @@ async def test_a_phone_needs_no_sideways_scrolling(database: Path, browser: Brow
 async def test_a_viewer_is_let_go_when_its_page_closes(database: Path, browser: Browser) -> None:
     async with running(database) as app:
         page, _ = await open_page(browser, app)
-        await until(lambda: app.box.viewers == 1, "the viewer")
+        await until(lambda: app.box.shown.viewers == 1, "the viewer")
         await page.close()
-        await until(lambda: app.box.viewers == 0, "the viewer to leave")
+        await until(lambda: app.box.shown.viewers == 0, "the viewer to leave")
 
 
 COUNTING = """

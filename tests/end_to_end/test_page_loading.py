@@ -63,7 +63,7 @@ async def test_a_page_is_left_while_its_code_is_on_its_way(
 ) -> None:
     async with (
         running(database, access__open_scope="admin") as app,
-        streaming(app, "gate", **street()),
+        streaming(app, "gate", **street(1.0)),
     ):
         for place in PLACES[:-1]:
             page, complaints = await opened(browser, app)
@@ -87,7 +87,7 @@ async def test_a_page_is_left_while_its_code_is_on_its_way(
 async def test_pages_change_in_any_order_over_a_slow_link(database: Path, browser: Browser) -> None:
     async with (
         running(database, access__open_scope="admin") as app,
-        streaming(app, "gate", **street()),
+        streaming(app, "gate", **street(1.0)),
     ):
         page, complaints = await opened(browser, app)
         session = await page.context.new_cdp_session(page)
@@ -122,7 +122,7 @@ async def test_pages_change_in_any_order_over_a_slow_link(database: Path, browse
 async def test_a_camera_that_is_alone_is_large_and_the_verdict_stays_in_view(
     database: Path, browser: Browser
 ) -> None:
-    async with running(database) as app, streaming(app, "gate", **street()):
+    async with running(database) as app, streaming(app, "gate", **street(1.0)):
         page, _ = await opened(browser, app)
         await page.set_viewport_size({"width": 1440, "height": 600})
         await expect(page.get_by_test_id("camera-tile").get_by_test_id("latency")).to_be_visible()

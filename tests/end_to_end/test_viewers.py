@@ -91,7 +91,7 @@ async def test_a_viewer_watches_what_it_asks_for(database: Path) -> None:
         viewing(app) as page,
     ):
         await page.send_json({"type": "watch", "cameras": ["door"], "max_hz": 30})
-        await until(lambda: len(app.box.shown) == 2, "frames of both")
+        await until(lambda: len(app.box.shown.latest) == 2, "frames of both")
         # What was under way when it asked comes first; both cameras send at the same rate.
         alike = 0
         while alike < 10:
@@ -150,9 +150,9 @@ async def test_nothing_is_kept_for_viewers_that_are_gone(database: Path) -> None
     async with running(database) as app, streaming(app, "gate"):
         async with viewing(app) as page:
             await next_frame(page)
-            assert app.box.viewers == 1
-        await until(lambda: app.box.viewers == 0, "the viewer to leave")
-        assert not app.box.shown
+            assert app.box.shown.viewers == 1
+        await until(lambda: app.box.shown.viewers == 0, "the viewer to leave")
+        assert not app.box.shown.latest
 
 
 @pytest.mark.parametrize("path", ["/v1/ui", "/v1/results"])

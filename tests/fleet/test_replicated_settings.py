@@ -65,6 +65,12 @@ def test_a_merge_is_commutative_associative_idempotent_and_bounded(
     assert len(merge(a, b, c)) <= LIMIT
 
 
+@given(SETTINGS, SETTINGS)
+def test_of_too_many_the_latest_changes_are_kept(a: Settings, b: Settings) -> None:
+    by_age = sorted((of, key) for key, of in merged(a, b).items())
+    assert merged(a, b, LIMIT) == {key: of for of, key in by_age[-LIMIT:]}
+
+
 @given(st.lists(SETTINGS, max_size=6))
 def test_boxes_that_heard_the_same_have_the_same_and_the_same_digests(
     heard: list[dict[SettingKey, Setting]],
@@ -211,6 +217,24 @@ def test_more_than_there_is_room_for_is_left_out() -> None:
     )
     assert [key.camera for key in fitting] == ["c0", "c1"]
     assert [key.camera for key in left_out] == ["c2"]
+
+
+def test_a_full_box_takes_what_is_no_longer_than_what_it_replaces() -> None:
+    gate, yard, dock = (SettingKey(CameraId(name), "zones") for name in ("gate", "yard", "dock"))
+    replicated = ReplicatedSettings(
+        {
+            gate: Setting(Version(1, "a"), b"x" * (BYTES_MAX - 100)),
+            yard: Setting(Version(1, "a"), b"y" * 100),
+        }
+    )
+    newer, too_much = Version(2, "b"), Setting(Version(2, "b"), b"z" * 101)
+    fitting, left_out = replicated.fitting(
+        {dock: too_much, yard: Setting(newer, b"z" * 100), gate: Setting(newer, NOTHING)}
+    )
+    assert left_out == [dock]
+    assert [*fitting] == [yard, gate]
+    replicated.take(fitting)
+    assert replicated.fitting({dock: too_much}) == ({dock: too_much}, [])
 
 
 @pytest.mark.parametrize("name", FIELDS)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from edgebox.domain.pipelines import Pipeline, PipelineName
 from edgebox.domain.plans import CameraSnapshot, LaterStage, LaterVariant, Plan, PlanningSnapshot
 from edgebox.domain.requests import Camera, LinkState
+from edgebox.link.bandwidth import STALE_NS
 from edgebox.planning.camera_admission import refusal
 from edgebox.planning.later_stages import later_loads_of, total
 from edgebox.planning.planner import plan
@@ -29,12 +30,24 @@ def planned(of: PlanningSnapshot) -> Plan:
     return plan(of, 10_000)
 
 
+def settled(of: PlanningSnapshot) -> PlanningSnapshot:
+    """Return a box whose cameras have long had what a plan gives them now, if not their size."""
+    given_ = planned(of).assignments
+    having = (
+        each if given_[each.camera.id].served else replace(each, current=given_[each.camera.id])
+        for each in of.cameras
+    )
+    after = replace(of, cameras=tuple(having))
+    return of if after == of else settled(after)
+
+
 @settings(max_examples=60, deadline=None)
 @given(boxes(8), cameras)
 def test_who_is_taken_on_takes_nobodys_service_and_who_is_refused_would(
     of: PlanningSnapshot, drawn: CameraSnapshot
 ) -> None:
     newcomer = replace(drawn.camera, id=camera("new").id)
+    of = settled(of)
     before, after = planned(of).assignments, planned(with_(of, newcomer))
     alone = planned(replace(with_(of, newcomer), cameras=with_(of, newcomer).cameras[-1:]))
     had = {name for name, given_ in before.items() if given_.served}
@@ -100,9 +113,44 @@ def test_a_box_that_is_overbooked_at_least_rates_takes_nobody_else() -> None:
 def test_nobody_is_refused_for_the_sake_of_cameras_that_are_not_served_anyway() -> None:
     newcomer = camera("new", rate_hz=30, min_rate_hz=30)
     assert refusal(snapshot([]), newcomer, P) is None
-    weak = snapshot([seen(camera("weak"), link(0.001))], slowdown=20)
+    weak = settled(snapshot([seen(camera("weak"), link(0.001))], slowdown=20))
     assert refusal(weak, newcomer, P) is None
     assert refusal(snapshot([seen()], variants=()), newcomer, P) is None
+
+
+def test_a_link_that_is_too_weak_for_a_moment_costs_its_camera_no_service() -> None:
+    demanding = camera("gate", 1000, 170, min_rate_hz=170)
+    newcomer = camera("new", 1000, 170, min_rate_hz=170)
+    beside = (
+        "it could not be served beside the others (128 px, 1 of 170 frames/s, best effort: "
+        "two cameras share cpu/0, too many even for 170 frames/s at 128 px, "
+        "the least that is of use)"
+    )
+    planned_now = snapshot([seen(demanding, link(0.1), 128)])
+    assert not planned(planned_now).assignments[demanding.id].served
+    assert refusal(planned_now, newcomer, P) == beside
+    not_yet_planned = snapshot([seen(demanding, link(0.1))])
+    assert refusal(not_yet_planned, newcomer, P) == beside
+    [never_served] = settled(planned_now).cameras
+    for unserved_ns, why in ((0, beside), (1, beside), (None, None)):
+        weak = replace(never_served, unserved_ns=unserved_ns)
+        now = replace(planned_now, cameras=(weak,), taken_ns=STALE_NS - 1)
+        assert refusal(now, newcomer, P) == why
+    weak = replace(never_served, unserved_ns=0)
+    assert refusal(replace(planned_now, cameras=(weak,), taken_ns=STALE_NS), newcomer, P) is None
+    # Who needs little of the box is no burden to it.
+    assert refusal(planned_now, camera("new", 1000, 10), P) is None
+
+
+def test_who_is_served_while_the_link_of_another_is_weak_keeps_that() -> None:
+    weak = seen(camera("weak", 1000, 170, min_rate_hz=170), link(0.1), 128)
+    strong = seen(camera("strong", 1000, 170, min_rate_hz=170), link(), 128)
+    newcomer = camera("new", 1000, 100, min_rate_hz=100)
+    assert (refusal(snapshot([weak, strong]), newcomer, P) or "").startswith(
+        "strong would no longer be served ("
+    )
+    # Beside this one the other would have no time either, once its link has recovered.
+    assert refusal(snapshot([strong, weak]), newcomer, P) is None
 
 
 def test_a_camera_that_connects_anew_takes_its_own_place() -> None:

@@ -13,11 +13,10 @@ from edgebox.domain.plans import Advice, Assignment, CameraSnapshot, Plan
 from edgebox.domain.requests import CameraId, LinkState, RequestId, SiteId
 from edgebox.scheduling.adaptation import (
     FIRST_REASON,
-    OVERRUN_WINDOW,
-    SENDING_WINDOW,
     two_digits,
 )
 from edgebox.scheduling.calibration import ALL_SLOWER
+from edgebox.scheduling.connected_camera import OVERRUN_WINDOW, SENDING_WINDOW
 from edgebox.scheduling.events import (
     Action,
     Advise,
@@ -269,6 +268,23 @@ def test_the_planner_is_told_who_was_lowered_when() -> None:
     bench(planned(416), 502)
     snapshot = snapshots(bench(None, 1002))
     assert [c.lowered_ns for c in snapshot[0].snapshot.cameras] == [1 * MS]
+
+
+def test_the_planner_is_told_who_was_served_until_when() -> None:
+    bench = Bench()
+    bench(CameraConnected(camera()), 0)
+    best_effort = planned(128)
+    [given_] = best_effort.plan.assignments.values()
+    best_effort = PlanComputed(Plan(0, {GATE: replace(given_, served=False)}))
+    told = []
+    for at_ms, plan in ((1, best_effort), (502, planned(128)), (1003, best_effort)):
+        bench(plan, at_ms)
+        [wanted] = snapshots(bench(None, at_ms + 500))
+        told += [c.unserved_ns for c in wanted.snapshot.cameras]
+    assert told == [None, None, 1003 * MS]
+    bench(best_effort, 1504)
+    [wanted] = snapshots(bench(None, 2004))
+    assert [c.unserved_ns for c in wanted.snapshot.cameras] == [1003 * MS]
 
 
 def test_a_changed_rate_holds_at_once_and_is_planned_with() -> None:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebox.domain.model_family import VariantName
+from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import RequestId
 from edgebox.scheduling.adaptive import DistributionAware
 from edgebox.scheduling.events import (
@@ -12,6 +12,8 @@ from edgebox.scheduling.events import (
     RequestArrived,
     RequestPrepared,
 )
+from edgebox.scheduling.policy import Batch
+from edgebox.scheduling.queueing import Queues
 from tests.scheduling.scene import CPU, MEDIAN_MS, MS, Bench, camera, infers, request
 
 SMALL, LARGE = VariantName("street-128"), VariantName("street-608")
@@ -65,10 +67,13 @@ def test_who_is_hardly_in_time_alone_waits_for_those_who_are() -> None:
 
 
 class Deliberate(DistributionAware):
-    """Forms every variant's batch before it chooses."""
+    """Forms every variant's batch before it chooses, and of a single request too."""
 
     def _delays_no_other(self, *args: object) -> bool:
         return False
+
+    def _only_request(self, executor: ExecutorId, queues: Queues, now_ns: int) -> Batch | None:
+        return self._search(executor, queues, now_ns)
 
 
 WAITING = st.lists(
@@ -82,7 +87,7 @@ WAITING = st.lists(
 
 
 @given(WAITING)
-def test_sparing_the_other_variants_batches_changes_no_choice(
+def test_what_spares_a_search_changes_no_choice(
     waiting: list[tuple[VariantName, float]],
 ) -> None:
     deliberate = Deliberate()

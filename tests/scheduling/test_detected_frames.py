@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from edgebox.domain.plans import Assignment, Plan
 from edgebox.domain.requests import DropReason, Outcome, Request, RequestId
-from edgebox.scheduling.adaptation import BOX_SHARE_MIN, PLACEMENT_WINDOW
+from edgebox.scheduling.connected_camera import BOX_SHARE_MIN, PLACEMENT_WINDOW
 from edgebox.scheduling.events import (
     Action,
     BatchCompleted,

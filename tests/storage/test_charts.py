@@ -136,6 +136,21 @@ async def test_quantiles_of_an_hour_are_those_of_all_its_answers(
                     )
 
 
+async def test_the_span_of_a_history_is_from_its_first_row_to_its_last(storage: Storage) -> None:
+    history = storage.history
+    yard, dock = CameraId("yard"), CameraId("dock")
+    first, last = T // 60_000 - 180, T // 60_000 - 120
+    for minute in (first, last - 1):
+        history.record_minutes({minute: {GATE: Period(60_000)}})
+    history.record_minutes({first - 600: {yard: Period(60_000)}})
+    history.record_second(T // 1000 - 9, {dock: Period(1_000)})
+    await storage.flush()
+    assert await history.span_ms(GATE) == (first * 60_000, last * 60_000)
+    assert await history.span_ms(yard) == ((first - 600) * 60_000, (first - 540) * 60_000)
+    assert await history.span_ms(dock) == (T - 9_000, T - 8_000)
+    assert await history.span_ms(CameraId("none")) is None
+
+
 async def test_every_level_adds_up_to_the_same(storage: Storage) -> None:
     """The same three hours as seconds, minutes and hours: every chart has the same sums."""
     rng = np.random.default_rng(5)

@@ -10,6 +10,8 @@ from typing import Any
 import aiohttp
 import orjson
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from click.testing import CliRunner
 
 from edgebox.commands.fleet_boxes import fleet
@@ -19,7 +21,7 @@ from edgebox.domain.errors import ConfigError
 from edgebox.domain.overrides import Overrides
 from edgebox.domain.requests import CameraId
 from edgebox.fleet.box_report import BoxName, BoxReport, Service
-from edgebox.fleet.replicated_settings import BUCKETS, ReplicatedSettings
+from edgebox.fleet.replicated_settings import BUCKETS, NOTHING, ReplicatedSettings
 from edgebox.fleet.report_document import decoded
 from edgebox.fleet.settings_documents import comparison, read_settings, read_versions, wish
 from edgebox.fleet.ticket import answer_signature, box_ticket, camera_ticket
@@ -29,14 +31,16 @@ from edgebox.runtime.access_control import AccessControl
 from edgebox.storage.access_store import AccessStore
 from edgebox.storage.database import IN_MEMORY, Storage
 from edgebox.storage.periods import Period
+from edgebox.web import fleet_exchange, fleet_settings
 from edgebox.web.fleet import fleet_member
-from edgebox.web.fleet_exchange import boxes_behind, one_for_each
+from edgebox.web.fleet_exchange import FleetExchange, boxes_behind, one_for_each
 from edgebox.web.fleet_member import FleetMember
-from edgebox.web.fleet_requests import SIGNATURE
+from edgebox.web.fleet_requests import SIGNATURE, answer_of, explained
 from edgebox.web.fleet_settings import FleetSettings
 from edgebox.web.routes import JSON
 from edgebox.web.server import Server
 from edgebox.web.web_context import WebContext
+from tests.end_to_end.running import until
 from tests.web.sites import site_of
 
 SECRET = "shared by the boxes of this test"
@@ -260,6 +264,29 @@ async def test_many_settings_at_once_are_told_in_one_notice(member: Member) -> N
     assert told == ["the settings of 300 cameras came from other boxes of the fleet"]
 
 
+async def test_what_is_forgotten_while_more_is_taken_in_is_told_all_the_same(
+    member: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A setting that was removed on another box long ago is forgotten at any moment."""
+    monkeypatch.setattr(fleet_settings, "_PART_BYTES", 1)
+    assert member.site.fleet is not None
+    here, gate = member.site.fleet.settings, CameraId("gate")
+    elsewhere = ReplicatedSettings()
+    elsewhere.change(gate, {"app": "doors"}, "b", 1)
+    await here.take(elsewhere.settings)
+    elsewhere.change(gate, {}, "b", 2)
+    elsewhere.change(CameraId("yard"), {"app": "doors"}, "b", 3)
+    taking = asyncio.create_task(here.take(elsewhere.settings))
+    await asyncio.sleep(0)  # for the first part
+    assert here.replicated.of(gate)["app"].value == NOTHING
+    assert CameraId("yard") not in member.site.box.overrides
+    here.forget_old()
+    assert not here.replicated.of(gate)
+    assert await taking == 0
+    told = [event.text for event in member.site.box.notices.recent]
+    assert sorted(told[-2:]) == ["gate was set on b: app", "yard was set on b: app"]
+
+
 async def test_those_who_may_see_the_box_see_its_fleet(member: Member) -> None:
     assert member.site.fleet is not None
     other = BoxReport(BoxName("b"), "http://b:8787", 0.5, {Service("street"): 100.0})
@@ -310,6 +337,49 @@ async def test_a_name_stands_for_a_box_at_each_of_its_addresses() -> None:
     assert one_for_each("https://box-1:8787", {"10.0.0.5"}) == ["https://box-1:8787"]
     for address in ("http://127.0.0.1:1", "http://[::1]:1", "http://no-such-box.invalid:1"):
         assert await boxes_behind(address) == [address]
+
+
+async def test_addresses_are_looked_up_again_after_an_unexpected_error(
+    member: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+
+    async def behind(address: str) -> list[str]:
+        looked.append(address)
+        if len(looked) == 1:
+            raise RuntimeError("unexpected")
+        return [address]
+
+    monkeypatch.setattr(fleet_exchange, "boxes_behind", behind)
+    monkeypatch.setattr(fleet_exchange, "_LOOK_PERIOD_S", 0.01)
+    assert member.site.fleet is not None
+    nobody = "http://127.0.0.1:1"
+    config = load(None, {"fleet.boxes": [nobody], "fleet.secret_env": "X"})
+    exchange = FleetExchange(config.fleet, member.site.fleet, lambda text: None)
+    asking = asyncio.create_task(exchange.run())
+    left_out = member.site.fleet.left_out
+    await until(lambda: nobody in left_out, "that nobody is at the address")
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+    assert left_out[nobody] == "it cannot be reached: connection refused"
+
+
+async def test_a_box_that_does_not_answer_in_time_is_waited_for_no_longer() -> None:
+    app, never = web.Application(), asyncio.Event()
+
+    async def answer(request: web.Request) -> web.Response:
+        await never.wait()
+        return web.Response()
+
+    app.add_routes([web.get("/", answer)])
+    async with TestServer(app) as server, aiohttp.ClientSession() as client:
+        with pytest.raises(TimeoutError) as late:
+            await answer_of(
+                client, str(server.make_url("/")),
+                secret=SECRET, name="b", bytes_max=1_000, timeout_s=0.05,
+            )  # fmt: skip
+        never.set()
+    assert explained(late.value) == "no answer in time"
 
 
 # -- configuration ---------------------------------------------------------------------------------

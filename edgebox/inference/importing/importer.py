@@ -4,10 +4,11 @@ Blocks for seconds; run it off any event loop. What it finds out is in the manif
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -181,16 +182,9 @@ def _prove(
     subject = Subject(original, found, decoding, pictures)
     progress("trying sizes of", 0.3)
     expected, left_out = _sizes(subject, import_options.sizes_px)
-    batch, false_axis = original.batch_declared or import_options.batch, ""
-    if batch != 1:
-        progress("checking batches of", 0.5)
-        try:
-            check_batch_axis(subject, min(expected, key=math.prod))
-        except ModelError as error:
-            if original.batch_declared is not None:
-                raise
-            batch = 1
-            false_axis = f"imported for single pictures: {str(error).removeprefix(f'{path}: ')}"
+    smallest_px = min(expected, key=math.prod)
+    progress("checking batches of", 0.5)
+    batch, false_axis = _batch(subject, import_options, smallest_px)
     progress("comparing", 0.6)
     fixed = next(iter(expected)) if len(expected) == 1 else None
     outputs = tuple(tuple(original.outputs[at] for at in sources) for sources in found.outputs)
@@ -206,13 +200,9 @@ def _prove(
     sessions = [open_served(content, str(path)) for content in contents]
     content = contents[-1]
     try:
-        checks = [
-            check_served(subject, sessions[-1], size, batch, found_there)
-            for size, found_there in expected.items()
-        ]
+        compared, least = _compared(subject, sessions[-1], expected, batch)
     except ModelError as error:
         raise ModelError(f"{error}{_HALF_WAY_OUT if import_options.half else ''}") from error
-    compared, least = sum(count for count, _ in checks), min(share for _, share in checks)
     remarks = [
         alternatives,
         assumed,
@@ -222,7 +212,7 @@ def _prove(
         *_costs(original, batch, compared),
     ]
     if import_options.half:
-        slower = times_slower(sessions[1], sessions[0], min(expected, key=math.prod), batch or 1)
+        slower = times_slower(sessions[1], sessions[0], smallest_px, batch or 1)
         remarks.append(_half_text(slower))
     return _Proven(
         source=path,
@@ -236,6 +226,45 @@ def _prove(
         compared=compared,
         remarks=tuple(filter(None, remarks)),
     )
+
+
+def _batch(
+    subject: Subject, import_options: ImportOptions, size_px: SizePx
+) -> tuple[int | None, str]:
+    """Return the size of the batches that a file runs, and a remark where it is only one.
+
+    Raises:
+        ModelError: it declares batches, and mixes up their pictures.
+    """
+    original = subject.original
+    batch = original.batch_declared or import_options.batch
+    if batch == 1:
+        return 1, ""
+    try:
+        check_batch_axis(subject, size_px)
+    except ModelError as error:
+        if original.batch_declared is not None:
+            raise
+        why = str(error).removeprefix(f"{original.source.path}: ")
+        return 1, f"imported for single pictures: {why}"
+    return batch, ""
+
+
+def _compared(
+    subject: Subject,
+    session: Any,
+    expected: Mapping[SizePx, Sequence[Detections]],
+    batch: int | None,
+) -> tuple[int, float]:
+    """Return how many pictures of all sizes were compared, and the least share that agreed.
+
+    Raises:
+        ModelError: the rewritten model finds something else than the file.
+    """
+    checks = [
+        check_served(subject, session, size_px, batch, found) for size_px, found in expected.items()
+    ]
+    return sum(count for count, _ in checks), min(share for _, share in checks)
 
 
 @cache

@@ -169,8 +169,7 @@ class Channel:
             case "open":
                 self._open(order)
             case "add":
-                actor = self._cluster.actors[order["worker"]]
-                self._call(actor, "add", order, *self._files(order))
+                self._add(order)
 
     def _open(self, order: Mapping[str, Any]) -> None:
         if self._cluster.workers(order["needs"]) == 0:
@@ -181,6 +180,13 @@ class Channel:
         self._name = order["worker"]
         self._actor = self._cluster.actors[self._name] = self._cluster.worker(order["needs"])
         self._call(self._actor, "open", order, *files)
+
+    def _add(self, order: Mapping[str, Any]) -> None:
+        actor = self._cluster.actors.get(order["worker"])
+        if actor is None:
+            self._answer(Message({"error": "its worker has ended"}))
+            return
+        self._call(actor, "add", order, *self._files(order))
 
     def _files(self, order: Mapping[str, Any]) -> list[Any]:
         return [self._cluster.stored(family) for family in order["families"]]

@@ -97,7 +97,6 @@ class ThreadChoice:
 
     def admitted(self, request: Request, variant: VariantName, now_ns: int) -> None:
         """Note an admitted request, with the deadline of its stage."""
-        self._ledger.live[request.id].due_ns = request.deadline_ns
         if self._any_choice():
             self._load.came(now_ns)
             if request.frame is None:

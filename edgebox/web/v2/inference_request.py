@@ -7,6 +7,7 @@ parsing blocks the event loop: about 10 ms for the longest.
 import binascii
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from math import prod
 
@@ -29,6 +30,9 @@ JSON_ITEMS_MAX = 1 << 17
 """The time to parse JSON depends on the number of items rather than on bytes."""
 PICTURES_MAX = 32
 _ID_CHARACTERS_MAX = 256
+_OUTPUTS_MAX = 256
+_KEPT_BYTES_MAX = 4096
+"""Longer JSON parts are read anew each time: they contain data."""
 _BOX_FORMS: tuple[BoxForm, ...] = ("xyxy", "xywh")
 _PARAMETERS = (
     "deadline_ms", "timeout", "score_min", "boxes", "app", "partial", "binary_data_output",
@@ -86,38 +90,87 @@ def read_request(
         InvalidInputError: it violates the protocol or this box's limits.
         TooLargeError: its JSON or a picture is too long, and it is not `partial`.
     """
-    head, binary = _split(body, header_bytes)
-    read = FieldReader("request", _parsed(head))
-    parameters = read.inner("parameters", optional=True)
-    _check_names(parameters)
-    identity = read.text("id", "", length_max=_ID_CHARACTERS_MAX)
-    deadline_ms = parameters.number("deadline_ms", DEADLINE_MIN_MS, DEADLINE_MAX_MS, DEADLINE_MS)
-    timeout_us = parameters.number("timeout", 0, DEADLINE_MAX_MS * 1e3, 0)
-    score_min = parameters.number("score_min", 0.0, 1.0, SCORE_MIN)
-    all_binary = parameters.flag("binary_data_output", False)
-    boxes = _box_form(parameters)
-    app = parameters.text("app", ONE_SHOT_APP, pattern=NAME_PATTERN, expected=NAME_WANTED)
-    partial = parameters.flag("partial", False)
-    wanted = _outputs(read.items("outputs", len(offered), []), all_binary, offered)
-    inputs = read.items("inputs", len(INPUTS))
-    read.finish()
-    if "deadline_ms" not in parameters.names() and timeout_us:
-        deadline_ms = max(1.0, timeout_us / 1e3)
-    pictures = _pictures(inputs, binary)
+    json_part, binary = _split(body, header_bytes)
+    head = (_read_again if len(json_part) <= _KEPT_BYTES_MAX else _read_head)(json_part)
+    wanted = _outputs(head, offered)
+    pictures = _pictures(head.inputs, binary)
     sizes: list[tuple[int, int]] = []
     refused: dict[int, EdgeboxError] = {}
     for at, picture in enumerate(pictures):
         try:
             sizes.append(_size_px(picture, picture_bytes_max, at))
         except (InvalidInputError, TooLargeError) as error:
-            if not partial:
+            if not head.partial:
                 raise
             refused[at] = error
             sizes.append((1, 1))
     return InferenceRequest(
-        identity or None, pictures, tuple(sizes), wanted, deadline_ms, score_min, boxes, app,
-        partial, refused,
+        head.id, pictures, tuple(sizes), wanted, head.deadline_ms, head.score_min, head.boxes,
+        head.app, head.partial, refused,
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Input:
+    name: str
+    shape: tuple[int, ...]
+    data: list[object] | None
+    """Its values in JSON; None: it has binary data."""
+    binary_bytes: int
+    """The length of its binary data."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """The JSON part of a request."""
+
+    id: str | None
+    inputs: tuple[_Input, ...]
+    outputs: tuple[WantedOutput, ...]
+    """Empty: all of them."""
+    all_binary: bool
+    """Whether outputs that are not named are binary data."""
+    deadline_ms: float
+    score_min: float
+    boxes: BoxForm
+    app: str
+    partial: bool
+
+
+def _read_head(json_part: bytes) -> _Head:
+    read = FieldReader("request", _parsed(json_part))
+    parameters = read.inner("parameters", optional=True)
+    _check_names(parameters)
+    identity = read.text("id", "", length_max=_ID_CHARACTERS_MAX)
+    deadline_ms = parameters.number("deadline_ms", DEADLINE_MIN_MS, DEADLINE_MAX_MS, DEADLINE_MS)
+    timeout_us = parameters.number("timeout", 0, DEADLINE_MAX_MS * 1e3, 0)
+    score_min = parameters.number("score_min", 0.0, 1.0, SCORE_MIN)
+    boxes = _box_form(parameters)
+    app = parameters.text("app", ONE_SHOT_APP, pattern=NAME_PATTERN, expected=NAME_WANTED)
+    partial = parameters.flag("partial", False)
+    all_binary = parameters.flag("binary_data_output", False)
+    if "deadline_ms" not in parameters.names() and timeout_us:
+        deadline_ms = max(1.0, timeout_us / 1e3)
+    outputs = read.items("outputs", _OUTPUTS_MAX, [])
+    inputs = read.items("inputs", len(INPUTS))
+    read.finish()
+    return _Head(
+        identity or None,
+        tuple(_input(_object(item, f"inputs[{at}]")) for at, item in enumerate(inputs)),
+        tuple(
+            _output(_object(item, f"outputs[{at}]"), all_binary) for at, item in enumerate(outputs)
+        ),
+        all_binary,
+        deadline_ms,
+        score_min,
+        boxes,
+        app,
+        partial,
+    )
+
+
+_read_again = lru_cache(maxsize=64)(_read_head)
+"""Programs send one picture after another with the same JSON part."""
 
 
 def _split(body: bytes, header_bytes: str | None) -> tuple[bytes, memoryview]:
@@ -173,12 +226,10 @@ def _box_form(parameters: FieldReader) -> BoxForm:
 # -- outputs ------------------------------------------------------------------------------------
 
 
-def _outputs(
-    items: Sequence[object], all_binary: bool, offered: Sequence[TensorSpec]
-) -> tuple[WantedOutput, ...]:
+def _outputs(head: _Head, offered: Sequence[TensorSpec]) -> tuple[WantedOutput, ...]:
     """Return the requested outputs; all of them if none is named."""
     names = [spec.name for spec in offered]
-    wanted = [_output(_object(item, f"outputs[{at}]"), all_binary) for at, item in enumerate(items)]
+    wanted = head.outputs
     for at, one in enumerate(wanted):
         if one.name not in names:
             raise InvalidInputError(
@@ -186,7 +237,7 @@ def _outputs(
             )
         if any(other.name == one.name for other in wanted[:at]):
             raise InvalidInputError(f"output {one.name} is asked for twice")
-    return tuple(wanted) or tuple(WantedOutput(name, all_binary) for name in names)
+    return wanted or tuple(WantedOutput(name, head.all_binary) for name in names)
 
 
 def _output(read: FieldReader, all_binary: bool) -> WantedOutput:
@@ -204,36 +255,31 @@ def _output(read: FieldReader, all_binary: bool) -> WantedOutput:
 # -- inputs -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Input:
-    name: str
-    shape: tuple[int, ...]
-    data: list[object] | None
-    binary: memoryview | None
-
-
-def _pictures(items: Sequence[object], binary: memoryview) -> tuple[Picture, ...]:
+def _pictures(inputs: Sequence[_Input], binary: memoryview) -> tuple[Picture, ...]:
     """Return the pictures of the only input; no binary data may be left over."""
-    inputs = []
-    for at, item in enumerate(items):
-        one, binary = _input(_object(item, f"inputs[{at}]"), binary)
-        inputs.append(one)
-    if len(binary):
+    left_bytes = len(binary)
+    for one in inputs:
+        if one.binary_bytes > left_bytes:
+            raise InvalidInputError(
+                f"input {one.name} is said to have {one.binary_bytes} bytes of binary data; "
+                f"{left_bytes} are left"
+            )
+        left_bytes -= one.binary_bytes
+    if left_bytes:
         raise InvalidInputError(
-            f"{len(binary)} bytes of binary data are left that no input's binary_data_size names"
+            f"{left_bytes} bytes of binary data are left that no input's binary_data_size names"
         )
     if len(inputs) != 1:
         names = " or ".join(spec.name for spec in INPUTS)
         raise InvalidInputError(f"there must be one input, {names}, not {len(inputs)}")
     (only,) = inputs
     try:
-        return _jpegs(only) if only.name == "image" else _rgbs(only)
+        return (_jpegs if only.name == "image" else _rgbs)(only, binary)
     except InvalidInputError as error:
         raise InvalidInputError(f"input {only.name}: {error}") from None
 
 
-def _input(read: FieldReader, binary: memoryview) -> tuple[_Input, memoryview]:
-    """Return an input, and the remaining binary data."""
+def _input(read: FieldReader) -> _Input:
     parameters = read.inner("parameters", optional=True)
     _refuse_shared_memory(parameters)
     name, datatype = read.text("name"), read.text("datatype")
@@ -251,12 +297,7 @@ def _input(read: FieldReader, binary: memoryview) -> tuple[_Input, memoryview]:
         raise InvalidInputError(f"input {name} must be {spec.datatype}, not {shown(datatype)}")
     if in_json == in_binary:
         raise InvalidInputError(f"input {name} must have either data or binary_data_size")
-    if size > len(binary):
-        raise InvalidInputError(
-            f"input {name} is said to have {size} bytes of binary data; {len(binary)} are left"
-        )
-    own = binary[:size] if in_binary else None
-    return _Input(name, _shape(name, dimensions), data, own), binary[size:]
+    return _Input(name, _shape(name, dimensions), data, size)
 
 
 def _shape(name: str, dimensions: Sequence[object]) -> tuple[int, ...]:
@@ -273,13 +314,13 @@ def _shape(name: str, dimensions: Sequence[object]) -> tuple[int, ...]:
     return shape
 
 
-def _jpegs(one: _Input) -> tuple[Picture, ...]:
+def _jpegs(one: _Input, binary: memoryview) -> tuple[Picture, ...]:
     if len(one.shape) not in (1, 2) or one.shape[1:] not in ((), (1,)):
         raise InvalidInputError(f"its shape must be [n] or [n, 1], not {list(one.shape)}")
     count = one.shape[0]
-    if one.binary is not None:
-        return tuple(unpack_elements(one.binary, count))
-    texts = _flat(one.data or [], len(one.shape))
+    if one.data is None:
+        return tuple(unpack_elements(binary, count))
+    texts = _flat(one.data, len(one.shape))
     if len(texts) != count:
         raise InvalidInputError(f"it has {len(texts)} elements; its shape needs {count}")
     return tuple(_from_base64(text, at) for at, text in enumerate(texts))
@@ -296,7 +337,7 @@ def _from_base64(text: object, at: int) -> bytes:
     )
 
 
-def _rgbs(one: _Input) -> tuple[Picture, ...]:
+def _rgbs(one: _Input, binary: memoryview) -> tuple[Picture, ...]:
     if len(one.shape) != 4 or one.shape[3] != 3:
         raise InvalidInputError(f"its shape must be [n, height, width, 3], not {list(one.shape)}")
     if one.shape[1] * one.shape[2] > PIXELS_MAX:
@@ -304,7 +345,7 @@ def _rgbs(one: _Input) -> tuple[Picture, ...]:
             f"pictures of {one.shape[2]} x {one.shape[1]} px; at most {PIXELS_MAX / 1e6:.1f} "
             "million are taken"
         )
-    values = one.binary if one.binary is not None else _bytes_of(_flat(one.data or [], 4))
+    values = binary if one.data is None else _bytes_of(_flat(one.data, 4))
     if len(values) != prod(one.shape):
         raise InvalidInputError(
             f"it has {len(values)} values; its shape {list(one.shape)} needs {prod(one.shape)}"

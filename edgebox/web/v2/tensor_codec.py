@@ -3,6 +3,7 @@
 Pure. `inference.remote.binary_tensors` has what a client needs as well.
 """
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -15,6 +16,7 @@ from edgebox.inference.family import Family
 from edgebox.inference.remote.binary_tensors import pack_element
 from edgebox.runtime.frames import Answer
 from edgebox.runtime.stage_documents import best_rows
+from edgebox.vision.detections import Detections
 from edgebox.web.detection_documents import BoxForm
 
 Datatype = Literal["BYTES", "UINT8", "FP32", "INT64"]
@@ -83,8 +85,9 @@ class Tensor:
         """Return its elements as binary data."""
         if isinstance(self.values, tuple):
             return b"".join(pack_element(text.encode()) for text in self.values)
-        little = self.values.astype(self.values.dtype.newbyteorder("<"), copy=False)
-        return little.tobytes()
+        if sys.byteorder == "little":
+            return self.values.tobytes()
+        return self.values.astype(self.values.dtype.newbyteorder("<")).tobytes()
 
 
 def outputs_of(
@@ -100,28 +103,21 @@ def outputs_of(
         answer.detections.select(best_rows(answer.detections, score_min)) for answer in answers
     ]
     n, k = len(found), max(map(len, found), default=0)
-    boxes = np.zeros((n, k, 4), np.float32)
-    scores = np.zeros((n, k), np.float32)
-    numbers = np.full((n, k), NO_LABEL, np.int64)
-    for row, one in enumerate(found):
-        boxes[row, : len(one)] = one.xywh() if form == "xywh" else one.boxes
-        scores[row, : len(one)] = one.scores
-        numbers[row, : len(one)] = one.labels
+    boxes, scores, numbers = _filled_up(found, form, k)
+    listed = numbers.ravel().tolist()
     latencies = np.array([answer.timing.total_ns / 1e6 for answer in answers], np.float32)
     values: list[NDArray[np.float32] | NDArray[np.int64] | tuple[str, ...]] = [
         boxes,
         scores,
         numbers,
-        _texts("" if number == NO_LABEL else labels[number] for number in numbers.flat),
+        _texts("" if number == NO_LABEL else labels[number] for number in listed),
         np.array([len(one) for one in found], np.int64),
         _texts(answer.variant for answer in answers),
         _texts(answer.outcome.value for answer in answers),
         latencies,
     ]
     if attributes:
-        values.append(
-            _texts("" if number == NO_LABEL else attributes[number] for number in numbers.flat)
-        )
+        values.append(_texts("" if number == NO_LABEL else attributes[number] for number in listed))
     if family.embedding_length is not None:
         embeddings = np.zeros((n, k, family.embedding_length), np.float32)
         for row, one in enumerate(found):
@@ -133,6 +129,24 @@ def outputs_of(
         spec.name: Tensor(spec, (*sizes[: len(spec.shape)], *spec.shape[2:]), value)
         for spec, value in zip(outputs_for(family), values, strict=True)
     }
+
+
+def _filled_up(
+    found: Sequence[Detections], form: BoxForm, rows: int
+) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int64]]:
+    """Return boxes (n, rows, 4), scores (n, rows) and labels (n, rows) of n pictures."""
+    if len(found) == 1:  # it has as many rows as it is to have
+        [only] = found
+        boxes = only.xywh() if form == "xywh" else only.boxes
+        return boxes[None], only.scores[None], only.labels[None]
+    boxes = np.zeros((len(found), rows, 4), np.float32)
+    scores = np.zeros((len(found), rows), np.float32)
+    numbers = np.full((len(found), rows), NO_LABEL, np.int64)
+    for row, one in enumerate(found):
+        boxes[row, : len(one)] = one.xywh() if form == "xywh" else one.boxes
+        scores[row, : len(one)] = one.scores
+        numbers[row, : len(one)] = one.labels
+    return boxes, scores, numbers
 
 
 def with_reasons(outcomes: Tensor, dropped: Mapping[int, DropReason]) -> Tensor:

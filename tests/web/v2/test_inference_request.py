@@ -100,7 +100,8 @@ SHORT = len(behind(10))
         (asking(pixels("000", 1, 1, 1, 3)), "inputs[0].data must be an array"),
         (asking(image(), outputs=[{"name": "masks"}]), "no output \"masks\"; there are boxes, "),
         (asking(image(), outputs=[{"name": "boxes"}] * 2), "output boxes is asked for twice"),
-        (asking(image(), outputs=[{"name": "boxes"}] * 9), "request.outputs must be an array"),
+        (asking(image(), outputs=[{"name": "boxes"}] * 9), "output boxes is asked for twice"),
+        (asking(image(), outputs=[{"name": "boxes"}] * 257), "request.outputs must be an array"),
         (asking(image(), outputs=["boxes"]), "outputs[0] must be an object, not \"boxes\""),
         (
             asking(image(), outputs=[{"name": "boxes", "parameters": {"classification": 3}}]),
@@ -211,6 +212,20 @@ def test_any_bytes_are_refused_and_nothing_else(noise: bytes, length: object) ->
     for body in (noise, head + noise, head[:-3] + noise):
         with pytest.raises((InvalidInputError, TooLargeError)):
             read_request(body, None if length is None else str(length), FRAME_BYTES_MAX)
+
+
+def test_of_requests_with_one_json_part_each_has_its_own_picture() -> None:
+    part = asking({**pixels(None, 1, 2, 2, 3), "parameters": {"binary_data_size": 12}}, id="7")
+    part = part.replace(b'"data": null, ', b"")
+    for value in (3, 200):
+        read = read_request(part + bytes([value] * 12), str(len(part)), FRAME_BYTES_MAX)
+        [picture] = read.pictures
+        assert isinstance(picture, np.ndarray)
+        assert picture.shape == (2, 2, 3)
+        assert set(picture.flat) == {value}
+        assert read.id == "7"
+    with pytest.raises(InvalidInputError, match="12 bytes of binary data; 11 are left"):
+        read_request(part + bytes(11), str(len(part)), FRAME_BYTES_MAX)
 
 
 def test_parameters_have_defaults_and_a_timeout_is_a_deadline() -> None:

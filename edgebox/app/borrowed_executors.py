@@ -1,0 +1,121 @@
+"""Executors of a running box as measurements use them: beside cameras, or until a camera comes."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+
+from edgebox.domain.job_errors import CamerasConnectedError
+from edgebox.domain.model_family import VariantName
+from edgebox.inference.executor import Executor
+from edgebox.inference.executor_thread import BatchResult
+from edgebox.inference.tensors import ModelInput
+
+_SHARE_BESIDE_CAMERAS = 0.2
+"""Share of an executor's time that measuring takes while cameras are connected."""
+
+
+class _BorrowedExecutor:
+    """An executor that stays open whatever becomes of the measurement."""
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+        self.id = executor.id
+        self.provider = executor.provider
+        self.device = executor.device
+        self.note = executor.note
+        self.cpu_threads = executor.cpu_threads
+        self.takes_encoded = executor.takes_encoded
+        self.thread_counts = executor.thread_counts
+        self.cores = executor.cores
+        self.families = executor.families
+
+    def warm(self, variants: Sequence[VariantName], batch_sizes: Sequence[int]) -> None:
+        """Run every combination once."""
+        self._executor.warm(variants, batch_sizes)
+
+    def abandon(self) -> None:
+        """Leave the executor as it is."""
+
+    def close(self) -> None:
+        """Do what `abandon` does: the executor stays open."""
+        self.abandon()
+
+
+class PacedExecutor(_BorrowedExecutor):
+    """An executor that a measurement uses in between the batches of cameras."""
+
+    def __init__(self, executor: Executor, shares: Callable[[], bool]) -> None:
+        """Share an executor for as long as `shares` says so; asked in any thread."""
+        super().__init__(executor)
+        self._shares = shares
+        self._took_s = 0.0
+        self.shared = False
+        """Whether a camera was there at any batch."""
+
+    def submit(
+        self, variant: VariantName, inputs: Sequence[ModelInput], batch_size: int, threads: int = 0
+    ) -> Future[BatchResult]:
+        """Run a batch; beside cameras it waits first, so that they have most of the time."""
+        if self._shares():
+            self.shared = True
+            time.sleep(self._took_s * (1 / _SHARE_BESIDE_CAMERAS - 1))
+        future = self._executor.submit(variant, inputs, batch_size, threads)
+        future.add_done_callback(self._ran)
+        return future
+
+    def _ran(self, future: Future[BatchResult]) -> None:
+        if future.exception() is None:
+            self._took_s = future.result().took_ns / 1e9
+
+
+class LentExecutor(_BorrowedExecutor):
+    """An executor that can be taken back: then every batch fails, including the running one."""
+
+    def __init__(self, executor: Executor) -> None:
+        """Lend an executor until it is taken back."""
+        super().__init__(executor)
+        # Callbacks of a finished batch are called at once, in this thread.
+        self._lock = threading.RLock()
+        self._taken_back = False
+        self._running: Future[BatchResult] | None = None
+
+    def submit(
+        self, variant: VariantName, inputs: Sequence[ModelInput], batch_size: int, threads: int = 0
+    ) -> Future[BatchResult]:
+        """Run a batch, unless the executor was taken back."""
+        lent: Future[BatchResult] = Future()
+        with self._lock:
+            self._running = lent
+            if not self._taken_back:
+                real = self._executor.submit(variant, inputs, batch_size, threads)
+                real.add_done_callback(lambda done: self._done(done, lent))
+                return lent
+        lent.set_exception(_taken())
+        return lent
+
+    def _done(self, real: Future[BatchResult], lent: Future[BatchResult]) -> None:
+        error = real.exception()
+        with self._lock:
+            if lent.done():
+                return
+            if error is not None:
+                lent.set_exception(error)
+            else:
+                lent.set_result(real.result())
+
+    def take_back(self) -> None:
+        """End the measurement at once, even if its batch hangs."""
+        with self._lock:
+            self._taken_back = True
+            running = self._running
+            if running is not None and not running.done():
+                running.set_exception(_taken())
+
+    def abandon(self) -> None:
+        """Take the executor back; it stays open."""
+        self.take_back()
+
+
+def _taken() -> CamerasConnectedError:
+    return CamerasConnectedError("a camera connected and uses the executor; nothing was changed")

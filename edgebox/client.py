@@ -23,6 +23,7 @@ from edgebox.link.box_address import (
     http_url,
     stream_url,
 )
+from edgebox.link.connection_errors import explained
 
 _SILENT_S = 45.0
 """The box sends something every 15 s."""
@@ -84,7 +85,7 @@ async def subscribe(
             except aiohttp.ClientConnectorCertificateError as error:
                 why = f"{UNKNOWN_CERTIFICATE} ({error.certificate_error})"
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                why = str(error) or "nothing was heard from the box"
+                why = explained(error)
             if not failed:
                 remark(f"{why}; trying again until it works")
             failed = True
@@ -121,7 +122,8 @@ async def get_document(
         why = f"{UNKNOWN_CERTIFICATE} ({error.certificate_error})"
         raise SubscriptionRefusedError(f"{server}: {why}") from None
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise SubscriptionRefusedError(f"{server}: {str(error) or 'no answer'}") from None
+        why = f"it cannot be reached: {explained(error)}"
+        raise SubscriptionRefusedError(f"{server}: {why}") from None
     if response.status != 200:
         raise SubscriptionRefusedError(_said(body))
     found: dict[str, Any] = orjson.loads(body)

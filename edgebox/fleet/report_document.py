@@ -6,9 +6,11 @@ from edgebox.domain.field_reader import FieldReader, is_number, parse_object
 from edgebox.domain.requests import CameraId
 from edgebox.fleet.box_report import BoxName, BoxReport, Service
 
-REPORT_BYTES_MAX = 1 << 20
+REPORT_BYTES_MAX = 1 << 22
+"""Of `_NAMES_MAX` cameras with the longest names it has 2.4 MB."""
 _LOAD_MAX = 1e6
-_NAMES_MAX = 20_000
+_NAMES_MAX = 30_000
+"""A box may have 10,000 cameras, and remembers twice as many that have left."""
 _TEXT_MAX = 512
 
 

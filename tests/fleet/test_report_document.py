@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.requests import CameraId
 from edgebox.fleet.box_report import BoxName, BoxReport, Service
-from edgebox.fleet.report_document import decoded, encoded
+from edgebox.fleet.report_document import REPORT_BYTES_MAX, decoded, encoded
 
 PRINTABLE = st.characters(codec="ascii", min_codepoint=32, max_codepoint=126)
 NAMES = st.text(PRINTABLE, min_size=1, max_size=20)
@@ -31,6 +31,14 @@ REPORTS = st.builds(
     fingerprint=st.none() | st.just("ab" * 32),
     settings=st.just("") | st.just("cd" * 16),
 )
+
+
+def test_the_largest_box_can_report() -> None:
+    cameras = {CameraId(f"{number:05}".ljust(64, "x")): 599.9 for number in range(30_000)}
+    report = BoxReport(BoxName("box"), "http://box:8787", 0.5, {}, absent_s=cameras)
+    body = encoded(report)
+    assert len(body) <= REPORT_BYTES_MAX
+    assert decoded(body) == report
 
 
 @given(REPORTS)

@@ -62,7 +62,7 @@ def children(process: int) -> list[int]:
 def busy(process: int) -> bool:
     """Whether a process has computed for a while: more than starting takes."""
     fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return int(fields[11]) > 300  # its user time, in hundredths of a second
+    return int(fields[11]) > 150  # its user time, in hundredths of a second
 
 
 async def test_an_import_ends_at_its_limit_and_leaves_nothing(tmp_path: Path) -> None:

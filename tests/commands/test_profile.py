@@ -77,9 +77,10 @@ def streets(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 FEW = ("street-128", "street-576", "street-608")
+SMALL = ("street-128", "street-160")
 
 
-def street_of_few_sizes(tmp_path: Path, database: Path) -> Path:
+def street_of_few_sizes(tmp_path: Path, database: Path, names: tuple[str, ...] = FEW) -> Path:
     """Write a configuration with a family that is the bundled one in three sizes, named few.
 
     Every picture runs on every size, and the larger half of the sixteen takes most of the time.
@@ -88,8 +89,8 @@ def street_of_few_sizes(tmp_path: Path, database: Path) -> Path:
     folder = tmp_path / "models" / "few"
     shutil.copytree(bundled, folder)
     head, *variants = (folder / MANIFEST).read_text().split("[[variants]]")
-    kept = [each for each in variants if each.split('"')[1] in FEW]
-    assert len(kept) == len(FEW)
+    kept = [each for each in variants if each.split('"')[1] in names]
+    assert len(kept) == len(names)
     text = "[[variants]]".join([head, *kept]).replace('"street-', '"few-')
     (folder / MANIFEST).write_text(text.replace('name = "street"', 'name = "few"'))
     return configured(tmp_path, database, f'models = "{folder.parent}"')
@@ -243,7 +244,7 @@ async def connected(url: str, camera: str) -> None:
 
 async def test_frames_of_a_live_camera(tmp_path: Path, database: Path) -> None:
     config = str(configured(tmp_path, database))
-    few = str(street_of_few_sizes(tmp_path / "few", database))
+    few = str(street_of_few_sizes(tmp_path / "few", database, SMALL))
     async with serving(tmp_path, "--config", config) as (_, url):
         profile = ("profile", "few", "--box", url, "--config", few, "--json")
         nobody = await edgebox(tmp_path, *profile, "--from-camera", "gate-2")

@@ -36,7 +36,7 @@ from edgebox.web.identification import identify, refuse_foreign_pages
 from edgebox.web.listening import cancelled_with_client
 from edgebox.web.problems import errors_as
 from edgebox.web.query_parameters import Number, check_names, decimal
-from edgebox.web.refused_pictures import Repetition, refusals_noted
+from edgebox.web.refused_pictures import refusals_noted, refuse_repetitions
 from edgebox.web.request_limits import SlowBodyError
 from edgebox.web.routes import JSON, json_response, refuse_unready
 from edgebox.web.web_context import WebContext
@@ -106,8 +106,11 @@ class _Routes:
         content = form.file()
         picture, picture_px = await read_picture(self._context, content)
         variant = largest_in_time(self._box, family.offered, picture_px, deadline_ms)
-        repetition = Repetition(variant, deadline_ms, _refusal) if identified else None
-        with refusals_noted(self._context, request, repetition), cancelled_with_client(request):
+        if identified:
+            refuse_repetitions(
+                self._context, request, variant, deadline_ms, app=ONE_SHOT_APP, said=_refusal
+            )
+        with refusals_noted(self._context, request), cancelled_with_client(request):
             found = await answered(
                 self._box, picture, picture_px, variant, deadline_ms, app=ONE_SHOT_APP
             )

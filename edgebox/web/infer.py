@@ -34,7 +34,7 @@ from edgebox.web.form_file import FORM, file_of_form
 from edgebox.web.listening import cancelled_with_client
 from edgebox.web.problems import CONTENT_TYPE, ProblemKind, problem_document_bytes
 from edgebox.web.query_parameters import Choice, Integer, Number, Text
-from edgebox.web.refused_pictures import Repetition, refusals_noted
+from edgebox.web.refused_pictures import refusals_noted, refuse_repetitions
 from edgebox.web.result_format_schemas import COCO_ANSWER, NATIVE_ANSWER, SUPERVISION_ANSWER
 from edgebox.web.result_formats import RESULT_FORMATS, ResultFormat, coco_categories, in_format
 from edgebox.web.routes import Answer, Body, Route, json_response
@@ -95,8 +95,9 @@ async def _infer(context: WebContext, request: web.Request) -> web.Response:
     variant = _variant(
         box, family, pipeline, request, picture_px=picture_px, deadline_ms=deadline_ms, app=app
     )
-    repetition = Repetition(variant, deadline_ms, _said, app) if pipeline is None else None
-    with refusals_noted(context, request, repetition), cancelled_with_client(request):
+    if pipeline is None:
+        refuse_repetitions(context, request, variant, deadline_ms, app=app, said=_said)
+    with refusals_noted(context, request), cancelled_with_client(request):
         found = await answered(
             box, picture, picture_px, variant, deadline_ms, app=app, pipeline=pipeline
         )

@@ -10,6 +10,7 @@ import contextlib
 import logging
 import ssl
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -23,6 +24,7 @@ from edgebox.web.problems import CONTENT_TYPE, bad_request, problem_document_byt
 from edgebox.web.refusal_pacing import HEAD_COST, WHOLE_COST, RefusalBudget, Rests
 from edgebox.web.repeated_requests import (
     HEADERS_END,
+    VALID_S,
     Refusal,
     RepeatedRequest,
     repeated_request,
@@ -178,7 +180,12 @@ class Protocol(web.RequestHandler):
     def may_repeat(self, start_bytes: int, body_bytes_max: int, refusal: Refusal) -> None:
         """Refuse repetitions of the present request by their head (`repeated_request`)."""
         now_s = asyncio.get_running_loop().time()
-        self._repeated = repeated_request(self._first, start_bytes, body_bytes_max, now_s, refusal)
+        if self._repeated is not None and self._repeated.length(self._first) is not None:
+            self._repeated = replace(self._repeated, until_s=now_s + VALID_S, refusal=refusal)
+        else:
+            self._repeated = repeated_request(
+                self._first, start_bytes, body_bytes_max, now_s, refusal
+            )
 
     def refused_picture(self) -> None:
         """Let the connection rest after the answer if refusals are many."""

@@ -2,14 +2,13 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 
 from aiohttp import web
 
 from edgebox.domain.model_family import VariantName
 from edgebox.domain.requests import DropReason, RequestId
-from edgebox.runtime.frames import DROP_MESSAGES, ONE_SHOT_APP, one_shot_request
+from edgebox.runtime.frames import DROP_MESSAGES, one_shot_request
 from edgebox.web.camera_pictures import NotServedError
 from edgebox.web.listening import may_repeat, raw_answer, refused_picture
 from edgebox.web.web_context import WebContext
@@ -17,36 +16,14 @@ from edgebox.web.web_context import WebContext
 OVERLOAD = NotServedError(DropReason.OVERLOAD, DROP_MESSAGES[DropReason.OVERLOAD])
 
 
-@dataclass(frozen=True, slots=True)
-class Repetition:
-    """What a request's repetitions ask for: what has the same head and the same start of a body."""
-
-    variant: VariantName
-    deadline_ms: float
-    """Counted from arrival."""
-    said: Callable[[NotServedError], tuple[str, bytes]]
-    """Returns content type and body of a refusal."""
-    app: str = ONE_SHOT_APP
-    start_bytes: int = 0
-    """So many bytes of the body decide what it asks for."""
-
-
 @contextlib.contextmanager
-def refusals_noted(
-    context: WebContext, request: web.Request, repetition: Repetition | None
-) -> Iterator[None]:
-    """Count the refusal of a request's picture; beyond the budget its connection rests.
-
-    What repeats a refused request is refused by its head as long as there is no time for it; None:
-    nothing repeats it.
-    """
+def refusals_noted(context: WebContext, request: web.Request) -> Iterator[None]:
+    """Count the refusal of a request's picture; beyond the budget its connection rests."""
     try:
         yield
     except NotServedError as error:
         context.box.refusals.add_request(request.remote or "?", error)
         refused_picture(request)
-        if repetition is not None:
-            _refuse_repetitions(context, request, repetition)
         raise
 
 
@@ -56,24 +33,39 @@ def _answer(said: Callable[[NotServedError], tuple[str, bytes]]) -> bytes:
     return raw_answer(OVERLOAD, *said(OVERLOAD))
 
 
-def _refuse_repetitions(context: WebContext, request: web.Request, repetition: Repetition) -> None:
+def refuse_repetitions(
+    context: WebContext,
+    request: web.Request,
+    variant: VariantName,
+    deadline_ms: float,
+    *,
+    app: str,
+    said: Callable[[NotServedError], tuple[str, bytes]],
+    start_bytes: int = 0,
+) -> None:
+    """Refuse what repeats a request by its head, as long as there is no time for its picture.
+
+    Args:
+        context: of the server.
+        request: its picture is about to be submitted.
+        variant: that it runs on.
+        deadline_ms: counted from arrival.
+        app: the application that it belongs to.
+        said: returns content type and body of a refusal.
+        start_bytes: so many bytes of the body decide what it asks for.
+    """
     driver, peer = context.box.driver, request.remote or "?"
 
     def refusal() -> bytes | None:
+        if not driver.scheduler.queue_length:
+            return None  # there is time, or the deadline is too short for any
         now_ns = driver.clock_ns()
         again = one_shot_request(
-            RequestId(0),
-            b"",
-            (1, 1),
-            repetition.variant,
-            app=repetition.app,
-            now_ns=now_ns,
-            deadline_ms=repetition.deadline_ms,
+            RequestId(0), b"", (1, 1), variant, app=app, now_ns=now_ns, deadline_ms=deadline_ms
         )
         if not driver.scheduler.admission.refuses_single(again, now_ns):
             return None
         context.box.refusals.add_request(peer, OVERLOAD)
-        return _answer(repetition.said)
+        return _answer(said)
 
-    bytes_max = context.config.limits.frame_bytes_max
-    may_repeat(request, repetition.start_bytes, bytes_max, refusal)
+    may_repeat(request, start_bytes, context.config.limits.frame_bytes_max, refusal)

@@ -2,8 +2,8 @@
 
 Programs send one picture after another with the same head: the same path, headers and parameters,
 at most another length. Under overload most are refused, and what that costs decides how much time
-is left for answers. What repeats a refused request was checked when that came, so it can be refused
-without being parsed, routed and read; its body is skipped as it arrives.
+is left for answers. A repetition was checked when it came first, so it can be refused without being
+parsed, routed and read; its body is skipped as it arrives.
 """
 
 import re

@@ -28,7 +28,7 @@ from edgebox.web.camera_pictures import (
 from edgebox.web.identification import identify, refuse_foreign_pages
 from edgebox.web.listening import cancelled_with_client
 from edgebox.web.problems import errors_as
-from edgebox.web.refused_pictures import Repetition, refusals_noted
+from edgebox.web.refused_pictures import refusals_noted, refuse_repetitions
 from edgebox.web.request_limits import BODY_PICTURES
 from edgebox.web.routes import json_response, refuse_unready
 from edgebox.web.v2.inference_request import InferenceRequest, Picture, read_request
@@ -129,13 +129,19 @@ class _Routes:
             self._variant(model, inference_request, size_px)
             for size_px in inference_request.sizes_px
         ]
-        repetition = None
         one = len(variants) == 1 and not inference_request.refused
         if one and model.pipeline is None and length is not None:
-            deadline_ms, app = inference_request.deadline_ms, inference_request.app
             # What has the same JSON part on this connection is refused by that alone.
-            repetition = Repetition(variants[0], deadline_ms, _said, app, int(length))
-        with refusals_noted(self._context, request, repetition), cancelled_with_client(request):
+            refuse_repetitions(
+                self._context,
+                request,
+                variants[0],
+                inference_request.deadline_ms,
+                app=inference_request.app,
+                said=_said,
+                start_bytes=int(length),
+            )
+        with refusals_noted(self._context, request), cancelled_with_client(request):
             found = await self._answers(model, inference_request, variants)
         dropped = {
             at: _reason(each) for at, each in enumerate(found) if isinstance(each, EdgeboxError)

@@ -23,10 +23,8 @@ from edgebox.inference.importing.layouts import layout_named
 from edgebox.inference.zoo import load_family
 from tests.inference.importing.planted import LABELS, write
 from tests.inference.importing.zoo_of_layouts import DETECTORS
+from tests.real_models import REAL_MODELS
 
-_PLACES = [above / "shared" / "data" / "models" for above in Path(__file__).resolve().parents]
-SHARED = next((place for place in _PLACES if place.is_dir()), _PLACES[2])
-"""Real files, which are not in the repository: in shared/ beside it or above."""
 PERMISSIVE = {"Apache-2.0", "MIT", "BSD-2-Clause", "BSD-3-Clause"}
 PROXIES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
 
@@ -178,10 +176,10 @@ async def test_every_file_of_the_catalogue_imports_and_finds(
     each: CatalogueEntry, tmp_path: Path
 ) -> None:
     by_digest = {
-        hashlib.sha256(path.read_bytes()).hexdigest(): path for path in SHARED.glob("*.onnx")
+        hashlib.sha256(path.read_bytes()).hexdigest(): path for path in REAL_MODELS.glob("*.onnx")
     }
     if each.sha256 not in by_digest:
-        pytest.skip(f"{SHARED} has no file with the sha256 of {each.name}")
+        pytest.skip(f"{REAL_MODELS} has no file with the sha256 of {each.name}")
     (tmp_path / "mirror").mkdir()
     (tmp_path / "mirror" / each.file).symlink_to(by_digest[each.sha256])
     models = tmp_path / "models"
@@ -199,7 +197,7 @@ async def test_every_file_of_the_catalogue_imports_and_finds(
     if each.task != "detect":
         return
     assert family.labels == each.labels
-    photo = SHARED.parent / "photos" / "bus.jpg"
+    photo = REAL_MODELS.parent / "photos" / "bus.jpg"
     ended = CliRunner().invoke(
         main,
         ["detect", str(photo), "--family", each.name, "--json", "--config", _config(models)],

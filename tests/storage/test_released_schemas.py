@@ -138,11 +138,10 @@ async def test_an_upgrade_that_is_interrupted_goes_on(version: int, file: Path) 
     await (await connect(file)).close()
 
 
+@pytest.mark.parametrize("version", VERSIONS[1:])
 async def test_an_older_edgebox_leaves_a_newer_database_as_it_is(
     version: int, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if version == 1:
-        pytest.skip("there is no older one")
     before = content(file)
     async with aiosqlite.connect(file, isolation_level=None) as connection:
         with pytest.raises(ForeignDatabaseError, match=r"newer edgebox .*edgebox restore"):

@@ -1,11 +1,8 @@
 """Our tracker against ByteTrack of the package `trackers`, on streets it was not tuned on."""
 
-import importlib.util
-from functools import partial
-
 import pytest
 
-from benchmarks.tracking import SEQUENCES, Score, ours, over_streets, theirs
+from benchmarks.tracking import SEQUENCES, Score, ours, over_streets
 
 # Of trackers 2.6.1 (`python -m benchmarks.tracking --trackers --json`): the better of its two
 # ways, without and with timestamps.
@@ -25,13 +22,3 @@ def test_objects_are_followed_at_least_as_well(sequence: str) -> None:
     assert we.mota >= they.mota - CLOSE
     assert we.idf1 >= they.idf1 - CLOSE
     assert we.switches <= they.switches
-
-
-@pytest.mark.skipif(importlib.util.find_spec("trackers") is None, reason="needs trackers")
-@pytest.mark.parametrize("sequence", SEQUENCES)
-def test_what_is_recorded_of_the_package_is_what_it_does(sequence: str) -> None:
-    found = [over_streets(sequence, partial(theirs, timestamps=way)) for way in (False, True)]
-    best = RECORDED[sequence]
-    assert max(score.mota for score in found) == pytest.approx(best.mota, abs=CLOSE)
-    assert max(score.idf1 for score in found) == pytest.approx(best.idf1, abs=CLOSE)
-    assert min(score.switches for score in found) == best.switches

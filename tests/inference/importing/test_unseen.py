@@ -1,6 +1,5 @@
 """Models nobody planned for: what is not proven is asked about, and never taken wrongly."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnxruntime import quantization
 
 from edgebox.domain.errors import ModelError
 from edgebox.inference.importing.files import read_source
@@ -27,10 +27,9 @@ from edgebox.inference.onnx_runtime import onnx_runtime
 from edgebox.scene.street_camera import Scene
 from tests.inference.importing.planted import Raw, Tiny, write
 from tests.inference.importing.zoo_of_layouts import layout
+from tests.real_models import real_model
 
 RNG = np.random.default_rng(8)
-REAL = Path(os.environ.get("EDGEBOX_REAL_MODELS", "real models"))
-"""A folder of files that their authors published; without it, what needs them is skipped."""
 
 
 def refusal(
@@ -272,14 +271,8 @@ def test_errors_of_onnx_runtime_come_without_its_code(tmp_path: Path) -> None:
 # -- real files ------------------------------------------------------------------------------------
 
 
-def real(name: str) -> Path:
-    if not (REAL / name).exists():
-        pytest.skip(f"{name} is not on this machine")
-    return REAL / name
-
-
 def test_a_real_nanodet_with_split_heads(tmp_path: Path) -> None:
-    result = import_family([real("nanodet_m_416.onnx")], tmp_path / "models", ImportOptions())
+    result = import_family([real_model("nanodet_m_416.onnx")], tmp_path / "models", ImportOptions())
     assert result.candidate.name == "nanodet_split"
     assert result.compared >= 20
     assert "person" in result.candidate.summary()
@@ -287,14 +280,13 @@ def test_a_real_nanodet_with_split_heads(tmp_path: Path) -> None:
 
 def test_a_real_embedding_is_questioned(tmp_path: Path) -> None:
     with pytest.raises(UncertainLayoutError, match="--task embed"):
-        import_family([real("person_reid_0288.onnx")], tmp_path / "models", ImportOptions())
+        import_family([real_model("person_reid_0288.onnx")], tmp_path / "models", ImportOptions())
 
 
 def test_a_real_yolo_in_dynamic_int8_is_taken(tmp_path: Path) -> None:
-    quantization = pytest.importorskip("onnxruntime.quantization")
     path = tmp_path / "int8.onnx"
     quantization.quantize_dynamic(
-        str(real("yolox_nano.onnx")), str(path), weight_type=quantization.QuantType.QUInt8
+        str(real_model("yolox_nano.onnx")), str(path), weight_type=quantization.QuantType.QUInt8
     )
     picture = Scene(3).render(2.0).rgb
     options = ImportOptions(layout=layout("yolox"), pictures=(picture,))

@@ -74,8 +74,8 @@ PURE := $(addprefix tests/,domain link planning scheduling simulation vision sce
 pure: $(VENV)/.edgebox-dev
 	$(BIN)/pytest --numprocesses auto --dist worksteal -m 'not long' $(PURE) --ignore=tests/link/test_sender_in_browser.py
 
-# Three processes more than there are cores: tests wait more than half of their time. In a new tree one process compiles all tests
-# first, beside mypy: all of them would begin with that at once, each for itself.
+# Three processes more than there are cores: tests wait more than half of their time. In a new tree one process compiles
+# all tests first, beside mypy: all of them would begin with that at once, each for itself.
 WORKERS := $(shell $(PYTHON) -c 'import os; print(3 + (os.cpu_count() or 1))')
 unit: $(VENV)/.edgebox-dev
 	@[ -d tests/end_to_end/__pycache__ ] || $(BIN)/pytest --collect-only >/dev/null || true  # errors are the next line's

@@ -29,8 +29,8 @@ class ReturnedCameras:
         """Know of none."""
         self._sent: dict[CameraId, tuple[BoxName, int]] = {}
         """Where each was sent, and when; the longest ago first."""
-        self._back: dict[tuple[CameraId, BoxName], int] = {}
-        """When each came back; the longest ago first."""
+        self._back: dict[BoxName, dict[CameraId, int]] = {}
+        """When each came back from a box; the longest ago first."""
 
     def sent(self, camera: CameraId, box: BoxName, now_ns: int) -> None:
         """Note that a camera is sent to another box."""
@@ -52,18 +52,20 @@ class ReturnedCameras:
         box, sent_ns = self._sent.pop(camera, (None, 0))
         if box is None or redirects != 1 or sent_ns < now_ns - BACK_WITHIN_NS:
             return None
-        _drop_first(self._back, lambda at_ns: at_ns < now_ns - AVOIDED_NS)
-        is_news = all(each != box for _, each in self._back)
-        self._back.pop((camera, box), None)
-        self._back[camera, box] = now_ns
+        for cameras in self._back.values():
+            _drop_first(cameras, lambda at_ns: at_ns < now_ns - AVOIDED_NS)
+        back = self._back.setdefault(box, {})
+        is_news = not back
+        back.pop(camera, None)
+        back[camera] = now_ns
         return box if is_news else None
 
     def avoided(self, camera: CameraId, now_ns: int) -> frozenset[BoxName]:
         """Return the boxes to which a camera is not to be sent now."""
         return frozenset(
             box
-            for (of, box), at_ns in self._back.items()
-            if of == camera and at_ns >= now_ns - AVOIDED_NS
+            for box, cameras in self._back.items()
+            if (at_ns := cameras.get(camera)) is not None and at_ns >= now_ns - AVOIDED_NS
         )
 
 

@@ -57,7 +57,8 @@ def test_what_is_old_is_forgotten(moves: list[tuple[CameraId, BoxName, int]]) ->
         returned.sent(of, to, now_ns)
         returned.came(of, 1, now_ns)
         assert to in returned.avoided(of, now_ns)
-        assert all(at_ns >= now_ns - AVOIDED_NS for at_ns in returned._back.values())
+        back_ns = [at_ns for cameras in returned._back.values() for at_ns in cameras.values()]
+        assert all(at_ns >= now_ns - AVOIDED_NS for at_ns in back_ns)
 
 
 def test_a_camera_is_sent_to_no_box_that_it_avoids() -> None:

@@ -6,6 +6,7 @@ along its road. Variety comes from the `random.Random` passed in.
 
 from __future__ import annotations
 
+from itertools import repeat
 from math import cos, pi, sin
 from random import Random
 
@@ -21,6 +22,7 @@ from edgebox.scene.shapes import (
     across,
     block,
     extruded,
+    face,
     on_side,
     on_sides,
     scaled,
@@ -138,7 +140,7 @@ def build_building(rng: Random, length_m: float) -> Solid:
 def _gable_roof(gable: list[tuple[float, float]], half_length: float, colour: Colour) -> Hull:
     """Return a pitched roof whose ridge runs along the road."""
     faces = extruded(gable, half_length, colour)
-    return Hull(tuple(Face(face.points[:, (1, 0, 2)], colour) for face in faces))
+    return Hull(tuple(face([(y, x, z) for x, y, z in each.points], colour) for each in faces))
 
 
 def build_tree(rng: Random) -> Solid:
@@ -164,7 +166,7 @@ def build_street_lamp(rng: Random) -> Solid:
     height = rng.uniform(6.5, 8.5)
     metal: Colour = rng.choice(((92, 98, 104), (64, 72, 70), (120, 124, 128)))
     head = block((-0.16, 0.16), 0.35, (height - 0.06, height + 0.08), (240, 236, 214))
-    moved = [Face(face.points + np.array((0.0, 1.7, 0.0)), face.colour, True) for face in head]
+    moved = [face([(x, y + 1.7, z) for x, y, z in each.points], each.colour, True) for each in head]
     parts = (
         Limb((0, 0, 0), (0, 0, 1.0), 0.11, 0.1, metal),
         Limb((0, 0, 1.0), (0, 0, height - 0.3), 0.075, 0.055, metal),
@@ -197,5 +199,5 @@ def build_sign(rng: Random) -> Solid:
     for x in (-0.06, 0.06):
         for radius, colour in ((0.36, board), (0.22, _SIGN_WHITE)):
             ys, zs = radius * np.cos(turns), 2.75 + radius * np.sin(turns)
-            faces.append(Face(np.stack((np.full(len(turns), x), ys, zs), axis=1), colour))
+            faces.append(face(zip(repeat(x), ys.tolist(), zs.tolist(), strict=False), colour))
     return Solid("sign", (pole, Hull(tuple(faces))), 0.3, 0.8, 3.15)

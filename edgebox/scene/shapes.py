@@ -5,10 +5,12 @@ Pure data, in local metres (forward, left, up), standing on the ground around th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, repeat
 from math import pi
+from typing import TypeAlias
 
 import numpy as np
 
@@ -39,11 +41,15 @@ PAINTS: tuple[Colour, ...] = (
 )
 
 
+Point: TypeAlias = tuple[float, float, float]
+"""Local metres: forward, left, up."""
+
+
 @dataclass(frozen=True)
 class Face:
     """A flat, one-coloured polygon of a hull; its winding does not matter."""
 
-    points: Floats  #: (k, 3) local metres: forward, left, up
+    points: tuple[Point, ...]
     colour: Colour
     shines: bool = False  # drawn unshaded where lamps are lit
 
@@ -58,12 +64,13 @@ class Hull:
     @cached_property
     def points(self) -> Floats:
         """Return the corners of all faces, one after the other, (n, 3) local metres."""
-        return np.concatenate([face.points for face in self.faces])
+        # All at once: an array for each face took a tenth of the time that a scene takes to build.
+        return np.array([point for face in self.faces for point in face.points], dtype=np.float64)
 
     @cached_property
     def starts(self) -> list[int]:
         """Return where each face begins in `points`, and the end of the last."""
-        return [0, *np.cumsum([len(face.points) for face in self.faces]).tolist()]
+        return [0, *accumulate(len(face.points) for face in self.faces)]
 
     @cached_property
     def centre(self) -> Floats:
@@ -135,11 +142,9 @@ def scaled(colour: Colour, factor: float) -> Colour:
     return red, green, blue
 
 
-def face(
-    points: Sequence[tuple[float, float, float]], colour: Colour, shines: bool = False
-) -> Face:
+def face(points: Iterable[Point], colour: Colour, shines: bool = False) -> Face:
     """Return a face with the given corners."""
-    return Face(np.array(points, dtype=np.float64), colour, shines)
+    return Face(tuple(points), colour, shines)
 
 
 def extruded(
@@ -149,13 +154,13 @@ def extruded(
     sides = [face([(x, y, z) for x, z in profile], colour) for y in (half_width, -half_width)]
     following = [*profile[1:], profile[0]]
     strips = [
-        face(
-            [
+        Face(
+            (
                 (x0, half_width, z0),
                 (x1, half_width, z1),
                 (x1, -half_width, z1),
                 (x0, -half_width, z0),
-            ],
+            ),
             colour,
         )
         for (x0, z0), (x1, z1) in zip(profile, following, strict=True)
@@ -189,8 +194,8 @@ def on_side(
     shines: bool = False,
 ) -> Face:
     """Return a rectangle painted on the side at `y`."""
-    return face(
-        [(x[0], y, z[0]), (x[0], y, z[1]), (x[1], y, z[1]), (x[1], y, z[0])], colour, shines
+    return Face(
+        ((x[0], y, z[0]), (x[0], y, z[1]), (x[1], y, z[1]), (x[1], y, z[0])), colour, shines
     )
 
 
@@ -198,8 +203,8 @@ def across(
     x: float, y: tuple[float, float], z: tuple[float, float], colour: Colour, shines: bool = False
 ) -> Face:
     """Return a rectangle painted on a front or a back at `x`."""
-    return face(
-        [(x, y[0], z[0]), (x, y[0], z[1]), (x, y[1], z[1]), (x, y[1], z[0])], colour, shines
+    return Face(
+        ((x, y[0], z[0]), (x, y[0], z[1]), (x, y[1], z[1]), (x, y[1], z[0])), colour, shines
     )
 
 
@@ -210,15 +215,9 @@ def wheels(centres: Sequence[float], radius: float, half_width: float) -> list[F
     for x in centres:
         for y in (half_width, -half_width):
             for size, colour in ((1.0, TYRE), (0.58, HUB), (0.2, TYRE)):
-                rim: Floats = np.stack(
-                    (
-                        x + radius * size * np.cos(turns),
-                        np.full(16, y),
-                        radius + radius * size * np.sin(turns),
-                    ),
-                    axis=1,
-                )
-                faces.append(Face(rim, colour))
+                forward = (x + radius * size * np.cos(turns)).tolist()
+                up = (radius + radius * size * np.sin(turns)).tolist()
+                faces.append(face(zip(forward, repeat(y), up, strict=False), colour))
     return faces
 
 

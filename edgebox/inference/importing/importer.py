@@ -68,7 +68,8 @@ _ACCURACY_SIDE_PX = 400.0
 _HALF_WAY_OUT = ". That is in half precision; without --precision fp16 it may well be taken"
 
 _SCENES = ((3, 2.0), (5, 4.0), (11, 1.0))
-"""Seed and moment of the synthetic streets that models are verified with."""
+"""Seed and moment of the synthetic streets that models are verified with, each in another light."""
+_SCENE_PX = (640, 360)
 
 Progress = Callable[[str, float], None]
 Asking = Callable[[Path, Sequence[Candidate]], Layout | None]
@@ -269,7 +270,7 @@ def _compared(
 
 @cache
 def _streets() -> tuple[NDArray[np.uint8], ...]:
-    return tuple(Scene(seed).render(at_s).rgb for seed, at_s in _SCENES)
+    return tuple(Scene(seed, *_SCENE_PX).render(at_s).rgb for seed, at_s in _SCENES)
 
 
 def _recognised(

@@ -1,9 +1,9 @@
 """The package edgebox-client: light, whole, typed, and the same code as edgebox."""
 
 import os
+import shutil
 import subprocess
 import sys
-import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -60,8 +60,7 @@ def test_it_has_what_it_imports_and_nothing_of_the_box(installed: Path) -> None:
 
 
 def test_the_wheel_of_the_sdist_is_that_of_the_repository(wheel: Path, tmp_path: Path) -> None:
-    with tarfile.open(build(CLIENT, tmp_path / "sdist", "sdist")) as sdist:
-        sdist.extractall(tmp_path / "source", filter="data")
+    shutil.unpack_archive(build(CLIENT, tmp_path / "sdist", "sdist"), tmp_path / "source")
     (source,) = (tmp_path / "source").iterdir()
     assert build(source, tmp_path / "again", "wheel").read_bytes() == wheel.read_bytes()
 

@@ -27,8 +27,9 @@ def config(tmp_path: Path, database: Path) -> Path:
 
 async def test_json_is_one_document_whose_sums_are_exact(tmp_path: Path, config: Path) -> None:
     ended = await edgebox(
-        tmp_path, "demo", "--config", str(config), "--port", "0", "--duration", "6", "--json"
-    )
+        tmp_path, "demo", "--config", str(config), "--port", "0", "--duration", "4",
+        "--rate-hz", "5", "--json",
+    )  # fmt: skip
     document = ended.json()
     assert ended.err == ""
     assert [camera["camera"] for camera in document["cameras"]] == NAMES
@@ -58,8 +59,9 @@ def check_sums(counts: dict[str, Any]) -> None:
 
 async def test_a_person_gets_a_table_and_the_address(tmp_path: Path, config: Path) -> None:
     ended = await edgebox(
-        tmp_path, "demo", "--config", str(config), "--port", "0", "--duration", "2"
-    )
+        tmp_path, "demo", "--config", str(config), "--port", "0", "--duration", "2",
+        "--rate-hz", "4",
+    )  # fmt: skip
     assert ended.code == 0, ended.err
     assert "edgebox demo: open http://127.0.0.1:" in ended.err
     for name in [*NAMES, "all"]:
@@ -79,7 +81,9 @@ async def test_a_signal_ends_it_before_its_cameras_could_begin(
 
 
 async def test_a_signal_ends_it_with_a_table(tmp_path: Path, config: Path) -> None:
-    process = await start(tmp_path, "demo", "--config", str(config), "--port", "0")
+    process = await start(
+        tmp_path, "demo", "--config", str(config), "--port", "0", "--rate-hz", "4"
+    )
     line = await said(process, "edgebox demo")
     url = line.split("open ")[1].split()[0]
     await said(process, "four cameras start")

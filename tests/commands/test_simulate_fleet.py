@@ -9,10 +9,19 @@ from click.testing import CliRunner
 
 from edgebox.commands import console
 from edgebox.commands.simulate_fleet import fleet
+from edgebox.simulation.fleet import fleet_run
+from tests.simulation.fleet.test_fleet_simulator import MODEL
 
 SMALL = ["--boxes", "10", "--cameras", "60", "--executors", "1"]
 
 
+@pytest.fixture
+def measured_already(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spare a run the seconds that measuring the box takes."""
+    monkeypatch.setattr(fleet_run, "measured_box", lambda setting: iter([MODEL]))
+
+
+@pytest.mark.usefixtures("measured_already")
 def test_it_prints_what_cameras_get_under_each_policy() -> None:
     result = CliRunner().invoke(fleet, [*SMALL, "--policy", "edgebox,none"])
     assert result.exit_code == 0, result.output
@@ -20,6 +29,7 @@ def test_it_prints_what_cameras_get_under_each_policy() -> None:
         assert shown in result.output
 
 
+@pytest.mark.usefixtures("measured_already")
 def test_it_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also within a quarter: of a thousand boxes, one takes minutes."""
     monkeypatch.setattr(console, "LINE_PERIOD_S", 0.0)

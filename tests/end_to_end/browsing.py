@@ -11,8 +11,8 @@ from playwright.async_api import Browser, Locator, Page, expect
 
 from benchmarks import browser as chromium
 from edgebox.app.composition import App
-from edgebox.media.sources import open_source
 from tests.conftest import PATIENCE_S
+from tests.end_to_end.streets import street_source
 from tests.programs import program
 
 PATIENCE_MS = 1000 * PATIENCE_S
@@ -71,8 +71,7 @@ async def open_page(
 
 def street(rate_hz: float = 8.0, size_px: tuple[int, int] = STREET_PX) -> dict[str, Any]:
     """Return the options of a camera in a street, which a box answers in some milliseconds."""
-    source = open_source("scene:3", rate_hz, size_px=size_px)
-    return {"source": source, "rate_hz": rate_hz}
+    return {"source": street_source(3, rate_hz, size_px), "rate_hz": rate_hz}
 
 
 def tile_of(page: Page, camera: str) -> Locator:

@@ -80,7 +80,7 @@ async def streaming(
 
     Begins with its first answer, or if not `answered` at once.
     """
-    rate_hz = options.setdefault("rate_hz", 15.0)
+    rate_hz = options.setdefault("rate_hz", 8.0)
     options.setdefault("slo_ms", SLO_MS)
     if "token" not in options and not app.access.is_open:
         options["token"] = await new_token(app, Scope.CAMERA, name)
@@ -122,7 +122,7 @@ class Computing:
 
 
 @contextlib.asynccontextmanager
-async def unharmed_bystander(app: App, rate_hz: float = 15.0) -> AsyncIterator[Camera]:
+async def unharmed_bystander(app: App, rate_hz: float = 8.0) -> AsyncIterator[Camera]:
     """Stream from another camera meanwhile, and insist at the end that it noticed nothing."""
     computing = Computing()
     source = PictureSource(SIZE_PX, rate_hz, computing.picture)

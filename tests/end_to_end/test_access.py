@@ -140,7 +140,8 @@ async def test_no_code_is_used_up_for_a_token_that_cannot_be_kept(
     (tmp_path / "file").touch()
     async with running(database, **CLOSED) as app:
         code = app.access.begin_pairing(CameraId("gate")).shown
-        camera = ("camera", "scene:", "--server", app.url, "--name", "gate", "--duration", "1")
+        stream = ("camera", "scene:", "--size", "320x180", "--duration", "1")
+        camera = (*stream, "--server", app.url, "--name", "gate")
         homeless = await edgebox(tmp_path, *camera, "--pair", code)
         assert (homeless.code, homeless.err.count("\n")) == (1, 1)
         assert "no home folder: set HOME or XDG_CONFIG_HOME" in homeless.err
@@ -172,6 +173,8 @@ async def test_a_new_box_is_closed_and_a_camera_is_paired(database: Path, tmp_pa
     camera = (
         "camera",
         "scene:",
+        "--size",
+        "320x180",
         "--server",
         server,
         "--name",

@@ -60,6 +60,7 @@ async def camera(
         _CAMERA.format(type=service_type, port=free_port()),
         "camera",
         "scene:",
+        "--size=320x180",
         "--json",
         "--duration=2",
         "--name=gate",

@@ -51,7 +51,7 @@ async def test_the_tutorials_configuration_alerts_a_phone(database: Path, tmp_pa
     box = App(load(file, settings(database)))
     await box.start()
     try:
-        async with streaming(box, "gate", source=street()):
+        async with streaming(box, "gate", **street()):
             await until(lambda: bool(said), "an alert")
     finally:
         await box.stop()
@@ -102,7 +102,7 @@ async def test_the_box_and_the_broker_of_the_compose_file_find_each_other(
     try:
         async with (
             listening(mosquitto, "box", "a secret") as received,
-            streaming(app, "gate", source=street()),
+            streaming(app, "gate", **street()),
         ):
             await received.says("edgebox/availability", "online")
             await until(lambda: "edgebox/camera/gate/picture" in received.last, "a picture")

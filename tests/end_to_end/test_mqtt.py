@@ -16,7 +16,7 @@ from edgebox.camera.daemon import Camera
 from edgebox.config.config_file import load
 from edgebox.domain.requests import CameraId
 from edgebox.media.jpeg import decode
-from edgebox.media.sources import PictureSource, open_source
+from edgebox.media.sources import PictureSource
 from edgebox.notifications.mqtt import MqttBroker
 from tests.conftest import PATIENCE_S, settings
 from tests.end_to_end.broker import Broker, broker, listening
@@ -31,6 +31,7 @@ from tests.end_to_end.running import (
     unharmed_bystander,
     until,
 )
+from tests.end_to_end.streets import street_source
 
 pytestmark = pytest.mark.usefixtures("few_sizes")
 
@@ -57,9 +58,9 @@ def figures(last: dict[str, str]) -> Any:
     return json.loads(last.get("edgebox/camera/gate/metrics") or "{}")
 
 
-def street() -> Any:
-    """Return pictures of a street with traffic; there are cars from the first one on."""
-    return open_source("scene:1", rate_hz=10)
+def street() -> dict[str, Any]:
+    """Return the options of a camera in a street; there are cars from the first picture on."""
+    return {"source": street_source(1, 5.0), "rate_hz": 5.0}
 
 
 @contextlib.asynccontextmanager
@@ -85,7 +86,7 @@ async def test_the_best_picture_of_a_sighting_is_kept_there(database: Path, tmp_
         broker(tmp_path) as mosquitto,
         telling(database, mosquitto, "pictures = true") as app,
     ):
-        async with listening(mosquitto) as received, streaming(app, "gate", source=street()):
+        async with listening(mosquitto) as received, streaming(app, "gate", **street()):
             await received.tells("gate", "detection")
             await until(
                 lambda: {topic, DEVICE} <= received.last.keys(), "a picture, and its entity"
@@ -105,7 +106,7 @@ async def test_without_the_setting_no_picture_leaves_the_box(
         broker(tmp_path) as mosquitto,
         listening(mosquitto) as received,
         telling(database, mosquitto) as app,
-        streaming(app, "gate", source=street()),
+        streaming(app, "gate", **street()),
     ):
         await received.tells("gate", "detection")
         await until(lambda: figures(received.last) != {}, "figures, a second later")
@@ -118,7 +119,7 @@ async def test_what_a_camera_sees_and_how_it_is(database: Path, tmp_path: Path) 
         async with telling(database, mosquitto) as app:
             await received.says("edgebox/availability", "online")
             before_ms = time.time() * 1e3
-            async with streaming(app, "gate", source=street()):
+            async with streaming(app, "gate", **street()):
                 up = await received.tells("gate", "camera_up")
                 assert set(up) == {"id", "type", "at_ms", "box_name", "camera"}
                 seen = await received.tells("gate", "detection")
@@ -178,7 +179,7 @@ async def test_zones_over_mqtt_say_what_the_state_says(database: Path, tmp_path:
         telling(database, mosquitto, sections=CALM + WATCHED) as app,
     ):
         topic = "edgebox/camera/gate/zone/yard"
-        async with streaming(app, "gate", source=street()):
+        async with streaming(app, "gate", **street()):
             entered = await received.tells("gate", "zone_dwell")
             assert (entered["zone"], entered["dwell_s"]) == ("yard", 0.0)
             assert entered["track"] > 0
@@ -213,7 +214,7 @@ async def test_deadlines_breached_and_kept_again(database: Path, tmp_path: Path)
         hopeless.stop()
         await run
         await gone(app, "gate")
-        async with streaming(app, "gate"):
+        async with streaming(app, "gate", rate_hz=15.0):  # a window of 1 s needs enough of them
             recovery = await received.tells("gate", "slo_recovered")
             assert recovery["on_time_share"] >= 0.95
             await received.says("edgebox/camera/gate/on_time", "ON")
@@ -319,7 +320,7 @@ async def test_what_an_earlier_run_said_is_corrected(database: Path, tmp_path: P
         async with (
             listening(mosquitto) as received,
             telling(database, mosquitto) as app,
-            streaming(app, "gate", source=street()),
+            streaming(app, "gate", **street()),
         ):
             await received.tells("gate", "detection")
             await received.says("edgebox/camera/gate/connected", "ON")

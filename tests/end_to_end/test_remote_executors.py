@@ -98,6 +98,7 @@ async def until_it_runs(app: App, url: str) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while batches_of(app, url) == before:
             assert set(await burst(app)) <= {200, 503}
+            await asyncio.sleep(0.1)
 
 
 async def until_it_is_lost(app: App, url: str) -> str:
@@ -105,6 +106,7 @@ async def until_it_is_lost(app: App, url: str) -> str:
     async with asyncio.timeout(PATIENCE_S):
         while state_of(app, url) is ExecutorState.UP:
             assert set(await burst(app)) <= {200, 503}
+            await asyncio.sleep(0.1)
     return app.box.driver.supervisor.last_losses[name_of(url)]
 
 

@@ -7,9 +7,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from edgebox.app.composition import App
 from edgebox.config.config_file import load
-from edgebox.media.sources import open_source
 from tests.conftest import settings
 from tests.end_to_end.running import get_json, streaming, until
+from tests.end_to_end.streets import street_source
 from tests.notifications.receiver import SECRET, receiving
 
 
@@ -32,8 +32,7 @@ async def test_a_box_tells_its_day(database: Path, tmp_path: Path) -> None:
         app = App(load(file, settings(database)))
         await app.start()
         try:
-            source = open_source("scene:1", rate_hz=10)
-            async with streaming(app, "gate", source=source):
+            async with streaming(app, "gate", source=street_source(1, 5.0), rate_hz=5.0):
                 await until(lambda: "camera_up" in receiver.kinds(), "the camera")
                 await until(lambda: "detection" in receiver.kinds(), "a detection")
             await until(lambda: "camera_down" in receiver.kinds(), "its leave")

@@ -79,9 +79,9 @@ async def test_age_takes_minutes_then_hours_and_the_file_shrinks(tmp_path: Path)
     path, clock = tmp_path / "box.sqlite3", WallClock(T)
     storage = await Storage.open(path, limits=Limits(minute_days=1, hour_days=3), now_ms=clock)
     try:
-        await live(storage, clock, 2)
+        await live(storage, clock, 2, cameras=5)
         two_days_bytes = size_bytes(path)
-        await live(storage, clock, 3)
+        await live(storage, clock, 3, cameras=5)
         minutes = await storage.history.periods(MINUTE, GATE)
         assert clock.ms // 60_000 - min(minutes) == DAY
         hours = await storage.history.periods(HOUR, GATE)

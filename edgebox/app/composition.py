@@ -311,7 +311,7 @@ class App:
             self._cpu_fallback.needed(hung)
         assert self._storage is not None
         self._remembered_learning = RememberedLearning(
-            self._storage, driver, self.box.families.values(), executors
+            self._storage, driver, self.box.families.values()
         )
         await self._remembered_learning.restore(
             lambda text: self.box.notices.publish("warning", text)

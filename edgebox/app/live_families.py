@@ -130,9 +130,7 @@ class LiveFamilies:
         """Tell the core which variants there are."""
         driver = self.box.driver
         self.served.add(family)
-        self.learning.follow(
-            family, [each for each in driver.executors if isinstance(each, ModelExecutor)]
-        )
+        self.learning.follow(family)
         driver.feed(VariantsAvailable(tuple(self.served.variants.values())))
 
     async def _use(self, executor: ExecutorId, profiles: Sequence[LatencyProfile]) -> None:

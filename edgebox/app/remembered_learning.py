@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from edgebox.domain.errors import StorageError
-from edgebox.domain.model_family import ExecutorId, VariantName
+from edgebox.domain.model_family import ExecutorId, FamilyName, VariantName
 from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import fingerprint, model_print
 from edgebox.inference.model_executor import ModelExecutor
@@ -21,28 +21,37 @@ class RememberedLearning:
         storage: Storage,
         driver: Driver,
         families: Iterable[Family],
-        executors: Iterable[ModelExecutor],
     ) -> None:
-        """Store under the fingerprints of these families and executors."""
+        """Store under the fingerprints of these families and of the driver's executors."""
         self._storage = storage
         self._driver = driver
+        self._families: dict[FamilyName, Family] = {}
         self._models: dict[VariantName, str] = {}
         self._on: dict[tuple[ExecutorId, VariantName], str] = {}
-        on = list(executors)
+        self._followed: set[tuple[ExecutorId, FamilyName]] = set()
         for family in families:
-            self.follow(family, on)
+            self.follow(family)
         self._times = LearnedTimesRecorder(storage.learned, models=self._models, executors=self._on)
 
-    def follow(self, family: Family, executors: Iterable[ModelExecutor]) -> None:
-        """Store what is learned of one more family, too."""
-        names = [variant.name for variant in family.variants]
-        self._models |= dict.fromkeys(names, model_print(family))
-        for executor in executors:
-            of = fingerprint(executor, family)
-            self._on |= {(executor.id, name): of for name in names}
+    def follow(self, family: Family) -> None:
+        """Store what is learned of one more family, too, or of another one under its name."""
+        self._families[family.name] = family
+        self._models |= {variant.name: model_print(family) for variant in family.variants}
+        self._followed = {on for on in self._followed if on[1] != family.name}
+
+    def _follow_executors(self) -> None:
+        """Store what is learned of executors that have come since, too."""
+        for executor in self._driver.executors:
+            for name, family in self._families.items():
+                on = executor.id, name
+                if on not in self._followed and isinstance(executor, ModelExecutor):
+                    self._followed.add(on)
+                    of = fingerprint(executor, family)
+                    self._on |= {(executor.id, variant.name): of for variant in family.variants}
 
     async def restore(self, on_failure: Callable[[str], None]) -> None:
         """Feed the core what was learned; what cannot be loaded is told, and learned anew."""
+        self._follow_executors()
         try:
             self._driver.feed(LearningRestored(await self._times.load()))
         except StorageError as error:
@@ -55,6 +64,7 @@ class RememberedLearning:
 
     def keep(self) -> None:
         """Store what has been learned since the last call."""
+        self._follow_executors()
         self._times.keep(self._driver.scheduler, self._driver.clock_ns())
         for camera, decider, evidence in self._driver.cascades.take_changed():
             self._storage.cascade_evidence.record(camera, decider, evidence)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from edgebox.config.executor_section import OPEN_INFERENCE, ExecutorParameters
@@ -30,7 +31,8 @@ def remote_specs(tables: Sequence[ExecutorParameters]) -> list[ExecutorSpecifica
 def _open_inference(
     table: ExecutorParameters, path: str, numbers: Counter[str]
 ) -> Iterator[OpenInferenceSpec]:
-    token = secret(f"{path}.token", table.token_file, "")
+    token = partial(secret, f"{path}.token", table.token_file, "")
+    token()  # what is wrong with it keeps the box from starting
     ca_file = Path(table.ca_file) if table.ca_file else None
     address = ServerAddress(table.url, token, ca_file, table.fingerprint)
     for _ in range(table.streams):

@@ -49,6 +49,13 @@ def fleet_contradictions(of: FleetParameters) -> Iterator[str]:
             yield (
                 f'fleet.{name}: must be an address like "http://box-2:8787", not "{address[:80]}"'
             )
+    if of.secret_file and of.secret_env:
+        yield "fleet.secret_env: there is a secret_file, too; keep one of them"
+    if not of.is_on and (of.secret_file or of.secret_env):
+        yield (
+            "fleet.boxes: a box with a secret, but without other boxes, is in no fleet: name them, "
+            "or set fleet.discover"
+        )
     if of.is_on and not (of.secret_file or of.secret_env):
         yield (
             "fleet.secret_file: the boxes of a fleet need a secret that they share: write "

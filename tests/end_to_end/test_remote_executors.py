@@ -260,6 +260,9 @@ async def test_a_box_is_ready_before_a_server_that_was_never_measured(
             assert {name: of.quantiles_ns for name, of in first.items()} == {
                 name: of.quantiles_ns for name, of in here.box.profiles[second].items()
             }, "one of them is measured"
+            assert here._remembered_learning is not None
+            here._remembered_learning.keep()
+            assert (name_of(server.url), "gate-192") in here._remembered_learning._on
         async with running(database, executors=[LOCAL, table], **gate) as again:
             assert state_of(again, server.url) is ExecutorState.UP, "its times are known"
 

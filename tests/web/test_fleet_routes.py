@@ -390,6 +390,11 @@ async def test_a_box_that_does_not_answer_in_time_is_waited_for_no_longer() -> N
     [
         ({"boxes": ["http://b:8787"]}, "need a secret that they share"),
         ({"discover": True}, "need a secret that they share"),
+        ({"secret_env": "X"}, "a box with a secret, but without other boxes, is in no fleet"),
+        (
+            {"discover": True, "secret_env": "X", "secret_file": "y"},
+            "fleet.secret_env: there is a secret_file, too",
+        ),
         ({"boxes": ["b"], "secret_env": "X"}, 'must be an address like "http://box-2:8787"'),
         ({"boxes": ["http://b:8787/x"], "secret_env": "X"}, "must be an address like"),
         ({"boxes": ["http://b:99999"], "secret_env": "X"}, "must be an address like"),

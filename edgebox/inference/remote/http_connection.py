@@ -10,7 +10,7 @@ import io
 import socket
 import ssl
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.client import (
     HTTPConnection,
@@ -44,7 +44,8 @@ class ServerAddress:
 
     url: str
     """http://HOST:PORT or https://HOST:PORT; a path in front of /v2 may follow."""
-    token: str | None = field(default=None, repr=False)
+    token: Callable[[], str | None] = field(default=lambda: None, repr=False)
+    """Reads the token, for each connection anew: it may have been exchanged."""
     ca_file: Path | None = None
     """Certificates to trust instead of the system's."""
     fingerprint: str = ""
@@ -73,12 +74,13 @@ class ServerConnection:
 
         Raises:
             ModelError: the certificates to trust cannot be read.
-            InvalidInputError: no header can carry the token.
+            ConfigError: the token cannot be read.
+            InvalidInputError: no header can carry it.
         """
         self.address = address
         parts = urlsplit(address.url)
         self._path = parts.path.rstrip("/")
-        self._headers = {"Accept-Encoding": "identity", **authorization(address.token)}
+        self._headers = {"Accept-Encoding": "identity", **authorization(address.token())}
         host = parts.hostname or ""
         self._http: HTTPConnection
         if parts.scheme == "https":

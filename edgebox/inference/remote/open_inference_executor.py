@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from edgebox.domain.errors import InvalidInputError, ModelError
+from edgebox.domain.errors import ConfigError, InvalidInputError, ModelError
 from edgebox.domain.model_family import ExecutorId, FamilyName, VariantName
 from edgebox.domain.requests import DropReason
 from edgebox.inference.encoded_pictures import Refused
@@ -93,7 +93,7 @@ class OpenInferenceExecutor(RemoteExecutor):
         """
         try:
             server = ServerConnection(address)
-        except InvalidInputError as error:
+        except (ConfigError, InvalidInputError) as error:
             raise ModelError(f"token_file: {error}") from None
         super().__init__(executor_id, server, clock_ns)
         self._address = address

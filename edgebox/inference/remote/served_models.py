@@ -8,6 +8,7 @@ used.
 import contextlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Protocol
 from urllib.parse import quote
 
@@ -193,7 +194,8 @@ class EdgeboxModels:
         """Send the pictures; the server batches them with those of its own cameras.
 
         One that is too large for the server costs itself alone. They travel in as many requests as
-        the server's limit of bodies needs, which as a rule is one.
+        the server's limit of bodies needs, which as a rule is one. Of several, those stay answered
+        that the server took before it had too much to do.
         """
         began_s = time.monotonic()
         pictures = [each.jpeg for each in job.inputs if isinstance(each, EncodedPicture)]
@@ -207,11 +209,20 @@ class EdgeboxModels:
                 refused[row] = Refused(DropReason.FAILED, text)
             else:
                 rows.append(row)
-        for part in _parts(rows, pictures, _REQUEST_PICTURES * self._bytes_max):
+        parts = _parts(rows, pictures, _REQUEST_PICTURES * self._bytes_max)
+        for number, part in enumerate(parts):
             past_s = time.monotonic() - began_s
-            answers, dropped = self._ask(
-                family, variant, [pictures[row] for row in part], left_s - past_s, limit_s - past_s
-            )
+            of_part = [pictures[row] for row in part]
+            try:
+                answers, dropped = self._ask(
+                    family, variant, of_part, left_s - past_s, limit_s - past_s
+                )
+            except OverloadedError as error:
+                if number == 0:
+                    raise
+                unanswered = chain.from_iterable(parts[number:])
+                refused |= dict.fromkeys(unanswered, Refused(DropReason.FAILED, str(error)))
+                break
             for at, row in enumerate(part):
                 found[row] = answers[at]
                 if at in dropped:

@@ -1,9 +1,22 @@
-"""How the pictures of a batch are divided into requests."""
+"""How the pictures of a batch are divided into requests, and what comes of each."""
 
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebox.inference.remote.served_models import _parts
+from edgebox.domain.requests import DropReason
+from edgebox.inference.executor_thread import BatchJob
+from edgebox.inference.remote.served_models import (
+    EdgeboxModels,
+    Found,
+    OverloadedError,
+    _parts,
+)
+from edgebox.inference.tensors import EncodedPicture
+from edgebox.vision.detections import Detections
 
 SIZES = st.lists(st.integers(1, 100), max_size=32)
 
@@ -24,3 +37,25 @@ def test_no_request_is_too_large_and_none_is_sent_in_vain(sizes: list[int], byte
 def test_where_no_limit_is_known_there_is_one_request(sizes: list[int]) -> None:
     pictures = [bytes(size) for size in sizes]
     assert len(_parts(range(len(sizes)), pictures, 0)) == bool(sizes)
+
+
+@pytest.mark.parametrize("taken", [1, 2])
+def test_what_was_answered_stays_answered_when_the_server_has_too_much_to_do(taken: int) -> None:
+    models = EdgeboxModels(cast(Any, None), 0.1, "a box")
+    models._bytes_max = 100
+    asked: list[int] = []
+
+    def ask(family: Any, variant: Any, pictures: Sequence[bytes], *limits_s: float) -> Found:
+        if len(asked) == taken:
+            raise OverloadedError("the server has too much to do")
+        asked.append(len(pictures))
+        return [Detections.empty() for _ in pictures], {}
+
+    cast(Any, models)._ask = ask
+    inputs = [EncodedPicture(bytes(90), 8, 8, None) for _ in range(7)]
+    job = cast(BatchJob, type("Job", (), {"inputs": inputs}))
+    found, refused = models.run(cast(Any, None), cast(Any, None), job, 1.0, 1.0)
+    assert asked == [3] * taken
+    assert len(found) == len(inputs)
+    assert list(refused) == list(range(sum(asked), len(inputs)))
+    assert {each.reason for each in refused.values()} == {DropReason.FAILED}

@@ -11,22 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebox.media.jpeg import Fit, lay_into
-from edgebox.scene.street_camera import Scene
+from edgebox.media.painted_streets import SIZE_PX, painted_street
 
-_WIDTH_PX, _HEIGHT_PX = 640, 360
 _STREETS = ((8, (2.0, 10.0)), (0, (10.0,)))
-"""Seeds and moments: about fifty things by day, about fifteen at dusk. A second street costs half
-a second, a second moment nearly nothing."""
+"""Seeds and moments: about fifty things by day, about fifteen at dusk."""
 
 
 @cache
 def typical_pictures() -> tuple[NDArray[np.uint8], ...]:
-    """Return a few different pictures, each (height, width, 3) RGB; about a second at first."""
+    """Return a few different pictures, each (height, width, 3) RGB."""
     pictures: list[NDArray[np.uint8]] = []
     for seed, moments in _STREETS:
-        scene = Scene(seed, _WIDTH_PX, _HEIGHT_PX)
-        whole = [scene.render(at_s).rgb for at_s in moments]
-        half, middle = _HEIGHT_PX // 2, _WIDTH_PX // 4
+        whole = [painted_street(seed, at_s) for at_s in moments]
+        half, middle = SIZE_PX[1] // 2, SIZE_PX[0] // 4
         pictures += [*whole, whole[0][half:, middle:-middle], whole[0][: half // 2]]
     return tuple(pictures)
 

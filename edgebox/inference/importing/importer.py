@@ -49,7 +49,7 @@ from edgebox.inference.importing.verification import (
 )
 from edgebox.inference.importing.writing import Rows
 from edgebox.inference.zoo import load_family
-from edgebox.scene.street_camera import Scene
+from edgebox.media.painted_streets import painted_street
 from edgebox.vision.detections import Detections
 
 SIZES_PX: tuple[SizePx, ...] = ((320, 320), (416, 416), (512, 512), (640, 640))
@@ -67,9 +67,8 @@ _ACCURACY_SIDE_PX = 400.0
 
 _HALF_WAY_OUT = ". That is in half precision; without --precision fp16 it may well be taken"
 
-_SCENES = ((3, 2.0), (5, 4.0), (11, 1.0))
+_STREETS = ((3, 2.0), (5, 4.0), (11, 1.0))
 """Seed and moment of the synthetic streets that models are verified with, each in another light."""
-_SCENE_PX = (640, 360)
 
 Progress = Callable[[str, float], None]
 Asking = Callable[[Path, Sequence[Candidate]], Layout | None]
@@ -270,7 +269,7 @@ def _compared(
 
 @cache
 def _streets() -> tuple[NDArray[np.uint8], ...]:
-    return tuple(Scene(seed, *_SCENE_PX).render(at_s).rgb for seed, at_s in _SCENES)
+    return tuple(painted_street(seed, at_s) for seed, at_s in _STREETS)
 
 
 def _recognised(

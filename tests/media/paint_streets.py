@@ -1,0 +1,18 @@
+"""Paints the pictures of streets that edgebox brings, anew: python -m tests.media.paint_streets."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebox.media.jpeg import encode
+from edgebox.media.painted_streets import PAINTED, SIZE_PX, file_of
+from edgebox.scene.street_camera import Scene
+
+
+def paint(seed: int, at_s: float) -> NDArray[np.uint8]:
+    """Return a picture as the scene has it now."""
+    return Scene(seed, *SIZE_PX).render(at_s).rgb
+
+
+if __name__ == "__main__":
+    for each in PAINTED:
+        file_of(*each).write_bytes(encode(paint(*each), quality=90))

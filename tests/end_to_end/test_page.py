@@ -124,6 +124,18 @@ async def test_a_phone_needs_no_sideways_scrolling(database: Path, browser: Brow
             await asyncio.sleep(0.1)
 
 
+async def test_on_a_phone_the_names_of_cameras_that_have_left_can_be_read(
+    database: Path, browser: Browser
+) -> None:
+    async with running(database) as app:
+        async with streaming(app, "north-gate"), streaming(app, "south-gate"):
+            pass
+        page, _ = await open_page(browser, app, viewport=PHONE, device_scale_factor=2)
+        name = tile_of(page, "north-gate").get_by_role("heading")
+        await expect(name).to_be_visible(timeout=PATIENCE_MS)
+        assert await name.evaluate("(name) => name.scrollWidth <= name.clientWidth")
+
+
 async def test_a_viewer_is_let_go_when_its_page_closes(database: Path, browser: Browser) -> None:
     async with running(database) as app:
         page, _ = await open_page(browser, app)

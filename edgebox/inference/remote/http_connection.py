@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from edgebox.domain.errors import ModelError
+from edgebox.domain.errors import ConfigError, InvalidInputError, ModelError
 from edgebox.link.box_address import OTHER_CERTIFICATE, authorization, fingerprint_of
 from edgebox.link.connection_errors import explained
 
@@ -45,7 +45,7 @@ class ServerAddress:
     url: str
     """http://HOST:PORT or https://HOST:PORT; a path in front of /v2 may follow."""
     token: Callable[[], str | None] = field(default=lambda: None, repr=False)
-    """Reads the token, for each connection anew: it may have been exchanged."""
+    """Reads the token, anew for each `ServerConnection`: it may have been exchanged."""
     ca_file: Path | None = None
     """Certificates to trust instead of the system's."""
     fingerprint: str = ""
@@ -73,14 +73,16 @@ class ServerConnection:
         """Connect to nothing yet.
 
         Raises:
-            ModelError: the certificates to trust cannot be read.
-            ConfigError: the token cannot be read.
-            InvalidInputError: no header can carry it.
+            ModelError: the certificates to trust or the token cannot be read, or no header can
+                carry it.
         """
         self.address = address
         parts = urlsplit(address.url)
         self._path = parts.path.rstrip("/")
-        self._headers = {"Accept-Encoding": "identity", **authorization(address.token())}
+        try:
+            self._headers = {"Accept-Encoding": "identity", **authorization(address.token())}
+        except (ConfigError, InvalidInputError) as error:
+            raise ModelError(f"token_file: {error}") from None
         host = parts.hostname or ""
         self._http: HTTPConnection
         if parts.scheme == "https":

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from edgebox.domain.errors import ConfigError, InvalidInputError, ModelError
+from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, FamilyName, VariantName
 from edgebox.domain.requests import DropReason
 from edgebox.inference.encoded_pictures import Refused
@@ -91,10 +91,7 @@ class OpenInferenceExecutor(RemoteExecutor):
         Raises:
             ModelError: the server cannot be reached, or no family can run there.
         """
-        try:
-            server = ServerConnection(address)
-        except (ConfigError, InvalidInputError) as error:
-            raise ModelError(f"token_file: {error}") from None
+        server = ServerConnection(address)
         super().__init__(executor_id, server, clock_ns)
         self._address = address
         self._took_s = 0.0

@@ -5,9 +5,13 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 
 import pytest
 
+from edgebox.config.secret_values import secret
+from edgebox.domain.errors import ModelError
 from edgebox.inference.remote.http_connection import (
     ServerAddress,
     ServerConnection,
@@ -142,12 +146,34 @@ def test_another_thread_can_end_the_wait() -> None:
             server.ask("GET", "/v2")
 
 
+def test_a_token_is_not_shown() -> None:
+    assert "secret" not in repr(ServerAddress("http://x", token=partial(str, "secret")))
+
+
 def test_each_connection_reads_the_token_anew() -> None:
-    tokens = iter(("another", "secret"))
-    with answering(end, answer) as url:
-        address = ServerAddress(url, token=lambda: next(tokens))
-        for _ in range(2):
+    sent: list[bytes] = []
+
+    def note(client: socket.socket) -> None:
+        request = b""
+        while not request.endswith(b"\r\n\r\n"):
+            request += client.recv(65_536)
+        sent.append(request)
+        client.sendall(OK)
+
+    tokens = ["before", "after"]
+    with answering(note, note) as url:
+        address = ServerAddress(url, token=iter(tokens).__next__)
+        for _ in tokens:
             server = ServerConnection(address)
-            with contextlib.suppress(UnreachableError):
-                server.ask("GET", "/v2")
+            assert server.ask("GET", "/v2").status == 200
             server.close()
+    for request, token in zip(sent, tokens, strict=True):
+        assert f"Authorization: Bearer {token}\r\n".encode() in request
+
+
+def test_a_token_that_cannot_be_read_any_more_is_an_error_of_the_executor(tmp_path: Path) -> None:
+    file = tmp_path / "gone"
+    with pytest.raises(ModelError, match=r"token_file: .*gone cannot be read"):
+        ServerConnection(ServerAddress("http://x", token=partial(secret, "x.token", str(file), "")))
+    with pytest.raises(ModelError, match=r"token_file: a token is one word"):
+        ServerConnection(ServerAddress("http://x", token=lambda: "two words"))

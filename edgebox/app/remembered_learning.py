@@ -28,7 +28,6 @@ class RememberedLearning:
         self._families: dict[FamilyName, Family] = {}
         self._models: dict[VariantName, str] = {}
         self._on: dict[tuple[ExecutorId, VariantName], str] = {}
-        self._followed: set[tuple[ExecutorId, FamilyName]] = set()
         for family in families:
             self.follow(family)
         self._times = LearnedTimesRecorder(storage.learned, models=self._models, executors=self._on)
@@ -36,22 +35,27 @@ class RememberedLearning:
     def follow(self, family: Family) -> None:
         """Store what is learned of one more family, too, or of another one under its name."""
         self._families[family.name] = family
-        self._models |= {variant.name: model_print(family) for variant in family.variants}
-        self._followed = {on for on in self._followed if on[1] != family.name}
+        self._models |= dict.fromkeys((of.name for of in family.variants), model_print(family))
+        for executor in self._executors():
+            self._note(executor, family)
 
-    def _follow_executors(self) -> None:
+    def _follow_new_executors(self) -> None:
         """Store what is learned of executors that have come since, too."""
-        for executor in self._driver.executors:
-            for name, family in self._families.items():
-                on = executor.id, name
-                if on not in self._followed and isinstance(executor, ModelExecutor):
-                    self._followed.add(on)
-                    of = fingerprint(executor, family)
-                    self._on |= {(executor.id, variant.name): of for variant in family.variants}
+        known = {executor for executor, _ in self._on}
+        for executor in self._executors():
+            if executor.id not in known:
+                for family in self._families.values():
+                    self._note(executor, family)
+
+    def _executors(self) -> list[ModelExecutor]:
+        return [each for each in self._driver.executors if isinstance(each, ModelExecutor)]
+
+    def _note(self, executor: ModelExecutor, family: Family) -> None:
+        of = fingerprint(executor, family)
+        self._on |= {(executor.id, variant.name): of for variant in family.variants}
 
     async def restore(self, on_failure: Callable[[str], None]) -> None:
         """Feed the core what was learned; what cannot be loaded is told, and learned anew."""
-        self._follow_executors()
         try:
             self._driver.feed(LearningRestored(await self._times.load()))
         except StorageError as error:
@@ -64,7 +68,7 @@ class RememberedLearning:
 
     def keep(self) -> None:
         """Store what has been learned since the last call."""
-        self._follow_executors()
+        self._follow_new_executors()
         self._times.keep(self._driver.scheduler, self._driver.clock_ns())
         for camera, decider, evidence in self._driver.cascades.take_changed():
             self._storage.cascade_evidence.record(camera, decider, evidence)

@@ -62,7 +62,7 @@ def test_every_request_ends_exactly_once(drawn: Drawn, policy: str) -> None:
     assert list(world.scheduler._policy.pending()) == []
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(steps, policies, st.integers(0, 2**32))
 def test_a_replay_repeats_every_action_whatever_wakes_it_between(
     drawn: Drawn, policy: str, seed: int

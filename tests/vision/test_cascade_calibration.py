@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebox.domain.cascades import CascadeCurve, CascadePoint, Decider
@@ -39,7 +39,6 @@ def test_until_something_was_compared_what_was_fitted_is_believed() -> None:
 
 
 @pytest.mark.long
-@settings(max_examples=40)
 @given(st.integers(0, 1000), st.floats(-1.5, 1.5), st.floats(0.6, 1.5))
 def test_a_scene_that_is_harder_or_easier_is_learned(seed: int, shift: float, slope: float) -> None:
     rng = np.random.default_rng(seed)

@@ -49,14 +49,15 @@ def fleet_contradictions(of: FleetParameters) -> Iterator[str]:
             yield (
                 f'fleet.{name}: must be an address like "http://box-2:8787", not "{address[:80]}"'
             )
+    has_secret = bool(of.secret_file or of.secret_env)
     if of.secret_file and of.secret_env:
         yield "fleet.secret_env: there is a secret_file, too; keep one of them"
-    if not of.is_on and (of.secret_file or of.secret_env):
+    if has_secret and not of.is_on:
         yield (
             "fleet.boxes: a box with a secret, but without other boxes, is in no fleet: name them, "
             "or set fleet.discover"
         )
-    if of.is_on and not (of.secret_file or of.secret_env):
+    if of.is_on and not has_secret:
         yield (
             "fleet.secret_file: the boxes of a fleet need a secret that they share: write "
             "`openssl rand -hex 32` to a file and copy it to each of them"

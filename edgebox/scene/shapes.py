@@ -154,13 +154,13 @@ def extruded(
     sides = [face([(x, y, z) for x, z in profile], colour) for y in (half_width, -half_width)]
     following = [*profile[1:], profile[0]]
     strips = [
-        Face(
-            (
+        face(
+            [
                 (x0, half_width, z0),
                 (x1, half_width, z1),
                 (x1, -half_width, z1),
                 (x0, -half_width, z0),
-            ),
+            ],
             colour,
         )
         for (x0, z0), (x1, z1) in zip(profile, following, strict=True)
@@ -194,8 +194,8 @@ def on_side(
     shines: bool = False,
 ) -> Face:
     """Return a rectangle painted on the side at `y`."""
-    return Face(
-        ((x[0], y, z[0]), (x[0], y, z[1]), (x[1], y, z[1]), (x[1], y, z[0])), colour, shines
+    return face(
+        [(x[0], y, z[0]), (x[0], y, z[1]), (x[1], y, z[1]), (x[1], y, z[0])], colour, shines
     )
 
 
@@ -203,8 +203,8 @@ def across(
     x: float, y: tuple[float, float], z: tuple[float, float], colour: Colour, shines: bool = False
 ) -> Face:
     """Return a rectangle painted on a front or a back at `x`."""
-    return Face(
-        ((x, y[0], z[0]), (x, y[0], z[1]), (x, y[1], z[1]), (x, y[1], z[0])), colour, shines
+    return face(
+        [(x, y[0], z[0]), (x, y[0], z[1]), (x, y[1], z[1]), (x, y[1], z[0])], colour, shines
     )
 
 

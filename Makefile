@@ -3,6 +3,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Python compiles what it imports, and keeps it: a fraction of what is installed.
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 DEMO_ARGS ?=
 # The ONNX Runtime of `make demo`, an extra of pyproject.toml: cpu, or cuda for an NVIDIA GPU.
 RUNTIME ?= cpu
@@ -24,12 +26,18 @@ $(VENV)/.edgebox-cpu $(VENV)/.edgebox-cuda: $(VENV)/.edgebox-%: pyproject.toml h
 	rm -f $(VENV)/.edgebox*
 	! $(BIN)/python -m pip show --quiet $(if $(filter cuda,$*),onnxruntime,onnxruntime-gpu) 2>/dev/null \
 		|| $(BIN)/python -m pip uninstall --quiet --yes onnxruntime onnxruntime-gpu
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$*]'
+	$(PIP_INSTALL) -e '.[$*]'
+	touch $@
+
+# What builds edgebox, Node with it: the page's tests need nothing else of the developer's environment.
+BUILD_REQUIRES = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])
+$(VENV)/.edgebox-build: $(VENV)/.edgebox-cpu
+	$(BIN)/python -c '$(BUILD_REQUIRES)' | xargs $(PIP_INSTALL)
 	touch $@
 
 # The developer's has the ONNX Runtime for CPUs.
-$(VENV)/.edgebox-dev: $(VENV)/.edgebox-cpu client/pyproject.toml client/hatch_build.py
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' -e client
+$(VENV)/.edgebox-dev: $(VENV)/.edgebox-build client/pyproject.toml client/hatch_build.py
+	$(PIP_INSTALL) -e '.[dev]' -e client
 	touch $@
 
 demo: packages-demo $(VENV)/.edgebox-$(RUNTIME) page
@@ -39,15 +47,16 @@ demo: packages-demo $(VENV)/.edgebox-$(RUNTIME) page
 page: $(VENV)/.edgebox-$(RUNTIME)
 	@$(BIN)/python hatch_build.py
 
-# What takes one core runs beside the tests of the box, which mostly keep the others busy.
-test: packages-test $(VENV)/.edgebox-dev page-tools page ruff
-	@$(MAKE) --no-print-directory --jobs 2 unit types layers page-tests
+# What takes one core runs beside the rest: the page's tests while packages are installed, and types beside the tests of
+# the box, which mostly keep the other cores busy.
+test: packages-test
+	@$(MAKE) --no-print-directory --jobs 2 page-tests unit types layers
 
 # The tools of the page's tests, some of which tests of the box use, too; building needs none of them.
-page-tools: $(VENV)/.edgebox-dev
+page-tools: $(VENV)/.edgebox-build page
 	@$(BIN)/python webui/node.py tools
 
-page-tests: $(VENV)/.edgebox-dev
+page-tests: page-tools
 	$(BIN)/python webui/node.py npm test
 
 lint: ruff types layers page-lint
@@ -77,7 +86,7 @@ pure: $(VENV)/.edgebox-dev
 # Three processes more than there are cores: tests wait more than half of their time. In a new tree one process compiles
 # all tests first, beside mypy: all of them would begin with that at once, each for itself.
 WORKERS := $(shell $(PYTHON) -c 'import os; print(3 + (os.cpu_count() or 1))')
-unit: $(VENV)/.edgebox-dev
+unit: $(VENV)/.edgebox-dev page-tools ruff
 	@[ -d tests/end_to_end/__pycache__ ] || $(BIN)/pytest --collect-only >/dev/null || true  # errors are the next line's
 	$(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal
 

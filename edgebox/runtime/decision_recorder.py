@@ -21,16 +21,17 @@ class DecisionRecorder:
     def __init__(self, scheduler: Scheduler, journal: Journal, clock_ns: Callable[[], int]) -> None:
         """Begin to record."""
         self._scheduler = scheduler
-        self._clock_ns = clock_ns
         self.journal = journal
         self.journal.attach(scheduler, clock_ns)
         self.timeline = Timeline(scheduler.times.expectations.usual_batch_ns)
         self.durations_ns: deque[int] = deque(maxlen=_DECISION_SAMPLES)
         """Durations of the latest calls."""
 
-    def record(self, now_ns: int, event: Event | None, actions: list[Action]) -> None:
-        """Record a call that began at `now_ns` and has just returned."""
-        self.durations_ns.append(self._clock_ns() - now_ns)
+    def record(
+        self, now_ns: int, took_ns: int, event: Event | None, actions: list[Action]
+    ) -> None:
+        """Record a call that began at `now_ns` and took so long."""
+        self.durations_ns.append(took_ns)
         self.journal.record(now_ns, event, actions)
         self.timeline.see(now_ns, event, actions)
 

@@ -268,12 +268,11 @@ class Driver:
             self.decisions.record_raised(now_ns, event, error)
             self._fail(f"the scheduler failed ({type(error).__name__}: {error})")
             return
-        self.decisions.record(now_ns, event, actions)
-        for action in actions:
-            self._carry_out(action, now_ns)
-        if self._to_cut:
-            crops, self._to_cut = self._to_cut, []
-            self.decoder.cut(crops)
+        took_ns = self.clock_ns() - now_ns
+        try:
+            self._carry_out_all(actions, now_ns)
+        finally:  # last, so that threads work meanwhile
+            self.decisions.record(now_ns, took_ns, event, actions)
         try:
             self.decisions.audit(now_ns)
         except InvariantViolation as violation:
@@ -290,6 +289,13 @@ class Driver:
     def _drop_everything(self) -> None:
         for request in list(self._frames):
             self._drop(request, DropReason.SHUTDOWN)
+
+    def _carry_out_all(self, actions: list[Action], now_ns: int) -> None:
+        for action in actions:
+            self._carry_out(action, now_ns)
+        if self._to_cut:
+            crops, self._to_cut = self._to_cut, []
+            self.decoder.cut(crops)
 
     def _carry_out(self, action: Action, now_ns: int) -> None:
         match action:

@@ -27,9 +27,7 @@ class DecisionRecorder:
         self.durations_ns: deque[int] = deque(maxlen=_DECISION_SAMPLES)
         """Durations of the latest calls."""
 
-    def record(
-        self, now_ns: int, took_ns: int, event: Event | None, actions: list[Action]
-    ) -> None:
+    def record(self, now_ns: int, took_ns: int, event: Event | None, actions: list[Action]) -> None:
         """Record a call that began at `now_ns` and took so long."""
         self.durations_ns.append(took_ns)
         self.journal.record(now_ns, event, actions)

@@ -106,13 +106,13 @@ async def schemathesis(app: App, folder: Path, camera: str, within: str = "") ->
 
 
 async def test_generated_requests_find_nothing(app: App, tmp_path: Path) -> None:
-    async with unharmed_bystander(app):
+    async with unharmed_bystander(app, rate_hz=4.0):
         # The bystander's own settings are left alone; the next test is about these.
         await schemathesis(app, tmp_path, camera="nobody")
 
 
 async def test_generated_settings_of_a_camera_harm_no_frame(app: App, tmp_path: Path) -> None:
-    async with streaming(app, "gate") as camera:
+    async with streaming(app, "gate", rate_hz=4.0) as camera:
         await schemathesis(app, tmp_path, camera="gate", within="/v1/cameras/{id}")
         viewer = await new_token(app, Scope.VIEWER)
         overrides = (await get_json(app, "/v1/cameras/gate", viewer))[1]["overrides"]

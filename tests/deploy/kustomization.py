@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 Document = dict[str, Any]
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where it is built
 _KEYS = {
     "apiVersion", "kind", "resources", "patches", "configMapGenerator", "configurations", "images",
 }  # fmt: skip
@@ -27,7 +28,7 @@ def render(folder: Path) -> dict[tuple[str, str], Document]:
         RenderError: a patch is for no resource, a name is there twice, or a key is unknown.
         OSError: a file that is named does not exist.
     """
-    spec = yaml.safe_load((folder / "kustomization.yaml").read_text("utf-8"))
+    (spec,) = documents_of(folder / "kustomization.yaml")
     if unknown := spec.keys() - _KEYS:
         raise RenderError(f"{folder.name}: {', '.join(sorted(unknown))} is not understood here")
     found: dict[tuple[str, str], Document] = {}
@@ -65,7 +66,7 @@ def _tag(documents: Iterable[Document], tags: Mapping[str, str]) -> None:
 
 def documents_of(file: Path) -> list[Document]:
     """Return the documents of a YAML file."""
-    return list(yaml.safe_load_all(file.read_text("utf-8")))
+    return list(yaml.load_all(file.read_text("utf-8"), _LOADER))
 
 
 def identity(document: Mapping[str, Any]) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from edgebox.inference.importing.importer import ImportOptions, import_family
 from edgebox.inference.importing.layouts import layout_named
 from edgebox.inference.importing.recognition import on_canvas
 from tests.inference.importing.planted import Raw, Tiny, write
-from tests.inference.importing.test_layouts import PICTURES, found_by, imported
+from tests.inference.importing.test_layouts import found_by, imported, pictures
 
 LENGTH = 256
 WEIGHTS = np.random.default_rng(5).normal(0, 1, (3, LENGTH)).astype(np.float32)
@@ -85,7 +85,7 @@ def test_a_re_identification_model_is_imported_and_serves(
     assert result.candidate.summary() == "embeddings of length 256"
     reason = "normalises" if raw else "does not normalise"
     assert any(f"its graph {reason} the pictures itself" in each for each in result.remarks)
-    for found, picture in zip(found_by(result, PICTURES), PICTURES, strict=True):
+    for found, picture in zip(found_by(result, pictures()), pictures(), strict=True):
         assert found.embeddings is not None
         assert found.embeddings.shape == (1, 256)
         assert found.embeddings[0] == pytest.approx(embedded(picture, name), abs=1e-4)

@@ -1,5 +1,6 @@
 """Every row of the table: an imported model finds exactly what was planted in its outputs."""
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -25,13 +26,18 @@ from tests.inference.importing.planted import (
 )
 from tests.inference.importing.zoo_of_layouts import DETECTORS, Scored, layout
 
-PICTURES = (
-    Scene(3).render(2.0).rgb,
-    np.full((90, 120, 3), (250, 90, 10), np.uint8),
-    np.full((200, 50, 3), (5, 60, 240), np.uint8),
-)
 ALONE = {"rtdetr_imagenet", "hf_deformable"}
 """Layouts that look like another one, which is believed first."""
+
+
+@cache
+def pictures() -> tuple[NDArray[np.uint8], ...]:
+    """Return (height, width, 3) RGB pictures of several shapes."""
+    return (
+        Scene(3).render(2.0).rgb,
+        np.full((90, 120, 3), (250, 90, 10), np.uint8),
+        np.full((200, 50, 3), (5, 60, 240), np.uint8),
+    )
 
 
 def imported(tmp_path: Path, tiny: Tiny, import_options: ImportOptions) -> Imported:
@@ -99,7 +105,7 @@ def test_a_detector_finds_what_was_planted(tmp_path: Path, name: str) -> None:
     assert [(v.width_px, v.height_px) for v in result.family.variants] == [(WIDTH, HEIGHT)]
     assert result.family.batch_size_fixed is None
     assert result.compared > 0
-    for found, picture in zip(found_by(result, PICTURES), PICTURES, strict=True):
+    for found, picture in zip(found_by(result, pictures()), pictures(), strict=True):
         assert_found(found, tiny, picture, scored)
 
 
@@ -110,8 +116,8 @@ def test_every_opset_will_do(tmp_path: Path, name: str, opset: int) -> None:
     tiny = build()
     tiny.opset = opset
     result = imported(tmp_path, tiny, ImportOptions(labels=LABELS))
-    (found,) = found_by(result, PICTURES[:1])
-    assert_found(found, tiny, PICTURES[0], scored)
+    (found,) = found_by(result, pictures()[:1])
+    assert_found(found, tiny, pictures()[0], scored)
 
 
 def test_channels_last_and_halves_are_fed_as_they_want(tmp_path: Path) -> None:
@@ -119,8 +125,8 @@ def test_channels_last_and_halves_are_fed_as_they_want(tmp_path: Path) -> None:
     tiny = build()
     tiny.channels_last = tiny.half = True
     result = imported(tmp_path, tiny, ImportOptions(labels=LABELS))
-    (found,) = found_by(result, PICTURES[:1])
-    own = own_number(tiny.how, on_canvas(PICTURES[0], tiny.how, (WIDTH, HEIGHT)))
+    (found,) = found_by(result, pictures()[:1])
+    own = own_number(tiny.how, on_canvas(pictures()[0], tiny.how, (WIDTH, HEIGHT)))
     assert sorted(found.labels) == sorted(each.label for each in OBJECTS)
     assert found.scores.max() == pytest.approx(scored(OBJECTS[0].score, own), abs=5e-3)
 
@@ -132,7 +138,7 @@ def test_a_fixed_batch_is_filled(tmp_path: Path) -> None:
     result = imported(tmp_path, tiny, ImportOptions(labels=LABELS))
     assert result.family.batch_size_fixed == 2
     assert any("takes batches of 2 only" in remark for remark in result.remarks)
-    for found, picture in zip(found_by(result, PICTURES), PICTURES, strict=True):
+    for found, picture in zip(found_by(result, pictures()), pictures(), strict=True):
         assert_found(found, tiny, picture, scored)
 
 
@@ -148,7 +154,7 @@ def test_a_classifier_names_the_picture(tmp_path: Path, name: str) -> None:
     assert result.candidate.name == name
     assert result.family.task == "classify"
     assert result.family.labels[1] == "class 1"
-    for found, picture in zip(found_by(result, PICTURES), PICTURES, strict=True):
+    for found, picture in zip(found_by(result, pictures()), pictures(), strict=True):
         own = own_number(tiny.how, on_canvas(picture, tiny.how, (WIDTH, HEIGHT)))
         expected = np.exp(logits + follows * (own if name == "classifier" else 0.0))
         expected = np.sort(expected / expected.sum())[::-1]
@@ -162,7 +168,7 @@ def test_a_classifier_that_is_sure_is_taken(tmp_path: Path, name: str) -> None:
     logits = np.array([-9.0, 9.0], np.float32)
     raw = Raw("output", logits if name == "classifier" else np.exp(logits) / np.exp(logits).sum())
     result = imported(tmp_path, Tiny([raw], layout(name).preprocessing), ImportOptions())
-    (found,) = found_by(result, PICTURES[:1])
+    (found,) = found_by(result, pictures()[:1])
     assert found.labels.tolist() == [1]
     assert found.scores == pytest.approx([1.0])
     assert result.compared
@@ -177,5 +183,5 @@ def test_ultralytics_says_of_its_classifiers_how_they_are_fed(tmp_path: Path) ->
     result = imported(tmp_path, tiny, ImportOptions())
     assert result.candidate.name == "classifier_ultralytics"
     assert result.family.labels == ("cat", "dog", "cat (2)")
-    (found,) = found_by(result, PICTURES[:1])
+    (found,) = found_by(result, pictures()[:1])
     assert found.scores == pytest.approx([0.7, 0.2, 0.1])

@@ -278,8 +278,8 @@ steps = st.one_of(
 policies = st.sampled_from([*sorted(POLICIES), *(f"{each}{VARIANTS}" for each in sorted(POLICIES))])
 
 
-def played(drawn: Drawn, policy: str) -> World:
-    world = World(policy)
+def played(drawn: Drawn, policy: str, check_every: int = 1) -> World:
+    world = World(policy, check_every=check_every)
     world.tell(VariantsAvailable(FAMILY))
     for executor in EXECUTORS:
         world.tell(ExecutorStarted(executor, profiles(executor, 31)))

@@ -39,6 +39,9 @@ from tests.scheduling.random_events import (
 )
 from tests.scheduling.scene import MS
 
+SELDOM = 7
+"""Every how many calls all redundant state is derived anew where a test is about something else."""
+
 
 @settings(max_examples=300, deadline=None)
 @given(steps, policies)
@@ -69,7 +72,7 @@ def test_a_replay_repeats_every_action_whatever_wakes_it_between(
 ) -> None:
     # One drawn seed: hypothesis takes longer for the instants one by one than the scheduler.
     rng, again, last_ns = random.Random(seed), fresh(policy), 0
-    for now_ns, event, actions in played(drawn, policy).journal:
+    for now_ns, event, actions in played(drawn, policy, SELDOM).journal:
         for early_ns in sorted(rng.randint(last_ns, now_ns) for _ in range(rng.randint(0, 3))):
             due_ns = again.next_wakeup_ns()
             if due_ns is None or early_ns < due_ns:
@@ -105,7 +108,7 @@ def test_the_random_events_reach_every_ending(policy: str, monkeypatch: pytest.M
         if seen.keys() >= expected and moved >= to_reach:
             break
         story = calm_story(rng) if number % 5 == 0 else long_story(rng)
-        world = played(story, policy)
+        world = played(story, policy, SELDOM)
         world.tell(ShutdownRequested())
         seen.update(+world.stale)
         for _, _, actions in world.journal:

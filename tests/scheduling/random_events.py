@@ -235,6 +235,8 @@ STALE = (
     "LinkMeasured",
 )  # fmt: skip
 LATER_NS = (*(0, 0, 1, MS, MS, 3 * MS) * 4, 17 * MS, 60 * MS, 700 * MS, 5000 * MS)
+SELDOM = 7
+"""Every how many calls all redundant state is derived anew where a test is about something else."""
 Drawn = list[tuple[str, int, int, int]]
 
 

@@ -28,6 +28,7 @@ from edgebox.scheduling.policies import POLICIES
 from edgebox.scheduling.request_stages import TRANSITIONS, WAITING, Cause, Stage, Transition
 from edgebox.simulation.faults.small_box import fresh
 from tests.scheduling.random_events import (
+    SELDOM,
     SOMETIMES,
     STALE,
     Drawn,
@@ -38,9 +39,6 @@ from tests.scheduling.random_events import (
     steps,
 )
 from tests.scheduling.scene import MS
-
-SELDOM = 7
-"""Every how many calls all redundant state is derived anew where a test is about something else."""
 
 
 @settings(max_examples=300, deadline=None)

@@ -85,7 +85,7 @@ def check_a_replay_repeats_every_action_whatever_wakes_it_between(world: World, 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_the_random_events_reach_every_ending(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The properties above would be worth little if their worlds never got anywhere."""
-    rng, seen, moved = random.Random(7), Counter[object](), set[tuple[Stage, Cause]]()
+    rng, seen, moved = random.Random(5), Counter[object](), set[tuple[Stage, Cause]]()
 
     def transition(stage: Stage, cause: Cause) -> Transition:
         moved.add((stage, cause))

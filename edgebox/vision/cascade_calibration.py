@@ -99,12 +99,13 @@ class CascadeCalibration:
 
     def _recalibrated(self, fitted: Floats) -> Floats:
         """Return the losses to expect by what was compared; a new line takes some 0.2 ms."""
-        if self._line is None:
+        believed = self._line
+        if believed is None:
             pairs = np.array([*self._hard, *self._easy])
             logits = np.concatenate((self._prior[0], pairs[:, 0]))
             losses = np.concatenate((self._prior[1], pairs[:, 1]))
-            self._line = line(logits, losses)
-        slope, shift = self._line
+            believed = self._line = line(logits, losses)
+        slope, shift = believed
         return logistic(slope * fitted + shift)
 
     def losses(self) -> tuple[float, float] | None:

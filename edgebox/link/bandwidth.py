@@ -20,6 +20,7 @@ Pure: the instants are arguments, and reading the estimate changes nothing. A re
 the samples of a window, and O(cameras) of those that share the link.
 """
 
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Sequence
 from copy import copy
@@ -277,19 +278,25 @@ class BytesPerPixel:
 
     def __init__(self, quantile: float = 0.9, frames_max: int = 60) -> None:
         self._quantile = quantile
-        self._recent: deque[float] = deque(maxlen=frames_max)
+        self._frames_max = frames_max
+        self._recent: deque[float] = deque()
+        self._ordered: list[float] = []
 
     def add(self, size_bytes: int, pixels: int) -> None:
         """Learn from one frame's whole message."""
         picture_bytes = max(1, size_bytes - OVERHEAD_BYTES)
-        self._recent.append(picture_bytes / _reference_equivalent(pixels))
+        if len(self._recent) == self._frames_max:
+            del self._ordered[bisect_left(self._ordered, self._recent.popleft())]
+        value = picture_bytes / _reference_equivalent(pixels)
+        self._recent.append(value)
+        insort(self._ordered, value)
 
     def value(self) -> float | None:
         """Return the bytes per pixel of a picture of `REFERENCE_PX`; None before the first."""
-        if not self._recent:
+        number = len(self._ordered)
+        if not number:
             return None
-        ordered = sorted(self._recent)
-        return ordered[min(int(self._quantile * len(ordered)), len(ordered) - 1)]
+        return self._ordered[min(int(self._quantile * number), number - 1)]
 
 
 def message_bytes(bytes_per_pixel: float, pixels: int) -> float:

@@ -19,6 +19,7 @@ Pure: the instants, all on the camera's clock, are arguments. O(sizes + window) 
 from collections import Counter, deque
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from edgebox.domain.plans import Advice
 from edgebox.domain.requests import StagePlacement
@@ -385,7 +386,8 @@ class SenderWindow:
         return Skip(frame, reason)
 
 
-def send_sizes(own_px: tuple[int, int], advice: Advice | None) -> list[tuple[int, int]]:
+@lru_cache(maxsize=256)  # a camera asks for every frame, with the same advice for seconds
+def send_sizes(own_px: tuple[int, int], advice: Advice | None) -> tuple[tuple[int, int], ...]:
     """Return the sizes at which a camera may send, largest first: steps of the longer side."""
     own_width, own_height = own_px
     scale = 1.0
@@ -395,10 +397,10 @@ def send_sizes(own_px: tuple[int, int], advice: Advice | None) -> list[tuple[int
     largest = max(1, round(long_px * scale))
     first_step = (largest - 1) // SIDE_STEP_PX * SIDE_STEP_PX
     steps = range(first_step, SIDE_MIN_PX - 1, -SIDE_STEP_PX)
-    return [
+    return tuple(
         (
             max(1, round(own_width * side / long_px)),
             max(1, round(own_height * side / long_px)),
         )
         for side in (largest, *steps)
-    ]
+    )

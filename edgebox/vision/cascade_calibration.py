@@ -50,7 +50,8 @@ class CascadeCalibration:
             evidence: of an earlier calibration with the same decider.
         """
         self._decider = decider
-        self._slope, self._shift = 1.0, 0.0
+        self._line: tuple[float, float] | None = None
+        """Slope and shift; None: to be fitted, since something was compared after the last time."""
         inner = [point.threshold for point in fitted.points if 0 < point.threshold < 1]
         at = np.linspace(0, max(0, len(inner) - 1), PICTURES_MIN).round().astype(int)
         losses = np.array(inner)[at] if inner else np.empty(0)
@@ -60,8 +61,8 @@ class CascadeCalibration:
         self._easy = deque(before.easy, maxlen=COMPARED)
         self._logits = deque(before.logits, maxlen=SEEN)
         self._curve, self._since = fitted, len(self._logits)
-        if self.compared:
-            self._fit()
+        if not self.compared:
+            self._line = 1.0, 0.0
 
     @property
     def evidence(self) -> CascadeEvidence:
@@ -82,10 +83,10 @@ class CascadeCalibration:
         fitted = float(features @ np.array(self._decider.weights)) + self._decider.bias
         self._logits.append(fitted)
         self._since += 1
-        return float(logistic(np.array(self._slope * fitted + self._shift)))
+        return float(self._recalibrated(np.array(fitted)))
 
     def compare(self, features: Floats, loss: float, *, hard: bool) -> None:
-        """Note what the small model lost on a picture, and fit the line anew. Some 0.2 ms.
+        """Note what the small model lost on a picture; what is expected next fits the line anew.
 
         Args:
             features: (d,) of the picture.
@@ -94,25 +95,30 @@ class CascadeCalibration:
         """
         fitted = float(features @ np.array(self._decider.weights)) + self._decider.bias
         (self._hard if hard else self._easy).append((fitted, loss))
-        self._fit()
+        self._line = None
 
-    def _fit(self) -> None:
-        pairs = np.array([*self._hard, *self._easy])
-        logits = np.concatenate((self._prior[0], pairs[:, 0]))
-        losses = np.concatenate((self._prior[1], pairs[:, 1]))
-        self._slope, self._shift = line(logits, losses)
+    def _recalibrated(self, fitted: Floats) -> Floats:
+        """Return the losses to expect by what was compared; a new line takes some 0.2 ms."""
+        believed = self._line
+        if believed is None:
+            pairs = np.array([*self._hard, *self._easy])
+            logits = np.concatenate((self._prior[0], pairs[:, 0]))
+            losses = np.concatenate((self._prior[1], pairs[:, 1]))
+            believed = self._line = line(logits, losses)
+        slope, shift = believed
+        return logistic(slope * fitted + shift)
 
     def losses(self) -> tuple[float, float] | None:
         """Return the mean expected and measured loss of the compared pictures; None: none yet."""
         pairs = np.array([*self._hard, *self._easy])
         if not len(pairs):
             return None
-        expected = logistic(self._slope * pairs[:, 0] + self._shift)
+        expected = self._recalibrated(pairs[:, 0])
         return float(expected.mean()), float(pairs[:, 1].mean())
 
     def curve(self) -> CascadeCurve:
         """Return the curve of the last pictures; until there are enough, the fitted one."""
         if self._since >= CURVE_EVERY and len(self._logits) >= SEEN_MIN:
-            expected = logistic(self._slope * np.array(self._logits) + self._shift)
+            expected = self._recalibrated(np.array(self._logits))
             self._curve, self._since = measured_curve(expected, expected), 0
         return self._curve

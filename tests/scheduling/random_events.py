@@ -235,6 +235,8 @@ STALE = (
     "LinkMeasured",
 )  # fmt: skip
 LATER_NS = (*(0, 0, 1, MS, MS, 3 * MS) * 4, 17 * MS, 60 * MS, 700 * MS, 5000 * MS)
+SELDOM = 7
+"""Every how many calls all redundant state is derived anew where a test is about something else."""
 Drawn = list[tuple[str, int, int, int]]
 
 
@@ -278,8 +280,8 @@ steps = st.one_of(
 policies = st.sampled_from([*sorted(POLICIES), *(f"{each}{VARIANTS}" for each in sorted(POLICIES))])
 
 
-def played(drawn: Drawn, policy: str) -> World:
-    world = World(policy)
+def played(drawn: Drawn, policy: str, check_every: int = 1) -> World:
+    world = World(policy, check_every=check_every)
     world.tell(VariantsAvailable(FAMILY))
     for executor in EXECUTORS:
         world.tell(ExecutorStarted(executor, profiles(executor, 31)))

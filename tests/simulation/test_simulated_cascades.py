@@ -112,21 +112,21 @@ def test_a_planned_share_is_nearly_as_good_as_the_best_of_all_shares(rate_hz: in
 
 
 def test_the_same_picture_is_always_as_hard() -> None:
-    few, many = (run_scenario(scenario(f"share = {share}")) for share in (0.2, 0.6))
+    few, many = (run_scenario(scenario(f"share = {share}", duration_s=20)) for share in (0.2, 0.6))
     assert sent_on(few) < sent_on(many)
 
 
 def test_harder_pictures_are_sent_on_more_often() -> None:
     shares = []
     for difficulty in (0.5, 1, 2):
-        found = run(scenario(camera=f"difficulty = {difficulty}"))["cascade"]
+        found = run(scenario(camera=f"difficulty = {difficulty}", duration_s=40))["cascade"]
         shares.append(found["sent_on"] / sum(found.values()))
     assert shares == pytest.approx([0.25**2, 0.25, 0.25**0.5], abs=0.04)
 
 
 def test_a_large_model_that_is_too_slow_costs_no_answer() -> None:
     # It takes longer than any deadline, so it is never begun.
-    of = scenario(large_ms=300)
+    of = scenario(large_ms=300, duration_s=20)
     report = run_scenario(of)
     assert all(each.outcome is Outcome.ON_TIME for each in report.ended)
     found = accuracy_figures(report, of)

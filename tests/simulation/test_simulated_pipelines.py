@@ -67,7 +67,7 @@ OVERLOADED += [yard(f"sparse-{at}", "objects = 1", 30) for at in range(4)]
 @pytest.mark.parametrize("batching", ["adaptive", "edf"])
 def test_under_overload_admission_answers_more_objects_and_wastes_little(batching: str) -> None:
     scenario = pipelines_scenario(
-        *OVERLOADED, top="duration_s = 15\nwarmup_s = 3", policy=f'batching = "{batching}"'
+        *OVERLOADED, top="duration_s = 9\nwarmup_s = 3", policy=f'batching = "{batching}"'
     )
     found = {
         rule: run(replace(scenario, scheduling=replace(scenario.scheduling, frame_admission=rule)))

@@ -33,10 +33,10 @@ from tests.end_to_end.program import (
     edgebox,
     finish,
     said,
-    serving,
     start,
     within_this_process,
 )
+from tests.end_to_end.running import running
 from tests.end_to_end.test_residency import FILE_MB, SIZES_PX, family_of_files
 
 SCENES = 4
@@ -243,20 +243,21 @@ async def connected(url: str, camera: str) -> None:
 
 
 async def test_frames_of_a_live_camera(tmp_path: Path, database: Path) -> None:
-    config = str(configured(tmp_path, database))
     few = str(street_of_few_sizes(tmp_path / "few", database, SMALL))
-    async with serving(tmp_path, "--config", config) as (_, url):
-        profile = ("profile", "few", "--box", url, "--config", few, "--json")
+    async with running(database) as app:
+        profile = ("profile", "few", "--box", app.url, "--config", few, "--json")
         nobody = await edgebox(tmp_path, *profile, "--from-camera", "gate-2")
         assert nobody.code == 1
         assert "no camera 'gate-2' is connected there (connected: none)" in " ".join(
             nobody.err.split()
         )
-        stream = ("--server", url.replace("http", "ws", 1), "--name", "gate-1")
+        # The box runs every frame, and one in a second is taken.
+        stream = ("--server", app.url.replace("http", "ws", 1), "--name", "gate-1")
         # As large as the smallest variant: always sent whole.
-        small = await start(tmp_path, "camera", "scene:1", *stream, "--size", "120x90")
+        options = ("--size", "120x90", "--rate-hz", "2")
+        small = await start(tmp_path, "camera", "scene:1", *stream, *options)
         try:
-            await connected(url, "gate-1")
+            await connected(app.url, "gate-1")
             document = (
                 await edgebox(tmp_path, *profile, "--from-camera", "gate-1", "--limit", "20")
             ).json()

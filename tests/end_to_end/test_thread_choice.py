@@ -72,7 +72,9 @@ async def test_batches_without_hurry_get_one_thread(
         assert app.box.profiles[executor.id] == measured
 
 
-async def test_all_threads_leave_no_choice(no_other_families: None, database: Path, tmp_path: Path) -> None:
+async def test_all_threads_leave_no_choice(
+    no_other_families: None, database: Path, tmp_path: Path
+) -> None:
     folder = family_of_files(tmp_path / "gate", "gate", (128,))
     tables = [{"device": "cpu", "threads": "all"}]
     async with running(

@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from PIL import Image
 from edgebox.commands.models import parse_sizes
 from edgebox.domain.errors import ModelError
 from edgebox.scene.street_camera import Scene
-from tests.end_to_end.program import edgebox, within_this_process
+from tests.end_to_end.program import Ended, edgebox, within_this_process
 from tests.inference.importing.planted import HEIGHT, LABELS, OBJECTS, WIDTH, Tiny, write
 from tests.inference.importing.zoo_of_layouts import DETECTORS
 
@@ -33,10 +32,12 @@ def model(tmp_path: Path, name: str = "yolov8") -> Path:
 
 
 async def test_import_list_and_detect(tmp_path: Path, picture: Path) -> None:
+    async def run(*arguments: str) -> Ended:
+        return await asyncio.to_thread(within_this_process, tmp_path, *arguments)
+
     imported = await edgebox(
         tmp_path, "models", "import", str(model(tmp_path)), "--json", "--profile-s", "1"
     )
-    run = partial(asyncio.to_thread, within_this_process, tmp_path)
     document = imported.json()
     assert (document["family"], document["layout"], document["task"]) == (
         "gate", "yolov8", "detect",

@@ -57,18 +57,6 @@ def check_sums(counts: dict[str, Any]) -> None:
     assert_adds_up(counts["captured"], counts["on_time"], counts["late"], counts["dropped"])
 
 
-async def test_a_person_gets_a_table_and_the_address(tmp_path: Path, config: Path) -> None:
-    ended = await edgebox(
-        tmp_path, "demo", "--config", str(config), "--port", "0", "--duration", "2",
-        "--rate-hz", "4",
-    )  # fmt: skip
-    assert ended.code == 0, ended.err
-    assert "edgebox demo: open http://127.0.0.1:" in ended.err
-    for name in [*NAMES, "all"]:
-        assert name in ended.out
-    assert "slow link, 0.6 Mbit/s" in ended.out
-
-
 async def test_a_signal_ends_it_before_its_cameras_could_begin(
     tmp_path: Path, config: Path
 ) -> None:
@@ -80,11 +68,13 @@ async def test_a_signal_ends_it_before_its_cameras_could_begin(
     assert "Traceback" not in ended.err
 
 
-async def test_a_signal_ends_it_with_a_table(tmp_path: Path, config: Path) -> None:
+async def test_a_person_gets_the_address_and_a_signal_ends_it_with_a_table(
+    tmp_path: Path, config: Path
+) -> None:
     process = await start(
         tmp_path, "demo", "--config", str(config), "--port", "0", "--rate-hz", "4"
     )
-    line = await said(process, "edgebox demo")
+    line = await said(process, "edgebox demo: open http://127.0.0.1:")
     url = line.split("open ")[1].split()[0]
     await said(process, "four cameras start")
     async with aiohttp.ClientSession() as client, asyncio.timeout(PATIENCE_S):
@@ -100,3 +90,4 @@ async def test_a_signal_ends_it_with_a_table(tmp_path: Path, config: Path) -> No
     assert "Traceback" not in ended.err
     for name in [*NAMES, "all"]:
         assert name in ended.out
+    assert "slow link, 0.6 Mbit/s" in ended.out

@@ -1,5 +1,6 @@
 """`edgebox models` and `edgebox detect` as their users meet them."""
 
+import asyncio
 import re
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from PIL import Image
 from edgebox.commands.models import parse_sizes
 from edgebox.domain.errors import ModelError
 from edgebox.scene.street_camera import Scene
-from tests.end_to_end.program import edgebox, within_this_process
+from tests.end_to_end.program import Ended, edgebox, within_this_process
 from tests.inference.importing.planted import HEIGHT, LABELS, OBJECTS, WIDTH, Tiny, write
 from tests.inference.importing.zoo_of_layouts import DETECTORS
 
@@ -31,6 +32,9 @@ def model(tmp_path: Path, name: str = "yolov8") -> Path:
 
 
 async def test_import_list_and_detect(tmp_path: Path, picture: Path) -> None:
+    async def run(*arguments: str) -> Ended:
+        return await asyncio.to_thread(within_this_process, tmp_path, *arguments)
+
     imported = await edgebox(
         tmp_path, "models", "import", str(model(tmp_path)), "--json", "--profile-s", "1"
     )
@@ -44,12 +48,12 @@ async def test_import_list_and_detect(tmp_path: Path, picture: Path) -> None:
     (variant,) = document["variants"]
     assert (variant["name"], variant["accuracy"]) == (f"gate-{WIDTH}x{HEIGHT}", None)
     assert variant["p50_ms"]["1"] > 0
-    listed = (await edgebox(tmp_path, "models", "list", "--json")).json()
+    listed = (await run("models", "list", "--json")).json()
     bundled = ["street", "street-exit", "street-rest", "vehicles"]
     assert [family["name"] for family in listed["families"]] == [*bundled, "gate"]
     assert listed["families"][-1]["sources"] == ["gate.onnx"]
     assert listed["problems"] == []
-    text = (await edgebox(tmp_path, "models", "list")).out
+    text = (await run("models", "list")).out
     assert "licence AGPL-3.0, layout yolov8" in text
     assert "not measured" in text
     headings = [line for line in text.splitlines() if "variant" in line and "p50 ms" in line]
@@ -64,34 +68,35 @@ async def test_import_list_and_detect(tmp_path: Path, picture: Path) -> None:
     rows = sorted((row["label"], row["box"]) for row in shown["detections"])
     assert rows == sorted((LABELS[each.label], list(each.box)) for each in OBJECTS)
     assert Image.open(drawn).size == (WIDTH, HEIGHT)
-    plain = await edgebox(tmp_path, "detect", str(picture), "--family", "gate")
+    plain = await run("detect", str(picture), "--family", "gate")
     assert f"gate-{WIDTH}x{HEIGHT}" in plain.out
     assert "person  at [8.0, 8.0, 30.0, 40.0]" in plain.out
 
 
-async def test_a_refused_file_is_one_message_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_refused_file_is_one_message_and_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "broken.onnx"
     path.write_bytes(b"this is no model")
-    ended = await edgebox(tmp_path, "models", "import", str(path))
+    ended = within_this_process(tmp_path, "models", "import", str(path))
     assert ended.code == 1
     assert "is not an ONNX model, or is cut short" in " ".join(ended.err.split())
     assert "Traceback" not in ended.err
     assert not (tmp_path / "edgebox" / "models").exists()
 
 
-async def test_what_cannot_be_asked_without_a_terminal_is_said(tmp_path: Path) -> None:
+def test_what_cannot_be_asked_without_a_terminal_is_said(tmp_path: Path) -> None:
     tiny = DETECTORS["rfdetr"][0]()
     for raw, name in zip(tiny.outputs, ("a", "b"), strict=True):
         raw.name = name
     path = tmp_path / "odd.onnx"
     path.write_bytes(write(tiny))
-    ended = await edgebox(tmp_path, "models", "import", str(path))
+    ended = within_this_process(tmp_path, "models", "import", str(path))
     message = " ".join(ended.err.split())
     assert ended.code == 1
     assert "its layout is not certain: it could be any of these: " in message
     assert "rfdetr (would find class 0 0.8" in message
     assert "name it with --layout" in message
-    unknown = await edgebox(tmp_path, "models", "import", str(path), "--layout", "yolo99")
+    named = ("models", "import", str(path), "--layout", "yolo99")
+    unknown = within_this_process(tmp_path, *named)
     assert "there is no layout 'yolo99'; there are yolov5," in " ".join(unknown.err.split())
 
 
@@ -115,7 +120,7 @@ def test_detect_says_what_is_wrong(tmp_path: Path, picture: Path) -> None:
         assert message in " ".join(ended.err.split())
 
 
-async def test_detect_takes_folders_and_makes_the_one_it_draws_into(tmp_path: Path) -> None:
+def test_detect_takes_folders_and_makes_the_one_it_draws_into(tmp_path: Path) -> None:
     pictures = tmp_path / "pictures"
     pictures.mkdir()
     for number, ending in enumerate(("png", "jpg", "PNG")):
@@ -123,7 +128,8 @@ async def test_detect_takes_folders_and_makes_the_one_it_draws_into(tmp_path: Pa
         picture.save(pictures / f"{number}.{ending}")
     (pictures / "notes.txt").write_text("no picture")
     drawn = tmp_path / "new" / "drawn"
-    ended = await edgebox(tmp_path, "detect", str(pictures), "--json", "--draw", str(drawn))
+    arguments = ("detect", str(pictures), "--json", "--draw", str(drawn))
+    ended = within_this_process(tmp_path, *arguments)
     document = ended.json()
     assert document["family"] == "street"
     names = [Path(each["file"]).name for each in document["pictures"]]

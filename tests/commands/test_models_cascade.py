@@ -37,15 +37,15 @@ def test_models_that_do_not_fit_are_one_error(tmp_path: Path) -> None:
     assert few == "edgebox models cascade: a cascade needs at least 40 pictures, not 39"
 
 
-async def test_an_error_has_the_words_of_its_message(tmp_path: Path) -> None:
+def test_an_error_has_the_words_of_its_message(tmp_path: Path) -> None:
     wanted = ("models", "cascade", "street-128", "street", "--frames", "scene:x")
-    ended = await edgebox(tmp_path, *wanted)
+    ended = within_this_process(tmp_path, *wanted)
     assert "scene:x: a scene's seed must be a whole number" in ended.err
 
 
-async def test_an_exit_is_fitted_against_the_second_part(tmp_path: Path) -> None:
+def test_an_exit_is_fitted_against_the_second_part(tmp_path: Path) -> None:
     wanted = ("models", "cascade", "street-exit-128", "street-rest-128", "--frames", "scene:7")
-    ended = await edgebox(tmp_path, *wanted, "--limit", "40", "--json")
+    ended = within_this_process(tmp_path, *wanted, "--limit", "40", "--json")
     document = ended.json()
     agreement = [row["agreement"] for row in document["shares"]]
     assert agreement == sorted(agreement)

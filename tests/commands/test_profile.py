@@ -29,14 +29,15 @@ from edgebox.scene.street_camera import LABELS, Scene
 from edgebox.storage.database import Storage
 from tests.conftest import PATIENCE_S, settings
 from tests.end_to_end.program import (
+    Ended,
     configured,
     edgebox,
     finish,
     said,
-    serving,
     start,
     within_this_process,
 )
+from tests.end_to_end.running import running
 from tests.end_to_end.test_residency import FILE_MB, SIZES_PX, family_of_files
 
 SCENES = 4
@@ -76,14 +77,14 @@ def streets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-FEW = ("street-128", "street-576", "street-608")
+FEW = ("street-128", "street-288", "street-320")
 SMALL = ("street-128", "street-160")
 
 
 def street_of_few_sizes(tmp_path: Path, database: Path, names: tuple[str, ...] = FEW) -> Path:
     """Write a configuration with a family that is the bundled one in three sizes, named few.
 
-    Every picture runs on every size, and the larger half of the sixteen takes most of the time.
+    Every picture runs on every size, and large ones take most of the time.
     """
     bundled = bundled_folders()[0]
     folder = tmp_path / "models" / "few"
@@ -94,6 +95,11 @@ def street_of_few_sizes(tmp_path: Path, database: Path, names: tuple[str, ...] =
     text = "[[variants]]".join([head, *kept]).replace('"street-', '"few-')
     (folder / MANIFEST).write_text(text.replace('name = "street"', 'name = "few"'))
     return configured(tmp_path, database, f'models = "{folder.parent}"')
+
+
+async def shown(home: Path, *arguments: str) -> Ended:
+    """Run `edgebox models list`."""
+    return await asyncio.to_thread(within_this_process, home, "models", "list", *arguments)
 
 
 async def test_map_is_measured_kept_listed_and_served(
@@ -111,13 +117,13 @@ async def test_map_is_measured_kept_listed_and_served(
     by_name = {row["name"]: row for row in document["variants"]}
     # The network is known to see far more at larger sizes (tests/models).
     assert by_name["street-128"]["accuracy"] + 0.1 < by_name["street-608"]["accuracy"] < 0.9
-    listed = (await edgebox(tmp_path, "models", "list", "--json", *flags)).json()
+    listed = (await shown(tmp_path, "--json", *flags)).json()
     for row in listed["families"][0]["variants"]:
         assert round(row["accuracy"], 4) == by_name[row["name"]]["accuracy"]
         assert row["accuracy_report"]["kind"] == "mAP"
         assert row["accuracy_report"]["mAP50"] == by_name[row["name"]]["mAP50"]
         assert row["p50_ms"]["1"] == by_name[row["name"]]["p50_ms"]
-    text = (await edgebox(tmp_path, "models", "list", *flags)).out
+    text = (await shown(tmp_path, *flags)).out
     assert f"± two standard errors on {SCENES} pictures of {streets.name}" in text
     assert "ms (P50 of one picture)" in text
     app = App(load(None, settings(database)))
@@ -152,9 +158,7 @@ async def test_what_is_set_aside_is_not_offered(tmp_path: Path, database: Path) 
         assert set(snapshot.variants) == set(family.offered)
     finally:
         await app.stop()
-    text = (
-        await edgebox(tmp_path, "models", "list", "--config", str(configured(tmp_path, database)))
-    ).out
+    text = (await shown(tmp_path, "--config", str(configured(tmp_path, database)))).out
     assert "street-608: street-256 is as good" in text
 
 
@@ -176,7 +180,7 @@ async def test_f1_of_frames_and_of_a_video(tmp_path: Path, database: Path, stree
     document = (await edgebox(tmp_path, *frames)).json()
     assert not document["kept"]
     assert any("this F1 is not kept" in remark for remark in document["remarks"])
-    listed = (await edgebox(tmp_path, "models", "list", *flags)).json()
+    listed = (await shown(tmp_path, *flags)).json()
     (few,) = (family for family in listed["families"] if family["name"] == "few")
     kinds = {row["accuracy_report"]["kind"] for row in few["variants"]}
     assert kinds == {"mAP"}
@@ -227,7 +231,7 @@ async def test_the_first_ctrl_c_gives_what_there_is(
     assert ended.code == 0, ended.err
     assert "of 2000 pictures; nothing is kept" in " ".join(ended.out.split())
     assert "street-608" in ended.out
-    listed = (await edgebox(tmp_path, "models", "list", "--json", *flags)).json()
+    listed = (await shown(tmp_path, "--json", *flags)).json()
     assert {row["accuracy_report"] is None for row in listed["families"][0]["variants"]} == {True}
 
 
@@ -243,20 +247,21 @@ async def connected(url: str, camera: str) -> None:
 
 
 async def test_frames_of_a_live_camera(tmp_path: Path, database: Path) -> None:
-    config = str(configured(tmp_path, database))
     few = str(street_of_few_sizes(tmp_path / "few", database, SMALL))
-    async with serving(tmp_path, "--config", config) as (_, url):
-        profile = ("profile", "few", "--box", url, "--config", few, "--json")
+    async with running(database) as app:
+        profile = ("profile", "few", "--box", app.url, "--config", few, "--json")
         nobody = await edgebox(tmp_path, *profile, "--from-camera", "gate-2")
         assert nobody.code == 1
         assert "no camera 'gate-2' is connected there (connected: none)" in " ".join(
             nobody.err.split()
         )
-        stream = ("--server", url.replace("http", "ws", 1), "--name", "gate-1")
+        # The box runs every frame, and one in a second is taken.
+        stream = ("--server", app.url.replace("http", "ws", 1), "--name", "gate-1")
         # As large as the smallest variant: always sent whole.
-        small = await start(tmp_path, "camera", "scene:1", *stream, "--size", "120x90")
+        options = ("--size", "120x90", "--rate-hz", "2")
+        small = await start(tmp_path, "camera", "scene:1", *stream, *options)
         try:
-            await connected(url, "gate-1")
+            await connected(app.url, "gate-1")
             document = (
                 await edgebox(tmp_path, *profile, "--from-camera", "gate-1", "--limit", "20")
             ).json()

@@ -12,14 +12,23 @@ import pytest
 from edgebox.camera.daemon import Camera
 from edgebox.media.sources import PictureSource
 from edgebox.storage.database import Storage
-from tests.conftest import PATIENCE_S
-from tests.end_to_end.program import configured, edgebox, finish, said, serving, start
+from tests.conftest import BUNDLED_FOLDERS, PATIENCE_S
+from tests.end_to_end.program import (
+    configured,
+    edgebox,
+    finish,
+    said,
+    serving,
+    start,
+    within_this_process,
+)
 from tests.end_to_end.running import (
     PICTURE,
     SIZE_PX,
     SLO_MS,
     assert_adds_up,
     free_port,
+    running,
     until,
 )
 from tests.inference.tiny_onnx import write_family
@@ -65,7 +74,7 @@ async def test_serve_says_which_model_cameras_get_and_that_it_is_a_demos(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_a_signal_ends_the_box_and_cameras_come_back_to_the_next_one(
-    tmp_path: Path, config: Path, number: signal.Signals
+    tmp_path: Path, config: Path, database: Path, number: signal.Signals
 ) -> None:
     remarks: list[str] = []
     port = str(free_port())
@@ -83,7 +92,7 @@ async def test_a_signal_ends_the_box_and_cameras_come_back_to_the_next_one(
     assert on_time >= 5
     assert any("bye: shutdown" in remark for remark in remarks), remarks
     before = streaming.summary().on_time
-    async with serving(tmp_path, "--config", str(config), "--port", port):
+    async with running(database, server__port=int(port)):
         await until(lambda: streaming.summary().on_time >= before + 5, "five more answers")
         streaming.stop()
         summary = await run
@@ -132,7 +141,11 @@ async def test_a_wrong_configuration_lists_all_its_errors(tmp_path: Path, comman
     wrong.write_text(
         '[server]\nhots = "x"\n[limits]\ncameras_max = 0\nsilent_s = "no"\n[nothing]\n'
     )
-    ended = await edgebox(tmp_path, command, "--config", str(wrong))
+    flags = (command, "--config", str(wrong))
+    if command == "demo":  # its log is written to a real standard error
+        ended = await edgebox(tmp_path, *flags)
+    else:
+        ended = await asyncio.to_thread(within_this_process, tmp_path, *flags)
     assert ended.code == 78
     for message in (
         'limits.silent_s: must be a number from 1 to 3600, not "no"',
@@ -197,16 +210,18 @@ async def test_doctor_tells_people_and_programs(tmp_path: Path, config: Path) ->
     assert len(checks) >= 5
     assert all(finding["health"] in ("ok", "warn", "fail") for finding in document["findings"])
     assert all(f["mend"] for f in document["findings"] if f["health"] != "ok")
-    result = await edgebox(tmp_path, "doctor", "--config", str(config))
+    flags = ("doctor", "--config", str(config))
+    result = await asyncio.to_thread(within_this_process, tmp_path, *flags)
     assert result.code == 0
     for check in checks:
         assert check in result.out
 
 
-async def test_doctor_warns_of_a_family_that_is_left_out(tmp_path: Path, database: Path) -> None:
+def test_doctor_warns_of_a_family_that_is_left_out(tmp_path: Path, database: Path) -> None:
     folder = write_family(tmp_path / "broken", b"this is no model")
     config = configured(tmp_path, database, f'families = ["{folder}"]')
-    document = (await edgebox(tmp_path, "doctor", "--config", str(config), "--json")).json()
+    flags = ("--config", str(config), "--json")
+    document = within_this_process(tmp_path, "doctor", *flags).json()
     warnings = [finding for finding in document["findings"] if finding["health"] == "warn"]
     assert any("tiny.onnx" in finding["found"] for finding in warnings)
 
@@ -223,7 +238,7 @@ async def test_doctor_fails_when_the_box_could_not_start(tmp_path: Path) -> None
 async def test_profile_measures_and_keeps(tmp_path: Path) -> None:
     database = tmp_path / "new.sqlite3"
     config = configured(tmp_path, database)
-    ended = await edgebox(tmp_path, "profile", "--config", str(config), "--seconds", "2", "--json")
+    ended = await edgebox(tmp_path, "profile", "--config", str(config), "--seconds", "1", "--json")
     rows = ended.json()["profiles"]
     assert {row["family"] for row in rows} == {"street"}
     assert len({row["variant"] for row in rows}) >= 5
@@ -241,20 +256,24 @@ async def test_profile_measures_and_keeps(tmp_path: Path) -> None:
     assert storage.last_error == ""
 
 
-async def test_profile_prints_a_table(tmp_path: Path) -> None:
+def test_profile_prints_a_table(
+    tmp_path: Path, small_families: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(BUNDLED_FOLDERS, lambda: small_families)
     config = configured(tmp_path, tmp_path / "new.sqlite3")
-    ended = await edgebox(tmp_path, "profile", "--config", str(config), "--seconds", "1")
+    flags = ("--config", str(config), "--seconds", "1")
+    ended = within_this_process(tmp_path, "profile", *flags)
     assert ended.code == 0
-    assert "street-608" in ended.out
+    assert "street-192" in ended.out
     assert "pictures/s" in ended.out
     assert "measuring street on cpu/0: 100 %" in ended.err
 
 
-async def test_camera_streams_to_a_real_box(tmp_path: Path, config: Path) -> None:
-    async with serving(tmp_path, "--config", str(config)) as (_, url):
+async def test_camera_streams_to_a_real_box(tmp_path: Path, database: Path) -> None:
+    async with running(database) as app:
         ended = await edgebox(
             tmp_path, "camera", "scene:1", "--size", "320x180", "--name", "gate",
-            "--server", url, "--slo-ms", "30000", "--duration", "2", "--json",
+            "--server", app.url, "--slo-ms", "30000", "--duration", "2", "--json",
         )  # fmt: skip
     summary = ended.json()
     assert summary["camera"] == "gate"
@@ -264,10 +283,10 @@ async def test_camera_streams_to_a_real_box(tmp_path: Path, config: Path) -> Non
     assert_adds_up(summary["captured"], summary["on_time"], summary["late"], summary["dropped"])
 
 
-async def test_camera_that_the_box_refuses_says_why(tmp_path: Path, config: Path) -> None:
-    async with serving(tmp_path, "--config", str(config)) as (_, url):
+async def test_camera_that_the_box_refuses_says_why(tmp_path: Path, database: Path) -> None:
+    async with running(database) as app:
         ended = await edgebox(
-            tmp_path, "camera", "scene:1", "--size", "320x180", "--server", url,
+            tmp_path, "camera", "scene:1", "--size", "320x180", "--server", app.url,
             "--family", "cats", "--json",
         )  # fmt: skip
     assert ended.code == 1

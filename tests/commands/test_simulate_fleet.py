@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+from functools import partial
 
 import pytest
 from click.testing import CliRunner
@@ -10,6 +11,7 @@ from click.testing import CliRunner
 from edgebox.commands import console
 from edgebox.commands.simulate_fleet import fleet
 from edgebox.simulation.fleet import fleet_run
+from edgebox.simulation.fleet.box_model import measure_box
 from tests.simulation.fleet.test_fleet_simulator import MODEL
 
 SMALL = ["--boxes", "10", "--cameras", "60", "--executors", "1"]
@@ -41,7 +43,9 @@ def test_it_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(later - one for one, later in itertools.pairwise(shares)) <= 1
 
 
-def test_it_prints_one_document() -> None:
+def test_it_prints_one_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    half_a_second = partial(measure_box, seconds=0.5)
+    monkeypatch.setattr(fleet_run, "measure_box", half_a_second)
     result = CliRunner().invoke(fleet, [*SMALL, "--policy", "edgebox", "--json", "--seed", "3"])
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)

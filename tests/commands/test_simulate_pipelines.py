@@ -23,7 +23,8 @@ def scenario(tmp_path: Path) -> Path:
     (tmp_path / "counts.csv").write_text(COUNTS)
     path = tmp_path / "yard.toml"
     recorded = 'objects = "counts.csv"\nobjects_video = "a"'
-    path.write_text(pipelines_text(yard(objects=recorded), yard("gate")))
+    cameras = yard(objects=recorded), yard("gate")
+    path.write_text(pipelines_text(*cameras, top="duration_s = 5"))
     return path
 
 
@@ -62,7 +63,9 @@ def test_the_number_of_batches_at_once_can_be_set(tmp_path: Path) -> None:
     scenario = tmp_path / "pipelines.toml"
     (tmp_path / "counts.csv").write_text(made_up_counts(1))
     text = scenario_text(1.0, 1.4, 1, MADE_UP, 0)
-    scenario.write_text(text.replace("duration_s = 60", "duration_s = 12"))
+    times = "duration_s = 60\nwarmup_s = 10"
+    assert times in text
+    scenario.write_text(text.replace(times, "duration_s = 5\nwarmup_s = 2"))
     one, three = (
         json.loads(run(scenario, "--concurrent-batches", count, "--json").output)["policies"][0]
         for count in ("1", "3")

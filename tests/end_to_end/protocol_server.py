@@ -41,8 +41,10 @@ class ProtocolServer:
 
     def __post_init__(self) -> None:
         self.running.set()
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = 1  # more of them wait for each other by computing
         self._sessions = {
-            path: ort.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+            path: ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
             for path in set(self.models.values())
         }
 

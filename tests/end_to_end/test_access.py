@@ -17,7 +17,15 @@ from edgebox.domain.requests import CameraId
 from edgebox.media.sources import PictureSource
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.browsing import eventually
-from tests.end_to_end.program import edgebox, environment, finish, said, start
+from tests.end_to_end.program import (
+    Ended,
+    edgebox,
+    environment,
+    finish,
+    said,
+    start,
+    within_this_process,
+)
 from tests.end_to_end.running import (
     CLOSED,
     PICTURE,
@@ -156,6 +164,11 @@ async def test_no_code_is_used_up_for_a_token_that_cannot_be_kept(
         assert given.json()["captured"] > 0
 
 
+async def tokens(home: Path, *arguments: str) -> Ended:
+    """Run `edgebox tokens` beside the box, which is another process."""
+    return await asyncio.to_thread(within_this_process, home, "tokens", *arguments)
+
+
 async def test_a_new_box_is_closed_and_a_camera_is_paired(database: Path, tmp_path: Path) -> None:
     """As a new user would: the token that serve prints, a code, the camera, and its next start."""
     home = tmp_path / "home"
@@ -200,8 +213,8 @@ async def test_a_new_box_is_closed_and_a_camera_is_paired(database: Path, tmp_pa
     again = await edgebox(home, *camera, "--pair", code)  # as a service does
     assert again.json()["on_time"] > 0, again.err
 
-    listed = (await edgebox(home, "tokens", "list", "--config", str(config), "--json")).json()
-    gate = next(each for each in listed["tokens"] if each["camera"] == "gate")
+    table = await tokens(home, "list", "--config", str(config), "--json")
+    gate = next(each for each in table.json()["tokens"] if each["camera"] == "gate")
     assert gate["scope"] == "camera"
     viewer = await edgebox(
         home, "tokens", "add", "Grafana", "--scope", "metrics", "--config", str(config)
@@ -218,7 +231,7 @@ async def test_a_new_box_is_closed_and_a_camera_is_paired(database: Path, tmp_pa
             lambda: metrics(grafana), lambda status: status == 200, "the box to follow"
         )
         assert await metrics(administrator) == 200
-        revoked = await edgebox(home, "tokens", "revoke", gate["id"], "--config", str(config))
+        revoked = await tokens(home, "revoke", gate["id"], "--config", str(config))
         assert revoked.code == 0
         assert (await edgebox(home, *camera)).code == 1
     box.terminate()

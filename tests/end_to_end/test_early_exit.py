@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 import shutil
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -15,9 +16,11 @@ from edgebox.app.composition import App
 from edgebox.domain.cascades import CascadeOutcome, Decider
 from edgebox.domain.model_family import VariantName
 from edgebox.inference.cascade_file import CascadeModel, write_cascade
+from edgebox.inference.family import MANIFEST
 from edgebox.inference.zoo import bundled_folders, load_zoo
 from edgebox.runtime.frames import Answer
 from edgebox.vision.cascade_decider import FEATURES
+from tests.conftest import BUNDLED_FOLDERS
 from tests.end_to_end.conftest import PROFILING_LIMITS, hurried
 from tests.end_to_end.running import running, streaming, until
 from tests.end_to_end.streets import street_jpeg
@@ -31,34 +34,54 @@ TEXT = FILE.replace('"small"\nfamily = "street"', '"small"\nfamily = "street-exi
 
 
 @pytest.fixture(scope="module")
-def parts_measured(measured: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def families(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Return the bundled families; the two parts are copies that have one size."""
+    root = tmp_path_factory.mktemp("bundled")
+    folders = [shutil.copytree(bundled, root / bundled.name) for bundled in bundled_folders()]
+    for name, kept in (("street-exit", EXIT), ("street-rest", REST)):
+        file = root / name / MANIFEST
+        others = rf'\[\[variants\]\]\nname = "(?!{kept}").*\n(?:[^\[\n].*\n|\n)*'
+        file.write_text(re.sub(others, "", file.read_text()))
+    return folders
+
+
+@pytest.fixture(scope="module")
+def parts_measured(
+    measured: Path, families: list[Path], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """Return the folder of a database that has the profiles of the parts, too; copy it."""
     folder = shutil.copytree(measured.parent, tmp_path_factory.mktemp("parts") / "box")
 
     async def measure() -> None:
-        async with box_with_exit(folder, 0.0):
+        async with box_with_exit(folder, families, 0.0):
             pass
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(PROFILING_LIMITS, hurried)
+        patch.setattr(BUNDLED_FOLDERS, lambda: families)
         asyncio.run(measure())
     return folder
 
 
 @pytest.fixture(params=[5.0, -5.0], ids=["unsure", "sure"])
 async def app(
-    request: pytest.FixtureRequest, tmp_path: Path, parts_measured: Path
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    parts_measured: Path,
+    families: list[Path],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> AsyncIterator[App]:
+    monkeypatch.setattr(BUNDLED_FOLDERS, lambda: families)
     folder = shutil.copytree(parts_measured, tmp_path / "box")
-    async with box_with_exit(folder, request.param) as app:
+    async with box_with_exit(folder, families, request.param) as app:
         assert not app.profiled
         yield app
 
 
 @contextlib.asynccontextmanager
-async def box_with_exit(folder: Path, bias: float) -> AsyncIterator[App]:
+async def box_with_exit(folder: Path, families: list[Path], bias: float) -> AsyncIterator[App]:
     """Run a box on the database in a folder, whose cascade's decider says the same of all."""
-    zoo, sides = load_zoo(bundled_folders()), {}
+    zoo, sides = load_zoo(families), {}
     for side, variant in (("small", EXIT), ("large", REST)):
         family = zoo.family(variant.rpartition("-")[0])
         sides[side] = CascadeModel.of(family, variant)

@@ -16,7 +16,7 @@ from edgebox.camera.finding import find_boxes
 from edgebox.domain.access import Scope
 from edgebox.domain.errors import EdgeboxError
 from edgebox.link.announcement import FoundBox
-from tests.conftest import PATIENCE_S
+from tests.conftest import PATIENCE_S, copied
 from tests.end_to_end.running import CLOSED, free_port, new_token, running, until
 
 pytestmark = pytest.mark.usefixtures("few_sizes")
@@ -114,9 +114,11 @@ async def test_of_several_boxes_a_person_chooses(
     database: Path, tmp_path: Path, service_type: str
 ) -> None:
     names: dict[str, Any] = {"server__announce": True}
+    (tmp_path / "other").mkdir()
+    other = copied(database, tmp_path / "other")
     async with (
         running(database, **names, server__name="yard") as yard,
-        running(tmp_path / "other.sqlite3", **names, server__name="gate") as gate,
+        running(other, **names, server__name="gate") as gate,
     ):
         assert [box.url for box in await found(2)] == [gate.url, yard.url]
         async with camera(service_type) as process:

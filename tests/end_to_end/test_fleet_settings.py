@@ -130,7 +130,7 @@ async def box_process(folder: Path, port: int, other_port: int) -> AsyncIterator
         server.name = "box-a"
         access.open_to = "everybody"
         inference.profile_s = {PROFILE_S}
-        storage.path = "box.sqlite3"
+        storage.path = "edgebox.sqlite3"
         fleet.boxes = ["http://127.0.0.1:{other_port}"]
         fleet.secret_file = "../secret"
         executors = [{{device = "cpu"}}]
@@ -155,12 +155,13 @@ async def overrides_at(url: str) -> dict[str, Any]:
 
 
 async def test_a_camera_of_a_killed_box_keeps_its_settings_and_the_box_catches_up(
-    tmp_path: Path,
+    database: Path, tmp_path: Path
 ) -> None:
     port, port_a = free_port(), free_port()
     (tmp_path / "secret").write_text(SECRET)
     folder = tmp_path / "a"
     folder.mkdir()
+    copied(database, folder)
     url_a = f"http://127.0.0.1:{port_a}"
     options: dict[str, Any] = {
         "server__port": port,
@@ -168,7 +169,7 @@ async def test_a_camera_of_a_killed_box_keeps_its_settings_and_the_box_catches_u
         "fleet__boxes": [url_a],
         "fleet__secret_file": str(tmp_path / "secret"),
     }
-    async with running(tmp_path / "b.sqlite3", **options) as b:
+    async with running(database, **options) as b:
         async with box_process(folder, port_a, port) as process:
             await until(lambda: len(up(b)) == 2, "reports")
             source = PictureSource(SIZE_PX, 5.0, lambda number: PICTURE)

@@ -1,5 +1,6 @@
 """Families that come, go and become the default while a box serves cameras."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from edgebox.domain.model_family import FamilyName
 from edgebox.domain.requests import CameraId
 from edgebox.runtime.camera_record import CameraRecord
 from tests.conftest import settings
-from tests.end_to_end.program import edgebox
+from tests.end_to_end.program import edgebox, within_this_process
 from tests.end_to_end.running import (
     get_json,
     post,
@@ -142,14 +143,16 @@ async def test_a_box_follows_the_commands(database: Path, tmp_path: Path, device
     config.write_text(f'[inference]\nmodels = "{models}"\n')
 
     async def command(*arguments: str) -> None:
-        ended = await edgebox(tmp_path, "models", *arguments, "--config", str(config))
+        flags = ("models", *arguments, "--config", str(config))
+        ended = await asyncio.to_thread(within_this_process, tmp_path, *flags)
         assert ended.code == 0, ended.err
 
     async with (
         running(database, executors=[{"device": device}]) as app,
         streaming(app, "yard") as camera,
     ):
-        await command("import", str(file), "--profile-s", "0")
+        importing = ("import", str(file), "--profile-s", "0", "--config", str(config))
+        assert (await edgebox(tmp_path, "models", *importing)).code == 0
         await command("default", "tiny")
         await until(lambda: "tiny" in app.box.families, "the new family")
         await until(lambda: app.box.models.default_family == "tiny", "the new default")

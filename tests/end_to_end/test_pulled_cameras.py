@@ -162,7 +162,7 @@ async def test_a_camera_is_fetched_over_tls(
     database: Path, h264: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")
-    async with running(tmp_path / "other.sqlite3", server__tls="self-signed"):
+    async with running(database, server__tls="self-signed"):
         pem = tmp_path / "camera.pem"
         made = [tmp_path / "tls.pem", tmp_path / "tls-key.pem"]
         pem.write_text("".join(file.read_text() for file in made))

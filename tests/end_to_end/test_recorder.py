@@ -11,13 +11,24 @@ import aiohttp
 import pytest
 
 from edgebox.app.composition import App
+from edgebox.camera.daemon import Camera
 from edgebox.commands.root import _serve
 from edgebox.config.config_file import load
 from edgebox.domain.errors import InvariantViolation
+from edgebox.media.sources import PictureSource
 from edgebox.runtime.replay import replay_file
 from tests.conftest import PATIENCE_S, settings
-from tests.end_to_end.program import configured, edgebox, said, serving
-from tests.end_to_end.running import get_json, running, streaming, texts, until
+from tests.end_to_end.program import configured, edgebox, said, serving, within_this_process
+from tests.end_to_end.running import (
+    PICTURE,
+    SIZE_PX,
+    SLO_MS,
+    get_json,
+    running,
+    streaming,
+    texts,
+    until,
+)
 from tests.end_to_end.wire import JPEG
 
 pytestmark = pytest.mark.usefixtures("few_sizes")
@@ -94,10 +105,12 @@ async def test_there_is_none_before_the_models_are_ready(database: Path) -> None
 async def test_sigusr1_writes_a_file_that_replays(tmp_path: Path, database: Path) -> None:
     config = configured(tmp_path, database)
     async with serving(tmp_path, "--config", str(config)) as (process, url):
-        await edgebox(
-            tmp_path, "camera", "scene:1", "--size", "320x180", "--name", "gate",
-            "--server", url, "--slo-ms", "30000", "--duration", "3", "--json",
-        )  # fmt: skip
+        source = PictureSource(SIZE_PX, 8.0, lambda number: PICTURE)
+        camera = Camera(source, url, name="gate", slo_ms=SLO_MS)
+        run = asyncio.create_task(camera.run())
+        await until(lambda: camera.summary().on_time >= 5, "five answers")
+        camera.stop()
+        await run
         process.send_signal(signal.SIGUSR1)
         line = await said(process, "the journal was written to")
         async with (
@@ -112,7 +125,8 @@ async def test_sigusr1_writes_a_file_that_replays(tmp_path: Path, database: Path
     document = (await edgebox(tmp_path, "replay", str(path), "--json")).json()
     assert document["differences"] == []
     assert document["endings"]["on_time"] >= 4
-    result = await edgebox(tmp_path, "replay", str(path), "--camera", "gate", "--request", "1")
+    of_one = ("replay", str(path), "--camera", "gate", "--request", "1")
+    result = await asyncio.to_thread(within_this_process, tmp_path, *of_one)
     assert result.code == 0, result.err
     assert "every order came out as it was recorded" in result.out
     assert "request 1 of gate (application default)" in result.out
@@ -120,10 +134,10 @@ async def test_sigusr1_writes_a_file_that_replays(tmp_path: Path, database: Path
     assert "RequestArrived" in result.out
 
 
-async def test_replay_of_what_is_no_journal_is_one_clear_line(tmp_path: Path) -> None:
+def test_replay_of_what_is_no_journal_is_one_clear_line(tmp_path: Path) -> None:
     letter = tmp_path / "letter"
     letter.write_text("Dear reader")
-    ended = await edgebox(tmp_path, "replay", str(letter))
+    ended = within_this_process(tmp_path, "replay", str(letter))
     assert ended.code == 1
     assert ended.out == ""
     assert f"edgebox replay: {letter}: is not a journal of edgebox" == " ".join(ended.err.split())

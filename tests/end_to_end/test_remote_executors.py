@@ -55,9 +55,16 @@ def elsewhere(url: str, **keys: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
+def gate(tmp_path: Path) -> dict[str, Any]:
+    """Return the configuration of a box with one family of one size, which runs on two boxes."""
+    folder = family_of_files(tmp_path / "gate", "gate", (96,))
+    return {"inference__families": [str(folder)], "inference__family": "gate"}
+
+
+@pytest.fixture
 def server(gate: dict[str, Any]) -> ProtocolServer:
     (folder,) = gate["inference__families"]
-    return ProtocolServer({"gate_gate-192": Path(folder) / "gate-192.onnx"})
+    return ProtocolServer({"gate_gate-96": Path(folder) / "gate-96.onnx"})
 
 
 @pytest.fixture
@@ -95,6 +102,7 @@ async def burst(app: App, pictures: int = 12) -> Counter[int]:
 
 
 async def until_it_runs(app: App, url: str) -> None:
+    await until(lambda: state_of(app, url) is ExecutorState.UP, "it to be measured, or tried again")
     before = batches_of(app, url)
     async with asyncio.timeout(PATIENCE_S):
         while batches_of(app, url) == before:
@@ -184,7 +192,6 @@ async def test_a_box_that_is_lost_costs_nothing_but_itself_and_comes_back(
         async with streaming(here) as camera:
             for _ in range(2):
                 async with running(there, server__port=port, **gate):
-                    await until(lambda: state_of(here, url) is ExecutorState.UP, "the other box")
                     await until_it_runs(here, url)
                 await until_it_is_lost(here, url)
                 least = camera.summary().on_time + 3
@@ -203,12 +210,10 @@ async def test_a_token_is_exchanged_while_the_box_serves(
         token_file.write_text(text)
         table = elsewhere(there.url, token_file=str(token_file))
         async with running(database, executors=[LOCAL, table], **gate) as here:
-            await until(lambda: state_of(here, there.url) is ExecutorState.UP, "the other box")
             await until_it_runs(here, there.url)
             token_file.write_text(await new_token(there, Scope.CAMERA, "stairs"))
             await there.access.revoke(old.id)
             assert "refuses the token" in await until_it_is_lost(here, there.url)
-            await until(lambda: state_of(here, there.url) is ExecutorState.UP, "the other box")
             await until_it_runs(here, there.url)
 
 
@@ -247,7 +252,6 @@ async def test_a_server_that_hangs_or_refuses_is_left_out_and_local_executors_ta
             assert "did not end within" in await until_it_is_lost(here, url)
             assert await burst(here) == {200: 12}
             server.running.set()
-            await until(lambda: state_of(here, url) is ExecutorState.UP, "the server")
             await until_it_runs(here, url)
             server.refusal, server.refusal_code = 503, "overload"
             refused = batches_of(here, url) + 4
@@ -283,7 +287,7 @@ async def test_a_box_is_ready_before_a_server_that_was_never_measured(
             }, "one of them is measured"
             assert here._remembered_learning is not None
             here._remembered_learning.keep()
-            assert (name_of(server.url), "gate-192") in here._remembered_learning._on
+            assert (name_of(server.url), "gate-96") in here._remembered_learning._on
         async with running(database, executors=[LOCAL, table], **gate) as again:
             assert state_of(again, server.url) is ExecutorState.UP, "its times are known"
 
@@ -322,7 +326,7 @@ async def test_a_family_that_is_imported_meanwhile_runs_on_the_other_box_at_once
 async def test_each_mistake_is_one_clear_error_and_local_service_goes_on(
     database: Path, tmp_path: Path, gate: dict[str, Any], server: ProtocolServer
 ) -> None:
-    other = family_of_files(tmp_path / "x" / "gate", "gate", (96,))
+    other = family_of_files(tmp_path / "x" / "gate", "gate", (128,))
     yard = family_of_files(tmp_path / "yard", "yard", (64,))
     token_file = tmp_path / "token"
     token_file.write_text("edgebox_wrong")

@@ -39,7 +39,7 @@ def answered(camera: Camera, count: int) -> bool:
 
 @pytest.mark.skipif(CORES < 2, reason="one core leaves no choice")
 async def test_batches_without_hurry_get_one_thread(
-    few_sizes: None, database: Path, tmp_path: Path
+    no_other_families: None, database: Path, tmp_path: Path
 ) -> None:
     folder = family_of_files(tmp_path / "gate", "gate", (128,))
     families: dict[str, Any] = {
@@ -72,7 +72,9 @@ async def test_batches_without_hurry_get_one_thread(
         assert app.box.profiles[executor.id] == measured
 
 
-async def test_all_threads_leave_no_choice(few_sizes: None, database: Path, tmp_path: Path) -> None:
+async def test_all_threads_leave_no_choice(
+    no_other_families: None, database: Path, tmp_path: Path
+) -> None:
     folder = family_of_files(tmp_path / "gate", "gate", (128,))
     tables = [{"device": "cpu", "threads": "all"}]
     async with running(

@@ -6,12 +6,16 @@ some thirty seconds of computing, which nothing stops; pure blue has it look beh
 table, which raises. White has it answer a label that its family has not.
 """
 
+import math
+import time
 from pathlib import Path
 
 import numpy as np
+import onnxruntime as ort
 
 from benchmarks.detector_family import write_detector
 from benchmarks.onnx_file import BOOL, FLOAT, INT64, UINT8, graph, model, node, tensor, value
+from edgebox.inference.sessions import CPU
 from edgebox.media.jpeg import encode
 
 FAMILY = "unruly"
@@ -37,6 +41,16 @@ def write_family(folder: Path, compared: int = 250_000) -> Path:
     Green has it compare so many boxes, which takes time that grows with the square of the number.
     """
     return write_detector(folder, FAMILY, SIDE_PX, _model(compared))
+
+
+def compared_within(computing_s: float) -> int:
+    """Return how many boxes this machine compares with each other in so much time of a core."""
+    few = 20_000
+    session = ort.InferenceSession(_model(few), providers=[CPU])
+    green = np.full((1, SIDE_PX, SIDE_PX, 3), (0, 255, 0), np.uint8)
+    before_s = time.thread_time()
+    session.run(None, {"images": green})
+    return round(few * math.sqrt(computing_s / (time.thread_time() - before_s)))
 
 
 def _model(compared: int) -> bytes:

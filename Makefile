@@ -48,12 +48,12 @@ page: $(VENV)/.edgebox-$(RUNTIME)
 	@$(BIN)/python hatch_build.py
 
 # What takes one core runs beside the rest: the page's tests while packages are installed, and types beside the tests of
-# the box, which mostly keep the other cores busy.
-test: packages-test
+# the box, which mostly keep the other cores busy. The page is built before: installing builds one that is stale, too.
+test: packages-test $(VENV)/.edgebox-build page
 	@$(MAKE) --no-print-directory --jobs 2 page-tests unit types layers
 
 # The tools of the page's tests, some of which tests of the box use, too; building needs none of them.
-page-tools: $(VENV)/.edgebox-build page
+page-tools: $(VENV)/.edgebox-build
 	@$(BIN)/python webui/node.py tools
 
 page-tests: page-tools

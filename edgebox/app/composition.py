@@ -37,6 +37,7 @@ from edgebox.domain.overrides import NOTHING_SET
 from edgebox.domain.requests import CameraId
 from edgebox.inference.machine import usable_cores
 from edgebox.inference.memory import give_back
+from edgebox.inference.model_executor import ModelExecutor
 from edgebox.ingest.pulled_cameras import PulledCameras
 from edgebox.link.bandwidth import EstimatorKind
 from edgebox.link.override_messages import changed, written
@@ -311,11 +312,12 @@ class App:
             self._cpu_fallback.needed(hung)
         assert self._storage is not None
         self._remembered_learning = RememberedLearning(
-            self._storage, driver, self.box.families.values()
+            self._storage,
+            driver,
+            self.box.families.values(),
+            lambda text: self.box.notices.publish("warning", text),
         )
-        await self._remembered_learning.restore(
-            lambda text: self.box.notices.publish("warning", text)
-        )
+        await self._remembered_learning.restore()
 
     def _start_tasks(self, known: ServedFamilies, at_start: Folder) -> None:
         """Start what goes on beside serving cameras."""
@@ -340,6 +342,10 @@ class App:
             asyncio.create_task(self._history_recorder.run(), name="history recorder"),
         ]
 
+    async def _restore_learning(self, executor: ModelExecutor) -> None:
+        if self._remembered_learning is not None:
+            await self._remembered_learning.restore_executor(executor)
+
     def _make_driver(self, found: ModelInventory, known: ServedFamilies) -> Driver:
         """Return a driver of the models found, which replaces lost executors."""
         assert self._storage is not None
@@ -349,7 +355,9 @@ class App:
         adder = ExecutorAdder(
             self.box, replacements, known.families, prepare=(self.config.inference, self._storage)
         )
-        self._late_executors = LateExecutors(self._opened, adder, self.box.notices)
+        self._late_executors = LateExecutors(
+            self._opened, adder, self.box.notices, self._restore_learning
+        )
         self._cpu_fallback = CpuFallback(
             self.box,
             self._opened.cpu_fallbacks,

@@ -3,16 +3,20 @@
 import asyncio
 import logging
 import random
+from collections.abc import Awaitable, Callable
 
 from edgebox.app.executor_addition import ExecutorAdder
 from edgebox.app.executor_setup import Absent, Opened
 from edgebox.app.ray_tables import RayTable
 from edgebox.app.startup import ModelInventory
 from edgebox.domain.errors import EdgeboxError
+from edgebox.inference.model_executor import ModelExecutor
 from edgebox.link.backoff import Backoff
 from edgebox.runtime.notices import Notices
 
 _log = logging.getLogger(__name__)
+
+OnAdded = Callable[[ModelExecutor], Awaitable[None]]
 
 LOOK_EVERY_S = 10.0
 """Period at which a cluster is asked for nodes that have joined: a node takes about as long to
@@ -40,19 +44,23 @@ def defer_unmeasured(opened: Opened, found: ModelInventory) -> None:
 class LateExecutors:
     """Remote executors that a box started without, tried until they are there."""
 
-    def __init__(self, opened: Opened, adder: ExecutorAdder, notices: Notices) -> None:
+    def __init__(
+        self, opened: Opened, adder: ExecutorAdder, notices: Notices, on_added: OnAdded
+    ) -> None:
         """Try nothing yet.
 
         Args:
             opened: the executors at the start, and those that were absent.
             adder: adds executors.
             notices: told of what is there, and of why something is not.
+            on_added: awaited for each executor that has come.
         """
         self._absent = list(opened.absent)
         self._known = {*opened.specs, *(each.spec.id for each in opened.absent)}
         self._growing = [table for table in opened.ray_tables if table.grows]
         self._adder = adder
         self._notices = notices
+        self._on_added = on_added
 
     async def run(self) -> None:
         """Try each until it is there."""
@@ -86,6 +94,7 @@ class LateExecutors:
             await asyncio.sleep(back_off.wait_s())
             try:
                 executor = await self._adder.open(spec)
+                await self._on_added(executor)
             except Exception as error:  # whatever is wrong there, this box goes on
                 if not isinstance(error, EdgeboxError):
                     _log.critical("opening %s failed", spec.id, exc_info=error)

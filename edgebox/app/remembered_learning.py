@@ -21,9 +21,14 @@ class RememberedLearning:
         storage: Storage,
         driver: Driver,
         families: Iterable[Family],
+        on_failure: Callable[[str], None],
     ) -> None:
-        """Store under the fingerprints of these families and of the driver's executors."""
+        """Store under the fingerprints of these families and of the driver's executors.
+
+        What cannot be loaded is told to `on_failure`, and learned anew.
+        """
         self._storage = storage
+        self._on_failure = on_failure
         self._driver = driver
         self._families: dict[FamilyName, Family] = {}
         self._models: dict[VariantName, str] = {}
@@ -36,40 +41,48 @@ class RememberedLearning:
         """Store what is learned of one more family, too, or of another one under its name."""
         self._families[family.name] = family
         self._models |= dict.fromkeys((of.name for of in family.variants), model_print(family))
-        for executor in self._executors():
-            self._note(executor, family)
+        for executor in self._driver.executors:
+            if isinstance(executor, ModelExecutor):
+                self._on |= _fingerprints(executor, family)
 
-    def _follow_new_executors(self) -> None:
-        """Store what is learned of executors that have come since, too."""
-        known = {executor for executor, _ in self._on}
-        for executor in self._executors():
-            if executor.id not in known:
-                for family in self._families.values():
-                    self._note(executor, family)
-
-    def _executors(self) -> list[ModelExecutor]:
-        return [each for each in self._driver.executors if isinstance(each, ModelExecutor)]
-
-    def _note(self, executor: ModelExecutor, family: Family) -> None:
-        of = fingerprint(executor, family)
-        self._on |= {(executor.id, variant.name): of for variant in family.variants}
-
-    async def restore(self, on_failure: Callable[[str], None]) -> None:
-        """Feed the core what was learned; what cannot be loaded is told, and learned anew."""
+    async def restore(self) -> None:
+        """Feed the core what was learned before this start."""
         try:
             self._driver.feed(LearningRestored(await self._times.load()))
         except StorageError as error:
-            on_failure(f"learned execution times could not be loaded: {error}")
+            self._on_failure(f"learned execution times could not be loaded: {error}")
         self._times.began(self._driver.scheduler, self._driver.clock_ns())
         try:
             self._driver.cascades.restore(await self._storage.cascade_evidence.load())
         except StorageError as error:
-            on_failure(f"what cascades learned could not be loaded: {error}")
+            self._on_failure(f"what cascades learned could not be loaded: {error}")
+
+    async def restore_executor(self, executor: ModelExecutor) -> None:
+        """Feed the core what was learned of an executor that has come since, and store more of it.
+
+        Its applications' times are the families': the core has them already.
+        """
+        on: dict[tuple[ExecutorId, VariantName], str] = {}
+        for family in self._families.values():
+            on |= _fingerprints(executor, family)
+        try:
+            self._driver.feed(LearningRestored(await self._times.load_drifts(on)))
+        except StorageError as error:
+            self._on_failure(f"the drift of {executor.id} could not be loaded: {error}")
+        self._on |= on
+        self._times.began_on(on, self._driver.scheduler)
 
     def keep(self) -> None:
         """Store what has been learned since the last call."""
-        self._follow_new_executors()
         self._times.keep(self._driver.scheduler, self._driver.clock_ns())
         for camera, decider, evidence in self._driver.cascades.take_changed():
             self._storage.cascade_evidence.record(camera, decider, evidence)
         self._storage.cascade_evidence.forget_surplus()
+
+
+def _fingerprints(
+    executor: ModelExecutor, family: Family
+) -> dict[tuple[ExecutorId, VariantName], str]:
+    """Return the fingerprint of each variant's profile on an executor."""
+    of = fingerprint(executor, family)
+    return {(executor.id, variant.name): of for variant in family.variants}

@@ -1,7 +1,7 @@
 """Decides which frames a cascade sends on, when their first stage has answered.
 
 On the event loop, in the same turn as the crops of other stages: some 0.1 ms for a picture, and
-0.3 ms for one that is compared. What is expected is calibrated for each camera
+0.3 ms for the first after one that was compared. What is expected is calibrated for each camera
 (`vision.cascade_calibration`) by the frames that both models have answered. Few of those are ones
 that the small model was sure of, so an idle box sends some of these on, too.
 """

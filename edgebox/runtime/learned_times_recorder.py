@@ -3,7 +3,7 @@
 Lives on the event loop, where it only copies changes; storage writes in threads.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from edgebox.domain.learned import Learned, LearnedDrift
 from edgebox.domain.model_family import ExecutorId, VariantName
@@ -43,16 +43,30 @@ class LearnedTimesRecorder:
             StorageError: the database cannot be read.
         """
         work = await self._rows.load_work(self._models)
-        drifts = await self._rows.load_drifts(self._executors)
-        self._factors = {(each.executor, each.variant): each.factor for each in drifts}
-        return Learned(tuple(work), tuple(drifts))
+        return Learned(tuple(work), (await self.load_drifts(self._executors)).drifts)
+
+    async def load_drifts(self, executors: Mapping[tuple[ExecutorId, VariantName], str]) -> Learned:
+        """Return the factors of some profiles that were learned before this start.
+
+        Raises:
+            StorageError: the database cannot be read.
+        """
+        drifts = await self._rows.load_drifts(executors)
+        self._factors |= {(each.executor, each.variant): each.factor for each in drifts}
+        return Learned((), tuple(drifts))
 
     def began(self, scheduler: Scheduler, now_ns: int) -> None:
         """Consider a scheduler's initial knowledge as stored, so that its age is kept."""
         for each in work_of(scheduler.times.learning, now_ns):
             self._kept_ns[each.variant, each.app] = now_ns - each.age_ns
+        self.began_on(self._executors, scheduler)
+
+    def began_on(
+        self, executors: Iterable[tuple[ExecutorId, VariantName]], scheduler: Scheduler
+    ) -> None:
+        """Consider a scheduler's factors of some profiles as stored."""
         # Stored factors have decayed since. The row of a factor that is 1 again is deleted.
-        for on in self._executors:
+        for on in executors:
             if (factor := _factor(scheduler, on)) != 1:
                 self._factors[on] = factor
 

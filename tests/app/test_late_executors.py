@@ -41,7 +41,13 @@ async def told(absent: Absent, *reasons: str) -> list[tuple[str, str]]:
     published: list[tuple[str, str]] = []
     notices = cast(Notices, SimpleNamespace(publish=lambda *said: published.append(said)))
     adder = cast(ExecutorAdder, Adder(*reasons))
-    await LateExecutors(Opened(absent=[absent]), adder, notices).run()
+    added: list[ModelExecutor] = []
+
+    async def on_added(executor: ModelExecutor) -> None:
+        added.append(executor)
+
+    await LateExecutors(Opened(absent=[absent]), adder, notices, on_added).run()
+    assert len(added) == 1
     return published
 
 

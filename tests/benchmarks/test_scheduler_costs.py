@@ -10,15 +10,16 @@ from edgebox.scheduling.policies import POLICIES
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_each_policy_decides_in_the_benchmark(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    plans: list[Plan] = []
+    plans: dict[int, Plan] = {}
 
-    def first(snapshot: PlanningSnapshot, iterations_max: int) -> Plan:
-        """Plan once: the cameras and what the box can do stay the same."""
-        if not plans:
-            plans.append(plan(snapshot, iterations_max))
-        return plans[0]
+    def planned_once(snapshot: PlanningSnapshot, iterations_max: int) -> Plan:
+        """Plan once for so many cameras: what the box can do stays the same."""
+        cameras = len(snapshot.cameras)
+        if cameras not in plans:
+            plans[cameras] = plan(snapshot, iterations_max)
+        return plans[cameras]
 
-    monkeypatch.setattr("benchmarks.scheduler.plan", first)
+    monkeypatch.setattr("benchmarks.scheduler.plan", planned_once)
     for pending in (10, 1000):
         found = measure(pending, 75, policy, ONE_PX)
         assert found["BatchCompleted"]["calls"] > 50

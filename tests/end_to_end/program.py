@@ -78,7 +78,11 @@ def within_this_process(home: Path, *arguments: str) -> Ended:
     What ends with an error that the command does not report is raised here.
     """
     runner = CliRunner(env={**environment(home)})
-    ended = runner.invoke(main, arguments, catch_exceptions=False)
+    mask = os.umask(0o022)
+    try:
+        ended = runner.invoke(main, arguments, catch_exceptions=False)
+    finally:
+        os.umask(mask)  # a command that keeps secrets has changed it
     return Ended(ended.exit_code, ended.stdout, ended.stderr)
 
 

@@ -285,9 +285,10 @@ async def test_a_box_is_ready_before_a_server_that_was_never_measured(
             assert {name: of.quantiles_ns for name, of in first.items()} == {
                 name: of.quantiles_ns for name, of in here.box.profiles[second].items()
             }, "one of them is measured"
-            assert here._remembered_learning is not None
-            here._remembered_learning.keep()
-            assert (name_of(server.url), "gate-96") in here._remembered_learning._on
+            learning = here._remembered_learning
+            assert learning is not None
+            both = {(name_of(server.url), "gate-96"), (second, "gate-96")}
+            await until(lambda: both <= learning._on.keys(), "what is learned of both to be kept")
         async with running(database, executors=[LOCAL, table], **gate) as again:
             assert state_of(again, server.url) is ExecutorState.UP, "its times are known"
 

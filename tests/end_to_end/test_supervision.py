@@ -51,7 +51,7 @@ pytestmark = pytest.mark.usefixtures("few_sizes")
 QUERY: dict[str, Any] = {"family": FAMILY, "variant": VARIANT, "deadline_ms": 60_000}
 CPU = ExecutorId("cpu/0")
 STUCK_S = 8.0
-"""Of computing: several times what a box takes to give up what hangs, and to go on."""
+"""Of computing: several times what a box takes to give up what hangs."""
 DOCKER_S = 10.0
 """A program that has not ended by then is killed."""
 
@@ -144,14 +144,15 @@ async def test_the_other_executor_goes_on(database: Path, tmp_path: Path) -> Non
             status, problem = await stuck
             assert (status, problem["code"]) == (503, "failed")
             (lost,) = (of for of in app.box.driver.scheduler.supervised.values() if of.abandoned)
+            assert len(lost.abandoned) == 1, "nothing stops this one"
+            lines = (await metrics(app)).splitlines()
+            shown = [line.rsplit(" ", 1)[1] for line in lines if "abandoned_threads{" in line]
+            assert sorted(shown) == ["0.0", "1.0"]
             await until(lambda: lost.state is ExecutorState.UP, "the executor to be back")
             seen = camera.summary().on_time
             await until(lambda: camera.summary().on_time >= seen + 3, "answers afterwards")
         await gone(app, "bystander")
         assert_counts_agree(app, camera.summary())
-        assert len(lost.abandoned) == 1, "nothing stops this one"
-        shown = [line for line in (await metrics(app)).splitlines() if "abandoned_threads{" in line]
-        assert sorted(line.rsplit(" ", 1)[1] for line in shown) == ["0.0", "1.0"]
 
 
 async def test_the_cpu_stands_in_for_a_gpu_that_is_lost(app: App) -> None:

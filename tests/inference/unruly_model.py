@@ -1,8 +1,8 @@
 """A model that hangs or raises on certain pictures, really: in ONNX Runtime, while it runs.
 
 It looks at the mean colour of the batch's pictures. Pure red has it loop for years, which ONNX
-Runtime can be asked to stop between two operators; pure green has one operator compare boxes for
-some thirty seconds of computing, which nothing stops; pure blue has it look behind the end of a
+Runtime can be asked to stop between two operators; pure green has one operator compare as
+many boxes as `write_family` is told, which nothing stops; pure blue has it look behind the end of a
 table, which raises. White has it answer a label that its family has not.
 """
 

@@ -7,6 +7,7 @@ from typing import cast
 import pytest
 
 from edgebox.domain.learned import LearnedDrift, LearnedWork
+from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.runtime.learned_times_recorder import LearnedTimesRecorder
 from edgebox.scheduling.events import LearningRestored, RequestSampled
 from edgebox.scheduling.remembered import HALF_LIFE_NS as DAY_NS
@@ -120,6 +121,29 @@ async def test_a_factor_that_has_faded_away_leaves_no_row(
     again = await restart(storage, core)
     again.keep(core.scheduler, 60_000 * MS)
     assert await drifts(storage) == []
+
+
+@pytest.mark.parametrize(("at_present", "kept"), [(1.0, []), (1.3, [drift(1.8, 0)])])
+async def test_an_executor_that_comes_late_has_what_was_learned_of_it(
+    storage: Storage, remembering: LearnedTimesRecorder, at_present: float, kept: list[LearnedDrift]
+) -> None:
+    core = Core()
+    core.factor = 1.8
+    remembering.keep(core.scheduler, 0)
+    await storage.flush()
+    there: dict[tuple[ExecutorId, VariantName], str] = {}
+    late = LearnedTimesRecorder(storage.learned, models=MODELS, executors=there)
+    assert (await late.load()).drifts == ()
+    core.factor = 1.0
+    late.began(core.scheduler, 0)
+    late.keep(core.scheduler, 0)
+    assert await drifts(storage) == [drift(1.8, 0)], "it has not come"
+    assert (await late.load_drifts(EXECUTORS)).drifts == (drift(1.8, 0),)
+    core.factor = at_present  # it has decayed since
+    there |= EXECUTORS
+    late.began_on(EXECUTORS, core.scheduler)
+    late.keep(core.scheduler, 60_000 * MS)
+    assert await drifts(storage) == kept
 
 
 def sampled(bench: Bench, times: Iterable[int], at_ms: float) -> None:

@@ -81,7 +81,9 @@ class ServerConnection:
         self._path = parts.path.rstrip("/")
         try:
             self._headers = {"Accept-Encoding": "identity", **authorization(address.token())}
-        except (ConfigError, InvalidInputError) as error:
+        except ConfigError as error:  # it names the key
+            raise ModelError(str(error)) from None
+        except InvalidInputError as error:
             raise ModelError(f"token_file: {error}") from None
         host = parts.hostname or ""
         self._http: HTTPConnection

@@ -157,15 +157,18 @@ class OpenInferenceExecutor(RemoteExecutor):
         try:
             found, refused = self._models.run(family, variant, job, left_s, RUN_LIMIT_S)
         except OverloadedError as error:
-            found, refused = self._refused(job, error)
+            found, refused = self._refused(job, error, started_ns)
             return BatchResult(found, started_ns, self._clock_ns(), refused=refused)
         ended_ns = self._clock_ns()
         self._took_s = (ended_ns - started_ns) / 1e9
         return BatchResult(found, started_ns, ended_ns, refused=refused)
 
-    def _refused(self, job: BatchJob, error: OverloadedError) -> Found:
-        """Leave the server alone for a while; return that no picture was answered."""
-        self._abandoned.wait(max(REST_S, _REST_FACTOR * self._took_s))
+    def _refused(self, job: BatchJob, error: OverloadedError, started_ns: int) -> Found:
+        """Leave the server alone for a while; return what it answered before it refused."""
+        past_s = (self._clock_ns() - started_ns) / 1e9
+        self._abandoned.wait(max(REST_S, _REST_FACTOR * self._took_s) - past_s)
+        if error.found is not None:
+            return error.found
         refused = Refused(DropReason.FAILED, str(error))
         found = [Detections.empty() for _ in job.inputs]
         return found, dict.fromkeys(range(len(found)), refused)

@@ -55,11 +55,16 @@ _SAID_MAX = 300
 _NO_MODEL = "the server has no model {!r}"
 
 
+Found = tuple[list[Detections], Mapping[int, Refused]]
+
+
 class OverloadedError(ModelError):
     """A server refuses a batch because it has too much to do, and not because anything is wrong."""
 
-
-Found = tuple[list[Detections], Mapping[int, Refused]]
+    def __init__(self, text: str, found: Found | None = None) -> None:
+        super().__init__(text)
+        self.found = found
+        """What it answered before that, with the pictures that it refused; None: nothing."""
 
 
 class ServedModels(Protocol):
@@ -222,7 +227,7 @@ class EdgeboxModels:
                     raise
                 unanswered = chain.from_iterable(parts[number:])
                 refused |= dict.fromkeys(unanswered, Refused(DropReason.FAILED, str(error)))
-                break
+                raise OverloadedError(str(error), (found, refused)) from None
             for at, row in enumerate(part):
                 found[row] = answers[at]
                 if at in dropped:

@@ -173,7 +173,7 @@ def test_each_connection_reads_the_token_anew() -> None:
 
 def test_a_token_that_cannot_be_read_any_more_is_an_error_of_the_executor(tmp_path: Path) -> None:
     file = tmp_path / "gone"
-    with pytest.raises(ModelError, match=r"token_file: .*gone cannot be read"):
+    with pytest.raises(ModelError, match=r"^x\.token_file: .*gone cannot be read"):
         ServerConnection(ServerAddress("http://x", token=partial(secret, "x.token", str(file), "")))
-    with pytest.raises(ModelError, match=r"token_file: a token is one word"):
+    with pytest.raises(ModelError, match=r"^token_file: a token is one word"):
         ServerConnection(ServerAddress("http://x", token=lambda: "two words"))

@@ -9,11 +9,18 @@ import pytest
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import DropReason
+from edgebox.inference.encoded_pictures import Refused
 from edgebox.inference.executor_spec import open_executor
 from edgebox.inference.model_executor import ModelExecutor
 from edgebox.inference.remote.http_connection import ServerAddress
-from edgebox.inference.remote.open_inference_executor import REST_S, OpenInferenceSpec
+from edgebox.inference.remote.open_inference_executor import (
+    REST_S,
+    OpenInferenceExecutor,
+    OpenInferenceSpec,
+)
+from edgebox.inference.remote.served_models import Found, OverloadedError
 from edgebox.inference.zoo import load_family
+from edgebox.vision.detections import Detections
 from tests.end_to_end.protocol_server import ProtocolServer
 from tests.end_to_end.test_residency import family_of_files
 
@@ -60,6 +67,23 @@ def test_a_server_with_too_much_to_do_is_slow_and_has_not_failed(
         executor.warm_each([(GATE, 1)])
     server.refusal = 0
     assert not executor.submit(GATE, [CANVAS], 1).result().refused
+
+
+def test_what_it_answered_before_is_kept_and_the_batch_counts_as_slow(
+    executor: ModelExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert isinstance(executor, OpenInferenceExecutor)
+    answered = Detections.empty()
+    refused = {1: Refused(DropReason.FAILED, "it has too much to do")}
+
+    def run(*batch: object) -> Found:
+        raise OverloadedError("it has too much to do", ([answered, Detections.empty()], refused))
+
+    monkeypatch.setattr(executor._models, "run", run)
+    result = executor.submit(GATE, [CANVAS, CANVAS], 2).result()
+    assert result.detections[0] is answered
+    assert result.refused == refused
+    assert result.took_ns >= REST_S * 1e9, "it would seem fast, and be given more"
 
 
 @pytest.mark.parametrize(("status", "code"), [(500, ""), (503, ""), (503, "failed"), (404, "")])

@@ -54,8 +54,11 @@ def test_what_was_answered_stays_answered_when_the_server_has_too_much_to_do(tak
     cast(Any, models)._ask = ask
     inputs = [EncodedPicture(bytes(90), 8, 8, None) for _ in range(7)]
     job = cast(BatchJob, type("Job", (), {"inputs": inputs}))
-    found, refused = models.run(cast(Any, None), cast(Any, None), job, 1.0, 1.0)
+    with pytest.raises(OverloadedError, match="too much to do") as raised:
+        models.run(cast(Any, None), cast(Any, None), job, 1.0, 1.0)
     assert asked == [3] * taken
+    assert raised.value.found is not None
+    found, refused = raised.value.found
     assert len(found) == len(inputs)
     assert list(refused) == list(range(sum(asked), len(inputs)))
     assert {each.reason for each in refused.values()} == {DropReason.FAILED}

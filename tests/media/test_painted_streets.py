@@ -15,8 +15,9 @@ def blocks(picture: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Return the mean colour of each block of a picture, (rows, columns, 3)."""
     rows, columns = picture.shape[0] // BLOCK_PX, picture.shape[1] // BLOCK_PX
     whole = picture[: rows * BLOCK_PX, : columns * BLOCK_PX]
-    means = whole.reshape(rows, BLOCK_PX, columns, BLOCK_PX, 3).mean((1, 3))
-    return means.astype(np.float64)
+    by_block = whole.reshape(rows, BLOCK_PX, columns, BLOCK_PX, 3)
+    means: NDArray[np.float64] = by_block.mean((1, 3))
+    return means
 
 
 @pytest.mark.parametrize(("seed", "at_s"), PAINTED)

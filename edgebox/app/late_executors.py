@@ -94,12 +94,12 @@ class LateExecutors:
             await asyncio.sleep(back_off.wait_s())
             try:
                 executor = await self._adder.open(spec)
-                await self._on_added(executor)
             except Exception as error:  # whatever is wrong there, this box goes on
                 if not isinstance(error, EdgeboxError):
                     _log.critical("opening %s failed", spec.id, exc_info=error)
                 if said != (said := str(error)):
                     self._notices.publish("warning", f"{spec.id} cannot be opened yet: {said}")
             else:
+                await self._on_added(executor)
                 self._notices.publish("info", f"{spec.id} is there: {executor.device}")
                 return

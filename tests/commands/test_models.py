@@ -1,7 +1,7 @@
 """`edgebox models` and `edgebox detect` as their users meet them."""
 
-import asyncio
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,7 @@ from PIL import Image
 from edgebox.commands.models import parse_sizes
 from edgebox.domain.errors import ModelError
 from edgebox.scene.street_camera import Scene
-from tests.end_to_end.program import Ended, edgebox, within_this_process
+from tests.end_to_end.program import beside_the_loop, edgebox, within_this_process
 from tests.inference.importing.planted import HEIGHT, LABELS, OBJECTS, WIDTH, Tiny, write
 from tests.inference.importing.zoo_of_layouts import DETECTORS
 
@@ -32,9 +32,7 @@ def model(tmp_path: Path, name: str = "yolov8") -> Path:
 
 
 async def test_import_list_and_detect(tmp_path: Path, picture: Path) -> None:
-    async def run(*arguments: str) -> Ended:
-        return await asyncio.to_thread(within_this_process, tmp_path, *arguments)
-
+    run = partial(beside_the_loop, tmp_path)
     imported = await edgebox(
         tmp_path, "models", "import", str(model(tmp_path)), "--json", "--profile-s", "1"
     )

@@ -30,6 +30,7 @@ from edgebox.storage.database import Storage
 from tests.conftest import PATIENCE_S, settings
 from tests.end_to_end.program import (
     Ended,
+    beside_the_loop,
     configured,
     edgebox,
     finish,
@@ -99,7 +100,7 @@ def street_of_few_sizes(tmp_path: Path, database: Path, names: tuple[str, ...] =
 
 async def shown(home: Path, *arguments: str) -> Ended:
     """Run `edgebox models list`."""
-    return await asyncio.to_thread(within_this_process, home, "models", "list", *arguments)
+    return await beside_the_loop(home, "models", "list", *arguments)
 
 
 async def test_map_is_measured_kept_listed_and_served(

@@ -14,6 +14,7 @@ from edgebox.media.sources import PictureSource
 from edgebox.storage.database import Storage
 from tests.conftest import BUNDLED_FOLDERS, PATIENCE_S
 from tests.end_to_end.program import (
+    beside_the_loop,
     configured,
     edgebox,
     finish,
@@ -145,7 +146,7 @@ async def test_a_wrong_configuration_lists_all_its_errors(tmp_path: Path, comman
     if command in ("demo", "serve"):  # they use a real standard error, and may end the process
         ended = await edgebox(tmp_path, *flags)
     else:
-        ended = await asyncio.to_thread(within_this_process, tmp_path, *flags)
+        ended = await beside_the_loop(tmp_path, *flags)
     assert ended.code == 78
     for message in (
         'limits.silent_s: must be a number from 1 to 3600, not "no"',
@@ -211,7 +212,7 @@ async def test_doctor_tells_people_and_programs(tmp_path: Path, config: Path) ->
     assert all(finding["health"] in ("ok", "warn", "fail") for finding in document["findings"])
     assert all(f["mend"] for f in document["findings"] if f["health"] != "ok")
     flags = ("doctor", "--config", str(config))
-    result = await asyncio.to_thread(within_this_process, tmp_path, *flags)
+    result = await beside_the_loop(tmp_path, *flags)
     assert result.code == 0
     for check in checks:
         assert check in result.out

@@ -86,6 +86,11 @@ def within_this_process(home: Path, *arguments: str) -> Ended:
     return Ended(ended.exit_code, ended.stdout, ended.stderr)
 
 
+async def beside_the_loop(home: Path, *arguments: str) -> Ended:
+    """Run `edgebox ARGUMENTS` within this process, while its loop serves what the command asks."""
+    return await asyncio.to_thread(within_this_process, home, *arguments)
+
+
 async def said(process: asyncio.subprocess.Process, text: str) -> str:
     """Read a program's standard error until a line has this text; return the line."""
     assert process.stderr is not None

@@ -19,12 +19,12 @@ from tests.conftest import PATIENCE_S
 from tests.end_to_end.browsing import eventually
 from tests.end_to_end.program import (
     Ended,
+    beside_the_loop,
     edgebox,
     environment,
     finish,
     said,
     start,
-    within_this_process,
 )
 from tests.end_to_end.running import (
     CLOSED,
@@ -166,7 +166,7 @@ async def test_no_code_is_used_up_for_a_token_that_cannot_be_kept(
 
 async def tokens(home: Path, *arguments: str) -> Ended:
     """Run `edgebox tokens` beside the box, which is another process."""
-    return await asyncio.to_thread(within_this_process, home, "tokens", *arguments)
+    return await beside_the_loop(home, "tokens", *arguments)
 
 
 async def test_a_new_box_is_closed_and_a_camera_is_paired(database: Path, tmp_path: Path) -> None:

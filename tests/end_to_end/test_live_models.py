@@ -1,6 +1,5 @@
 """Families that come, go and become the default while a box serves cameras."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from edgebox.domain.model_family import FamilyName
 from edgebox.domain.requests import CameraId
 from edgebox.runtime.camera_record import CameraRecord
 from tests.conftest import settings
-from tests.end_to_end.program import edgebox, within_this_process
+from tests.end_to_end.program import beside_the_loop, edgebox
 from tests.end_to_end.running import (
     get_json,
     post,
@@ -144,7 +143,7 @@ async def test_a_box_follows_the_commands(database: Path, tmp_path: Path, device
 
     async def command(*arguments: str) -> None:
         flags = ("models", *arguments, "--config", str(config))
-        ended = await asyncio.to_thread(within_this_process, tmp_path, *flags)
+        ended = await beside_the_loop(tmp_path, *flags)
         assert ended.code == 0, ended.err
 
     async with (

@@ -18,7 +18,14 @@ from edgebox.domain.errors import InvariantViolation
 from edgebox.media.sources import PictureSource
 from edgebox.runtime.replay import replay_file
 from tests.conftest import PATIENCE_S, settings
-from tests.end_to_end.program import configured, edgebox, said, serving, within_this_process
+from tests.end_to_end.program import (
+    beside_the_loop,
+    configured,
+    edgebox,
+    said,
+    serving,
+    within_this_process,
+)
 from tests.end_to_end.running import (
     PICTURE,
     SIZE_PX,
@@ -126,7 +133,7 @@ async def test_sigusr1_writes_a_file_that_replays(tmp_path: Path, database: Path
     assert document["differences"] == []
     assert document["endings"]["on_time"] >= 4
     of_one = ("replay", str(path), "--camera", "gate", "--request", "1")
-    result = await asyncio.to_thread(within_this_process, tmp_path, *of_one)
+    result = await beside_the_loop(tmp_path, *of_one)
     assert result.code == 0, result.err
     assert "every order came out as it was recorded" in result.out
     assert "request 1 of gate (application default)" in result.out

@@ -26,13 +26,12 @@ from edgebox.simulation.batching_simulator import (
 from edgebox.simulation.clairvoyant import Clairvoyant
 from edgebox.simulation.generation import KINDS, make_workload
 from edgebox.simulation.workload import Job, Model, Workload
+from tests.scheduling.random_events import SELDOM
 
 pytestmark = pytest.mark.long
 
 ALL = sorted(POLICIES)
 EXACT = Environment()
-SELDOM = 7
-"""Every how many steps of a run of hundreds of requests all redundant state is derived anew."""
 
 
 def ran(

@@ -27,17 +27,16 @@ from edgebox.simulation.faults.fault_kinds import FaultKind, Faults, draw_box
 from edgebox.simulation.faults.fault_search import NO_LIMIT, run_seed, search_seed, seeds, shrink
 from edgebox.simulation.faults.fault_simulation import FaultSimulation
 from edgebox.simulation.faults.small_box import fresh
+from tests.scheduling.random_events import SELDOM
 
 pytestmark = pytest.mark.long
 
 EVENTS = 800
-CHECK_EVERY = 7
-"""Where a failure would only be reported, and nothing is said about when it is found."""
 
 
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_every_frame_ends_once_whatever_breaks(seed: int) -> None:
-    result = run_seed(seed, EVENTS, check_every=CHECK_EVERY)
+    result = run_seed(seed, EVENTS, check_every=SELDOM)
     assert result.failure is None
     assert result.events >= EVENTS or result.exited
     assert result.ends.total() > 0
@@ -53,11 +52,11 @@ def test_an_executor_that_comes_back_runs_only_what_is_in_its_memory(
 
 @pytest.mark.parametrize("kind", FaultKind)
 def test_a_box_recovers_from_each_kind_of_fault(kind: FaultKind) -> None:
-    assert run_seed(100, 300, [kind], CHECK_EVERY).failure is None
+    assert run_seed(100, 300, [kind], SELDOM).failure is None
 
 
 def test_without_a_fault_nothing_is_lost() -> None:
-    result = run_seed(3, EVENTS, [], CHECK_EVERY)
+    result = run_seed(3, EVENTS, [], SELDOM)
     assert result.failure is None
     assert not result.losses
     assert not set(result.ends) & {DropReason.FAILED, DropReason.INVALID}
@@ -67,7 +66,7 @@ def test_the_faults_do_break_things() -> None:
     """The checks above would be worth little if nothing ever happened."""
     ends, losses = Counter[str](), Counter[str]()
     for seed in range(20, 24):
-        result = run_seed(seed, EVENTS, list(FaultKind), CHECK_EVERY)
+        result = run_seed(seed, EVENTS, list(FaultKind), SELDOM)
         assert result.failure is None
         ends.update(result.ends)
         losses.update(name.split()[1] for name in result.losses)

@@ -14,6 +14,10 @@ Pure. The rules:
 - An executor is also lost after `FAILURES_MAX` failed batches in a row, unless it has recently run
   another variant successfully: then a model or its input is the cause, and not the executor.
 - It is lost at once when what runs its batches, a process or a node elsewhere, has ended.
+- It is lost after `REFUSALS_MAX` batches in a row that its server refused for too much to do, if
+  others are up that run all its variants. A refused batch costs its frames, so a server that
+  refuses everything is asked ever more rarely, as one that fails is. The last one that runs a
+  variant stays: its server may take the next batch.
 - A lost executor is opened again: at once, then after 1 s, 2 s, 4 s, up to `BACK_OFF_MAX_NS`. A
   loss is forgotten once the executor has been up for that long.
 - Weights are loaded in a thread of their own, beside batches. A load that hangs costs its executor
@@ -84,6 +88,8 @@ OPEN_FACTOR = 10
 """Opening may take `OPEN_LIMIT_NS`, or this many times as long as the last time."""
 
 FAILURES_MAX = 3
+REFUSALS_MAX = 5
+"""Each takes a rest of a fifth of a second at least, so a load that passes costs no executor."""
 EXCUSED_NS = 10_000_000_000
 """A successful batch protects an executor that fails with another variant for this long."""
 
@@ -165,6 +171,10 @@ class Supervised:
     """The variants of the batches that failed since the last success."""
     failing: bool = False
     """Whether these are too many."""
+    refusals: int = 0
+    """Batches in a row that were refused for too much to do."""
+    refused: VariantName | None = None
+    """The variant of the last one of them."""
     last_success: tuple[VariantName, int] | None = None
     """The variant of the last successful batch, and when."""
     doublings: dict[VariantName, int] = field(default_factory=dict)
@@ -344,7 +354,11 @@ class Supervision:
             return
         assert limit.variant is not None
         of.limit = None
-        if well:
+        if isinstance(event, BatchCompleted):
+            of.refusals = of.refusals + 1 if event.refused else 0
+        if isinstance(event, BatchCompleted) and event.refused:
+            of.refused = limit.variant
+        elif well:
             of.last_success = limit.variant, now_ns
             of.doublings.pop(limit.variant, None)
             of.failed.clear()
@@ -367,7 +381,18 @@ class Supervision:
                     out.append(_lose(executor, of, LossCause.LOADING, now_ns))
                 elif of.failing:
                     out.append(_lose(executor, of, LossCause.FAILING, now_ns))
+                elif of.refusals >= REFUSALS_MAX and self._spares(executor):
+                    out.append(_lose(executor, of, LossCause.REFUSING, now_ns))
         return out
+
+    def _spares(self, executor: ExecutorId) -> bool:
+        """Return whether others that are up run all variants of an executor."""
+        others = (
+            of.variants
+            for other, of in self.executors.items()
+            if other != executor and of.state is ExecutorState.UP
+        )
+        return self.executors[executor].variants <= frozenset().union(*others)
 
     def orders(self, now_ns: int) -> list[Action]:
         """Return the other orders that are due: executors to open, or the end of the process."""
@@ -408,6 +433,8 @@ def _lose(executor: ExecutorId, of: Supervised, cause: LossCause, now_ns: int) -
     variant, waited_ns, excluded = None, 0, False
     if cause is LossCause.FAILING:
         variant = of.failed[-1]
+    elif cause is LossCause.REFUSING:
+        variant = of.refused
     elif cause is LossCause.LOADING:
         assert of.load is not None
         waited_ns = now_ns - of.load.began_ns
@@ -427,6 +454,7 @@ def _lose(executor: ExecutorId, of: Supervised, cause: LossCause, now_ns: int) -
         of.recent_losses = 0
     of.losses[cause] += 1
     of.failed.clear()
+    of.refusals = 0
     of.hangs = of.gone = of.failing = False
     of.opening_abandoned = cause is LossCause.OPENING
     _schedule_opening(of, now_ns)

@@ -15,9 +15,7 @@ Pure. The rules:
   another variant successfully: then a model or its input is the cause, and not the executor.
 - It is lost at once when what runs its batches, a process or a node elsewhere, has ended.
 - It is lost after `REFUSALS_MAX` batches in a row that its server refused for too much to do, if
-  others are up that run all its variants. A refused batch costs its frames, so a server that
-  refuses everything is asked ever more rarely, as one that fails is. The last one that runs a
-  variant stays: its server may take the next batch.
+  others are up that run all its variants: a refused batch costs its frames. The last one stays.
 - A lost executor is opened again: at once, then after 1 s, 2 s, 4 s, up to `BACK_OFF_MAX_NS`. A
   loss is forgotten once the executor has been up for that long.
 - Weights are loaded in a thread of their own, beside batches. A load that hangs costs its executor

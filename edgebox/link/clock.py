@@ -6,8 +6,8 @@ bracket that is narrowest now, as in NTP's clock filter (RFC 5905, section 10). 
 differences. Age counts through the drift allowance instead of a dispersion sum. A bracket that
 contradicts an earlier one proves that the camera's clock jumped (a suspended or rebooted camera)
 and empties the window. A clock that jumps at one exchange after the other does not run, or counts
-another unit than nanoseconds: until it agrees with itself again nothing is mapped with it. O(window)
-per exchange, O(1) per frame.
+another unit than nanoseconds: until it agrees with itself again nothing is mapped with it.
+O(window) per exchange, O(1) per frame.
 
 Pure: the instants are arguments.
 """

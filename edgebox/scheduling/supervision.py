@@ -4,8 +4,8 @@ Pure. The rules:
 
 - Every order to an executor has a time limit. For a batch or a sample it is `LIMIT_FACTOR` times
   its high expectation (the profile's, or what was learned of its applications if that is more), and
-  at least a second; it is longer for loading weights and for opening an executor. Work that exceeds
-  its limit hangs, and the executor is lost.
+  at least a second, after which it is derived; it is longer for loading weights and for opening an
+  executor. Work that exceeds its limit hangs, and the executor is lost.
 - A limit that was exceeded doubles, until the variant comes back within it. If the limit was wrong,
   a few losses correct it (as TCP backs off its retransmission timer, RFC 6298, section 5.5).
 - A variant that hangs `HANGS_MAX` times in a row, while others run well in between, is excluded:
@@ -119,11 +119,22 @@ class _Limit:
 
     began_ns: int
     at_ns: int
-    batch: BatchId | None = None
+    order: Infer | Sample | None = None
     """None: it is being opened, or it loads weights."""
-    variant: VariantName | None = None
-    sample: bool = False
+    derived: bool = True
+    """False: `at_ns` is the earliest possible, and the limit itself is still to be derived. Most
+    batches end before."""
     extended: bool = False
+
+    @property
+    def batch(self) -> BatchId | None:
+        """The batch; None: see `order`."""
+        return None if self.order is None else self.order.batch
+
+    @property
+    def variant(self) -> VariantName | None:
+        """What runs; None: see `order`."""
+        return None if self.order is None else self.order.variant
 
 
 @dataclass(slots=True)
@@ -307,20 +318,9 @@ class Supervision:
         for order in actions:
             match order:
                 case Infer() | Sample():
-                    limit_ns = self.limit_ns(
-                        order.executor,
-                        order.variant,
-                        self._apps(order),
-                        order.batch_size,
-                        order.threads if isinstance(order, Infer) else 0,
-                    )
-                    self.executors[order.executor].limit = _Limit(
-                        now_ns,
-                        now_ns + limit_ns,
-                        order.batch,
-                        order.variant,
-                        isinstance(order, Sample),
-                    )
+                    of = self.executors[order.executor]
+                    earliest_ns = self._limit_min_ns << of.doublings.get(order.variant, 0)
+                    of.limit = _Limit(now_ns, now_ns + earliest_ns, order, derived=False)
                 case Load() if self.executors[order.executor].state is ExecutorState.UP:
                     self.executors[order.executor].load = _Limit(now_ns, now_ns + LOAD_LIMIT_NS)
 
@@ -338,18 +338,18 @@ class Supervision:
 
     def _ended(self, of: Supervised, event: Ended, now_ns: int, *, well: bool) -> None:
         limit = of.limit
+        order = None if limit is None else limit.order
         sample = isinstance(event, SampleCompleted | SampleFailed)
-        if limit is None or (limit.batch, limit.sample) != (event.batch, sample):
+        if order is None or order.batch != event.batch or isinstance(order, Sample) is not sample:
             _returned(of, event.batch, now_ns)
             return
-        assert limit.variant is not None
         of.limit = None
         if well:
-            of.last_success = limit.variant, now_ns
-            of.doublings.pop(limit.variant, None)
+            of.last_success = order.variant, now_ns
+            of.doublings.pop(order.variant, None)
             of.failed.clear()
         else:
-            of.failed.append(limit.variant)
+            of.failed.append(order.variant)
             of.failing = len(of.failed) >= FAILURES_MAX and not _excused(of, now_ns)
 
     # -- Consequences
@@ -361,13 +361,25 @@ class Supervision:
             if of.state is ExecutorState.UP:
                 if of.gone:
                     out.append(_lose(executor, of, LossCause.GONE, now_ns))
-                elif of.hangs or _passed(of.limit, now_ns):
+                elif of.hangs or self._batch_passed(of.limit, now_ns):
                     out.append(_lose(executor, of, LossCause.HUNG, now_ns))
                 elif _passed(of.load, now_ns):
                     out.append(_lose(executor, of, LossCause.LOADING, now_ns))
                 elif of.failing:
                     out.append(_lose(executor, of, LossCause.FAILING, now_ns))
         return out
+
+    def _batch_passed(self, limit: _Limit | None, now_ns: int) -> bool:
+        """Say whether a batch's limit was exceeded, which is derived once it matters."""
+        if limit is None or limit.at_ns > now_ns:
+            return False
+        if not limit.derived and (order := limit.order) is not None:
+            limit.derived = True
+            threads = order.threads if isinstance(order, Infer) else 0
+            limit.at_ns = limit.began_ns + self.limit_ns(
+                order.executor, order.variant, self._apps(order), order.batch_size, threads
+            )
+        return _passed(limit, now_ns)
 
     def orders(self, now_ns: int) -> list[Action]:
         """Return the other orders that are due: executors to open, or the end of the process."""

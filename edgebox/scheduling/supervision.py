@@ -264,7 +264,7 @@ class Supervision:
         doublings = self.executors[executor].doublings.get(variant, 0)
         return max(self._limit_min_ns, LIMIT_FACTOR * high_ns) << doublings
 
-    def _apps(self, order: Infer | Sample) -> list[str]:
+    def apps_of(self, order: Infer | Sample) -> list[str]:
         """Return the application of each member of an order."""
         if isinstance(order, Infer):
             return [self._ledger.live[member].request.app for member in order.requests]
@@ -377,7 +377,7 @@ class Supervision:
             limit.derived = True
             threads = order.threads if isinstance(order, Infer) else 0
             limit.at_ns = limit.began_ns + self.limit_ns(
-                order.executor, order.variant, self._apps(order), order.batch_size, threads
+                order.executor, order.variant, self.apps_of(order), order.batch_size, threads
             )
         return _passed(limit, now_ns)
 

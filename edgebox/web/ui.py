@@ -67,6 +67,10 @@ class Viewer:
         """End the connection, because the box is stopping."""
         await self._socket.close(code=1001, drain=False)
 
+    async def revoked(self) -> None:
+        """End the connection, because its viewer may not look any more."""
+        await self.close()
+
     async def _read(self) -> None:
         async for message in self._socket:
             if message.type is not WSMsgType.TEXT:

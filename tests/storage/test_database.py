@@ -113,6 +113,17 @@ async def test_a_camera_keeps_its_first_hour_and_its_last_hello(
     ]
 
 
+async def test_one_camera_is_read_without_the_others(storage: Storage) -> None:
+    for name in ("gate", "yard"):
+        storage.record_camera(CameraId(name), {"app": name})
+    await storage.flush()
+    gate = await storage.camera(CameraId("gate"))
+    assert gate is not None
+    assert gate.hello == {"app": "gate"}
+    assert gate in await storage.cameras()
+    assert await storage.camera(CameraId("door")) is None
+
+
 async def test_events_are_read_newest_first(storage: Storage, clock: WallClock) -> None:
     storage.record_event("info", "the box is ready")
     storage.record_event("warning", "gate-2 is slow", GATE)

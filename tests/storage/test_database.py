@@ -214,6 +214,19 @@ async def refusal(path: Path) -> str:
     return str(caught.value)
 
 
+async def test_only_the_databases_own_files_become_private(tmp_path: Path) -> None:
+    own = [tmp_path / name for name in ("box", "box.corrupt-20260101-000000")]
+    others = [tmp_path / "box-web", tmp_path / "boxes.txt"]
+    others[0].mkdir()
+    for file in (*own, others[1]):
+        file.touch()
+    for path in (*own, *others):
+        path.chmod(0o755)
+    await (await Storage.open(tmp_path / "box")).close()
+    assert [path.stat().st_mode & 0o077 for path in own] == [0, 0]
+    assert [path.stat().st_mode & 0o777 for path in others] == [0o755, 0o755]
+
+
 async def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("these are notes, not a database, and they are long enough\n" * 20)

@@ -11,6 +11,7 @@ import pytest
 
 from edgebox.camera.daemon import Camera
 from edgebox.media.sources import PictureSource
+from edgebox.storage.access_store import access_file
 from edgebox.storage.database import Storage
 from tests.conftest import BUNDLED_FOLDERS, PATIENCE_S
 from tests.end_to_end.program import (
@@ -133,6 +134,17 @@ async def test_a_port_in_use_is_one_clear_line(tmp_path: Path, config: Path) -> 
     assert ended.out == ""
     assert f"edgebox serve: cannot listen on 127.0.0.1:{port}" in " ".join(ended.err.split())
     assert "choose another one with --port" in " ".join(ended.err.split())
+    assert "Traceback" not in ended.err
+
+
+async def test_a_file_of_tokens_that_cannot_be_written_ends_the_box(
+    tmp_path: Path, config: Path, database: Path
+) -> None:
+    tokens = Path(access_file(str(database)))
+    tokens.symlink_to(tmp_path / "missing" / "tokens.sqlite3")
+    ended = await edgebox(tmp_path, "serve", "--config", str(config))
+    assert ended.code == 1
+    assert "the file of tokens cannot be used" in " ".join(ended.err.split())
     assert "Traceback" not in ended.err
 
 

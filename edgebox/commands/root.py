@@ -113,10 +113,8 @@ def serve(
     installation is wrong and no other start can help.
     """
     with importing():
-        from edgebox.app.composition import App
         from edgebox.commands.logs import logging_to_stderr
         from edgebox.config.config_file import load
-        from edgebox.inference.onnx_runtime import onnx_runtime
         from edgebox.runtime.threads import certain_end
 
     overrides = {
@@ -132,6 +130,9 @@ def serve(
     }
     with certain_end(), clear_errors("serve"):
         config = load(config_file, {key: v for key, v in overrides.items() if v is not None})
+    with importing():  # which takes a second; a mistake in the configuration has been told
+        from edgebox.app.composition import App
+        from edgebox.inference.onnx_runtime import onnx_runtime
     with (
         logging_to_stderr(config.log),
         certain_end(),

@@ -10,6 +10,8 @@ class LossCause(StrEnum):
     """Its batch or sample did not come back within its limit."""
     FAILING = "failing"
     """Too many batches in a row failed."""
+    REFUSING = "refusing"
+    """Its server refused too many batches in a row because it has too much to do."""
     LOADING = "loading"
     """Its weights were not loaded within the limit."""
     OPENING = "opening"

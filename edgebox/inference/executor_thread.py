@@ -29,6 +29,8 @@ class BatchResult:
     """Output of a first part for its second: tensors (batch, channels, rows, columns)."""
     refused: Mapping[int, Refused] = field(default_factory=dict)
     """Pictures that were not answered, by row."""
+    overloaded: bool = False
+    """Whether these are all, because what runs the batches has too much to do."""
 
     def features_of(self, row: int) -> Features:
         """Return the features of one picture, as views; empty: the model gives none."""

@@ -5,7 +5,9 @@ after the box sent the ping and before the box received the pong. The estimate i
 bracket that is narrowest now, as in NTP's clock filter (RFC 5905, section 10). There are two
 differences. Age counts through the drift allowance instead of a dispersion sum. A bracket that
 contradicts an earlier one proves that the camera's clock jumped (a suspended or rebooted camera)
-and empties the window. O(window) per exchange, O(1) per frame.
+and empties the window. A clock that jumps at one exchange after the other does not run, or counts
+another unit than nanoseconds: until it agrees with itself again nothing is mapped with it.
+O(window) per exchange, O(1) per frame.
 
 Pure: the instants are arguments.
 """
@@ -18,6 +20,10 @@ DRIFT_PPM = 100.0
 """The maximum drift between two plain crystals; 3 ms over the whole window."""
 JUMP_TOLERANCE_NS = 1_000_000
 """Smaller contradictions come from a coarse clock (browsers: 1 ms), not from a jump."""
+ERRATIC_JUMPS = 3
+ERRATIC_NS = 20_000_000
+"""So many jumps in a row, each so large, show that it is no clock. Pings are a second apart: one
+that is 1 % off is followed, although each exchange contradicts the one before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,12 @@ class ClockEstimate:
         self._jump_tolerance_ns = jump_tolerance_ns
         self._window: deque[_Exchange] = deque()
         self._best: _Exchange | None = None
+        self._jumps_in_a_row = 0
+
+    @property
+    def is_erratic(self) -> bool:
+        """Whether it jumps again and again, so that its offset says nothing."""
+        return self._jumps_in_a_row >= ERRATIC_JUMPS
 
     def add(self, sent_ns: int, camera_ns: int, received_ns: int) -> bool:
         """Learn from one exchange.
@@ -67,6 +79,8 @@ class ClockEstimate:
         rtt_ns = received_ns - sent_ns
         exchange = _Exchange(sent_ns + rtt_ns // 2 - camera_ns, rtt_ns, received_ns)
         jumped = any(self._contradicts(exchange, earlier) for earlier in self._window)
+        far = jumped and abs(exchange.offset_ns - self._window[-1].offset_ns) > ERRATIC_NS
+        self._jumps_in_a_row = self._jumps_in_a_row + 1 if far else 0
         if jumped:
             self.jumps += 1
             self._window.clear()
@@ -80,16 +94,19 @@ class ClockEstimate:
 
     @property
     def offset_ns(self) -> int | None:
-        """The box's clock minus the camera's; None before the first exchange."""
-        return None if self._best is None else self._best.offset_ns
+        """The box's clock minus the camera's; None: not known."""
+        return None if self._best is None or self.is_erratic else self._best.offset_ns
 
     def error_ns(self, now_ns: int) -> int | None:
         """Return the maximum error of `offset_ns`: half its round trip plus drift over its age."""
-        return None if self._best is None else self._error_ns(self._best, now_ns)
+        if self._best is None or self.is_erratic:
+            return None
+        return self._error_ns(self._best, now_ns)
 
     def to_box_ns(self, camera_ns: int) -> int | None:
         """Return an instant of the camera's clock on the box's clock."""
-        return None if self._best is None else camera_ns + self._best.offset_ns
+        offset_ns = self.offset_ns
+        return None if offset_ns is None else camera_ns + offset_ns
 
     def _error_ns(self, exchange: _Exchange, now_ns: int) -> int:
         age_ns = max(0, now_ns - exchange.received_ns) + exchange.rtt_ns

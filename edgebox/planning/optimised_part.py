@@ -17,6 +17,7 @@ from edgebox.domain.requests import CameraId
 from edgebox.planning.allocation import Allocation
 from edgebox.planning.by_application import ByApplication, by_application
 from edgebox.planning.disjoint import part_of, parts
+from edgebox.planning.laggards import without_laggards
 from edgebox.planning.later_stages import loads_with, priced
 from edgebox.planning.on_time import Expected, expected, lower_quantiles, slowest_profiles
 from edgebox.planning.optimisation import optimise
@@ -98,12 +99,27 @@ def optimised_parts(
 ) -> Parts:
     """Return the parts of a box, optimised, each for the quantile that is worth most.
 
+    Executors that are far slower than others are left out where that is worth more (`laggards`).
+
     Args:
         snapshot: all there is to know of the box.
         iterations_max: bound on the single steps of a search.
         parameters: the tunables.
         family: only the part that runs it is wanted; None: all are.
     """
+    found = _with_all_executors(snapshot, iterations_max, parameters, family)
+    for fewer in without_laggards(snapshot, parameters.quantile):
+        others = _with_all_executors(fewer, iterations_max, parameters, family)
+        found = others if _is_better(others, found, parameters) else found
+    return found
+
+
+def _with_all_executors(
+    snapshot: PlanningSnapshot,
+    iterations_max: int,
+    parameters: PlanningParameters,
+    family: FamilyName | None,
+) -> Parts:
     divided = _DividedBox()
     best = best_price(snapshot, iterations_max, parameters)
     if best is not None:

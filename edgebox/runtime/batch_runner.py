@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 
 from edgebox.domain.model_family import ExecutorId
-from edgebox.domain.requests import BatchId, Request, RequestId
+from edgebox.domain.requests import BatchId, DropReason, Request, RequestId
 from edgebox.inference.executor import Executor, ExecutorGoneError
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.tensors import ModelInput
@@ -43,6 +43,7 @@ class BatchRunner:
         self._on_result = on_result
         self._on_error = on_error
         self._failed = FailedBatches(_log)
+        self._refused = FailedBatches(_log, logging.WARNING, "refused")
         self._running: dict[ExecutorId, Infer] = {}
         self._results: dict[BatchId, tuple[Infer, BatchResult]] = {}
 
@@ -73,8 +74,9 @@ class BatchRunner:
         return None
 
     def end_minute(self) -> None:
-        """Log how many failed batches of the minute that ends were not logged."""
+        """Log how many failed and refused batches of the minute that ends were not logged."""
         self._failed.end_minute()
+        self._refused.end_minute()
 
     def _done(self, order: Infer, done: "Future[BatchResult]") -> None:
         # A batch of an executor that was lost comes too late: the core only notes that it came.
@@ -92,10 +94,20 @@ class BatchRunner:
         result = done.result()
         spawned: tuple[Request, ...] = ()
         if not late:
+            self._note_refusals(order, result)
             self._results[order.batch] = order, result
             spawned = self._on_result(order, result)
-        self._feed(BatchCompleted(order.executor, order.batch, result.took_ns, spawned))
+        self._feed(
+            BatchCompleted(order.executor, order.batch, result.took_ns, spawned, result.overloaded)
+        )
         self._results.pop(order.batch, None)
+
+    def _note_refusals(self, order: Infer, result: BatchResult) -> None:
+        """Log and note why another machine did not answer pictures of a batch."""
+        failed = [each for each in result.refused.values() if each.reason is DropReason.FAILED]
+        if failed:
+            self._refused.tell(f"{order.variant} on {order.executor}", failed[0].text)
+            self._on_error(order.executor, failed[0].text)
 
     def _log_failure(self, order: Infer, error: BaseException, *, late: bool) -> None:
         if late:

@@ -68,7 +68,7 @@ from edgebox.scheduling.events import (
     Unload,
 )
 from edgebox.scheduling.scheduler import Scheduler
-from edgebox.scheduling.supervision import ExecutorState
+from edgebox.scheduling.supervised import ExecutorState
 
 _log = logging.getLogger(__name__)
 

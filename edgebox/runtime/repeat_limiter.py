@@ -38,17 +38,21 @@ class RepeatLimiter:
 class FailedBatches:
     """Logs batches that fail, the first few of each minute."""
 
-    def __init__(self, log: logging.Logger) -> None:
-        """Write into this log."""
-        self._log = log
+    def __init__(
+        self, log: logging.Logger, level: int = logging.ERROR, what: str = "failed"
+    ) -> None:
+        """Write into this log, at a level, what has happened to them."""
+        self._log, self._level, self._what = log, level, what
         self._repeats = RepeatLimiter(_FAILED_BATCHES_PER_MINUTE)
 
-    def tell(self, source: str, error: BaseException) -> None:
+    def tell(self, source: str, why: BaseException | str) -> None:
         """Log why a batch failed; the source is a variant on an executor."""
         if self._repeats.passes(source):
-            self._log.error("batch of %s failed: %s", source, error)
+            self._log.log(self._level, "batch of %s %s: %s", source, self._what, why)
 
     def end_minute(self) -> None:
         """Log how many failures were held back in this minute."""
         for source, count in self._repeats.end_period().items():
-            self._log.error("%d more batches of %s failed within a minute", count, source)
+            self._log.log(
+                self._level, "%d more batches of %s %s within a minute", count, source, self._what
+            )

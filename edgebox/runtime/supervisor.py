@@ -24,7 +24,8 @@ from edgebox.scheduling.events import (
     Open,
     OpenFailed,
 )
-from edgebox.scheduling.supervision import FAILURES_MAX, HANGS_MAX
+from edgebox.scheduling.supervised import HANGS_MAX
+from edgebox.scheduling.supervision import FAILURES_MAX, REFUSALS_MAX
 
 _log = logging.getLogger(__name__)
 
@@ -132,10 +133,13 @@ class Supervisor:
                 f"opening it again did not end within {waited_s:.0f} s; its device needs "
                 "another process"
             )
-        if order.cause is LossCause.FAILING:
+        if order.cause in (LossCause.FAILING, LossCause.REFUSING):
             last = self.last_errors.get(order.executor)
             why = "" if last is None else f" ({last.text})"
-            return f"{FAILURES_MAX} batches in a row failed, the last of {order.variant}{why}"
+            many = f"{FAILURES_MAX} batches in a row failed"
+            if order.cause is LossCause.REFUSING:
+                many = f"its server refused {REFUSALS_MAX} batches in a row"
+            return f"{many}, the last of {order.variant}{why}"
         if order.cause is LossCause.GONE:
             last = self.last_errors.get(order.executor)
             return "what runs its batches has ended" if last is None else last.text

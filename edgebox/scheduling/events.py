@@ -218,6 +218,8 @@ class BatchCompleted:
     took_ns: int
     spawned: tuple[Request, ...] = ()
     """The crops that later stages of the members' pipelines take."""
+    refused: bool = False
+    """Whether a server refused all of it because it has too much to do; it took a rest, too."""
 
 
 @dataclass(frozen=True, slots=True)

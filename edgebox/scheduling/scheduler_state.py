@@ -15,7 +15,8 @@ from edgebox.scheduling.ledger import Ledger
 from edgebox.scheduling.policy import BatchingPolicy
 from edgebox.scheduling.residency import Memory
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
-from edgebox.scheduling.supervision import Supervised, Supervision
+from edgebox.scheduling.supervised import Supervised
+from edgebox.scheduling.supervision import Supervision
 
 
 class SchedulerState:

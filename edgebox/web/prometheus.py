@@ -33,7 +33,7 @@ from edgebox.runtime.destinations import Destination
 from edgebox.runtime.frame_metrics import Counts
 from edgebox.runtime.machine_measurements import Energy, MachineMeasurements
 from edgebox.runtime.source_status import SourceStatus
-from edgebox.scheduling.supervision import ExecutorState
+from edgebox.scheduling.supervised import ExecutorState
 from edgebox.web.camera_state import known_cameras
 from edgebox.web.crop_metrics import CropNumbers, crop_families
 from edgebox.web.energy_metrics import energy_family

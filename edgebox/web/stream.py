@@ -63,6 +63,9 @@ _log = logging.getLogger(__name__)
 _FIRST_PINGS = 5
 _FIRST_PING_PERIOD_S = 0.1
 _PING_PERIOD_S = 1.0
+_NO_CLOCK = (
+    " (it does not run, or camera_ns is not in nanoseconds); capture times are estimated without it"
+)
 _PINGS_KEPT = 32
 _STALL_S = 10.0
 _OUTBOX_MAX = 4_096
@@ -467,7 +470,12 @@ class CameraSession:
         sent_ns = self._pings_sent_ns.pop(pong.id, None)
         if sent_ns is None:  # a duplicate or outdated answer
             return
-        if record.link.pong(sent_ns, pong.camera_ns, self._box.driver.clock_ns()):
+        clock = record.link.clock
+        was_erratic = clock.is_erratic
+        jumped = record.link.pong(sent_ns, pong.camera_ns, self._box.driver.clock_ns())
+        if clock.is_erratic and not was_erratic:
+            self._note(f"{self._name}: its clock jumps all the time{_NO_CLOCK}")
+        elif jumped and not clock.is_erratic:
             self._note(f"{self._name}: its clock jumped; deadlines follow the new one")
 
     def _report(self, record: CameraRecord, report: Report) -> None:

@@ -380,6 +380,18 @@ async def test_a_clock_that_jumps_is_followed(database: Path, jump_ns: int) -> N
         assert "gate: its clock jumped; deadlines follow the new one" in texts(app, "warning")
 
 
+@pytest.mark.parametrize("unit_ns", [1000, 10**15], ids=["microseconds", "stands still"])
+async def test_what_is_no_clock_in_nanoseconds_costs_no_frame(database: Path, unit_ns: int) -> None:
+    async with running(database) as app, unharmed_bystander(app), WireCamera(app) as camera:
+        camera.clock_ns = lambda: time.monotonic_ns() // unit_ns
+        said = "gate: its clock jumps all the time"
+        await until(lambda: any(said in t for t in texts(app, "warning")), "the warning")
+        for _ in range(3):
+            result = await camera.result(await camera.frame())
+            assert result.outcome == "on_time"
+            await asyncio.sleep(1.1)  # a ping more
+
+
 async def test_a_camera_without_a_clock_is_served(database: Path) -> None:
     async with running(database) as app, WireCamera(app) as camera:
         camera.answers_pings = False

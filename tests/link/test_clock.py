@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebox.link.clock import JUMP_TOLERANCE_NS, ClockEstimate
+from edgebox.link.clock import ERRATIC_JUMPS, JUMP_TOLERANCE_NS, ClockEstimate
 
 S = 1_000_000_000
 MS = 1_000_000
@@ -136,3 +136,44 @@ def test_a_coarse_clock_does_not_jump(tick_ms: float, rtts: list[int]) -> None:
         now_ns = number * S
         camera_ns = (now_ns + rtt_ns // 3) // tick_ns * tick_ns
         assert not estimate.add(now_ns, camera_ns, now_ns + rtt_ns)
+
+
+@pytest.mark.parametrize("pace", [0, 1e-6, 1e-3, 0.9, 2])
+def test_what_is_no_clock_in_nanoseconds_maps_nothing_until_it_runs_as_one(pace: float) -> None:
+    estimate = ClockEstimate()
+    for second in range(ERRATIC_JUMPS):
+        assert not estimate.is_erratic
+        assert estimate.to_box_ns(0) is not None or not second
+        now_ns = second * S
+        estimate.add(now_ns, round(now_ns * pace), now_ns + MS)
+    for second in range(ERRATIC_JUMPS, 60):
+        now_ns = second * S
+        assert estimate.add(now_ns, round(now_ns * pace), now_ns + MS)
+        assert estimate.is_erratic
+        assert estimate.offset_ns is None
+        assert estimate.to_box_ns(0) is None
+        assert estimate.error_ns(now_ns) is None
+        assert estimate.rtt_ns == MS
+    clock = CameraClock(7 * S, 0)
+    exchange(estimate, clock, 60 * S, MS, MS)
+    assert estimate.is_erratic, "it may have jumped once more"
+    exchange(estimate, clock, 61 * S, MS, MS)
+    assert estimate.offset_ns == 7 * S
+
+
+def test_a_clock_that_is_one_percent_off_is_followed() -> None:
+    estimate, clock = ClockEstimate(), CameraClock(5 * S, 10_000)
+    for second in range(60):
+        exchange(estimate, clock, second * S, MS, MS)
+        mapped_ns = estimate.to_box_ns(clock.at(second * S))
+        assert mapped_ns is not None
+        assert abs(mapped_ns - second * S) <= 10 * MS + 2 * MS
+
+
+def test_jumps_that_are_far_apart_are_followed_each() -> None:
+    estimate, clock = ClockEstimate(), CameraClock(5 * S, 0)
+    for second in range(60):
+        if second % 2:
+            clock.offset_ns += 30 * S
+        assert exchange(estimate, clock, second * S, MS, MS) is bool(second % 2)
+        assert estimate.offset_ns == clock.offset_ns

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from edgebox.domain.loss_cause import LossCause
 from edgebox.domain.model_family import ExecutorId, LatencyProfile
 from edgebox.domain.requests import DropReason
 from edgebox.inference.encoded_pictures import Refused
@@ -12,6 +13,7 @@ from edgebox.media.jpeg import encode
 from edgebox.runtime import frame_decoder
 from edgebox.runtime.frames import Answer, Refusal
 from edgebox.scheduling.events import ExecutorStarted
+from edgebox.scheduling.supervision import REFUSALS_MAX
 from edgebox.vision.detections import Detections
 from tests.end_to_end.running import until
 from tests.runtime.driving import Bench, ManualExecutor, settle
@@ -67,6 +69,30 @@ async def test_a_picture_that_was_not_answered_ends_alone_with_its_reason() -> N
     endings = [bench.ending(frame) for frame in others]
     assert sum(isinstance(ending, Answer) for ending in endings) == 1
     assert Refusal(DropReason.INVALID, "no picture") in endings
+    await bench.driver.stop(1)
+
+
+async def test_what_its_server_refuses_is_told_and_counts_against_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    here, there = Elsewhere(), Elsewhere()
+    bench = Bench(there, needs_pixels=True)
+    here.id = ELSEWHERE
+    profiles = (profile(px) for px in MEDIAN_MS)
+    also = tuple(LatencyProfile(each.variant, ELSEWHERE, each.quantiles_ns) for each in profiles)
+    bench.driver.add(here, None)
+    bench.driver.feed(ExecutorStarted(ELSEWHERE, also))
+    refused = {0: Refused(DropReason.FAILED, "it has too much to do")}
+    result = BatchResult([box_of()], 0, 1, refused=refused, overloaded=True)
+    for _ in range(REFUSALS_MAX):
+        frame = bench.submit(slo_ms=10_000, jpeg=WHITE)
+        there.batches[-1].future.set_result(result)
+        await settle()
+        assert bench.ending(frame) == Refusal(DropReason.FAILED, "it has too much to do")
+        assert "refused: it has too much to do" in caplog.text
+    said = "its server refused 5 batches in a row, the last of street-416 (it has too much to do)"
+    assert bench.driver.supervisor.last_losses[CPU] == said
+    assert bench.driver.scheduler.supervised[CPU].losses == {LossCause.REFUSING: 1}
     await bench.driver.stop(1)
 
 

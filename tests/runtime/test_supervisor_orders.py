@@ -102,6 +102,10 @@ class Supervised:
             f"3 batches in a row failed, the last of {name(416)} (out of memory)",
         ),
         (
+            Abandon(CPU, LossCause.REFUSING, name(416), 0),
+            f"its server refused 5 batches in a row, the last of {name(416)} (out of memory)",
+        ),
+        (
             Abandon(CPU, LossCause.LOADING, None, 60_000_000_000),
             "weights did not load within 60 s",
         ),

@@ -39,18 +39,16 @@ from edgebox.scheduling.events import (
 from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.request_stages import Cause
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
-from edgebox.scheduling.supervision import (
+from edgebox.scheduling.supervised import (
     ABANDONED_MAX,
     BACK_OFF_MAX_NS,
     EXCUSED_NS,
-    FAILURES_MAX,
     HANGS_MAX,
     LATE_NS,
-    LIMIT_FACTOR,
-    LOAD_LIMIT_NS,
     OPENINGS_MAX,
     ExecutorState,
 )
+from edgebox.scheduling.supervision import FAILURES_MAX, LIMIT_FACTOR, LOAD_LIMIT_NS
 from tests.scheduling.scene import (
     CPU,
     FAMILY,

@@ -3,8 +3,10 @@
 import pytest
 
 from edgebox.domain.loss_cause import LossCause
+from edgebox.domain.model_family import ExecutorId
 from edgebox.scheduling.events import (
     Abandon,
+    Action,
     BatchCompleted,
     BatchFailed,
     CameraConnected,
@@ -18,15 +20,14 @@ from edgebox.scheduling.events import (
     OpenFailed,
     ShutdownRequested,
 )
-from edgebox.scheduling.supervision import (
-    FAILURES_MAX,
+from edgebox.scheduling.supervised import (
     LIMIT_DOUBLINGS_MAX,
-    OPEN_FACTOR,
     OPEN_LIMIT_NS,
     OPENINGS_MAX,
     ExecutorState,
 )
-from tests.scheduling.scene import CPU, MS, camera
+from edgebox.scheduling.supervision import FAILURES_MAX, OPEN_FACTOR, REFUSALS_MAX
+from tests.scheduling.scene import CPU, MEDIAN_MS, MS, camera, name, profile
 from tests.scheduling.test_residency import STOCK, plan_of, weights
 from tests.scheduling.test_supervision import (
     OTHER,
@@ -36,6 +37,8 @@ from tests.scheduling.test_supervision import (
     hang,
     orders,
 )
+
+OF_OTHER = tuple(profile(px, OTHER) for px in MEDIAN_MS)
 
 
 def open_anew(box: Box, at_ms: float) -> float:
@@ -210,3 +213,47 @@ def test_a_load_that_is_ordered_as_its_executor_is_lost_is_not_waited_for() -> N
     actions = box(plan_of(608), 1000)
     assert {Load, Abandon} <= {type(action) for action in actions}
     assert box.scheduler.supervised[CPU].load is None
+
+
+def refuse(box: Box, at_ms: float, executor: ExecutorId) -> list[Action]:
+    """Have a batch of an executor refused, the only one that is not busy."""
+    infer = box.begin(at_ms)
+    assert infer.executor == executor
+    ended = box(BatchCompleted(executor, infer.batch, 200 * MS, refused=True), at_ms)
+    return [action for action in orders(ended) if isinstance(action, Abandon | Open)]
+
+
+def test_one_that_refuses_for_too_much_to_do_is_lost_while_others_run_its_variants() -> None:
+    box = Box(CPU, OTHER)
+    assert box.begin(0).executor == CPU
+    for at_ms in range(1, REFUSALS_MAX):
+        assert refuse(box, at_ms, OTHER) == []
+    assert refuse(box, REFUSALS_MAX, OTHER) == [
+        Abandon(OTHER, LossCause.REFUSING, name(416), 0),
+        Open(OTHER),
+    ]
+    assert box.state(CPU) is ExecutorState.UP
+    box(ExecutorStarted(OTHER, OF_OTHER), 20)
+    assert [refuse(box, 20 + at_ms, OTHER) for at_ms in range(REFUSALS_MAX - 1)][-1] == []
+    assert refuse(box, 30, OTHER) == [Abandon(OTHER, LossCause.REFUSING, name(416), 0)]
+    assert box.state(OTHER) is ExecutorState.WAITING, "it is opened again ever later"
+
+
+def test_a_batch_that_is_answered_shows_that_a_server_has_time_again() -> None:
+    box = Box(CPU, OTHER)
+    box.begin(0)
+    for at_ms in range(1, 3 * REFUSALS_MAX):
+        if at_ms % (REFUSALS_MAX - 1):
+            assert refuse(box, at_ms, OTHER) == []
+        else:
+            answered = box.begin(at_ms)
+            box(BatchCompleted(OTHER, answered.batch, MS), at_ms)
+    assert box.state(OTHER) is ExecutorState.UP
+
+
+def test_the_last_one_stays_however_often_it_refuses() -> None:
+    box = Box()
+    for at_ms in range(3 * REFUSALS_MAX):
+        assert refuse(box, at_ms, CPU) == []
+    lost = box(ExecutorStarted(OTHER, OF_OTHER), 100)
+    assert Abandon(CPU, LossCause.REFUSING, name(416), 0) in lost

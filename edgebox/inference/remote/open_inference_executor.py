@@ -158,7 +158,9 @@ class OpenInferenceExecutor(RemoteExecutor):
             found, refused = self._models.run(family, variant, job, left_s, RUN_LIMIT_S)
         except OverloadedError as error:
             found, refused = self._refused(job, error, started_ns)
-            return BatchResult(found, started_ns, self._clock_ns(), refused=refused)
+            overloaded = len(refused) == len(job.inputs)
+            ended_ns = self._clock_ns()
+            return BatchResult(found, started_ns, ended_ns, refused=refused, overloaded=overloaded)
         ended_ns = self._clock_ns()
         self._took_s = (ended_ns - started_ns) / 1e9
         return BatchResult(found, started_ns, ended_ns, refused=refused)

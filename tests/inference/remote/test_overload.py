@@ -62,11 +62,13 @@ def test_a_server_with_too_much_to_do_is_slow_and_has_not_failed(
         1: DropReason.FAILED,
     }
     assert "too much to do" in result.refused[0].text
+    assert result.overloaded
     assert result.took_ns >= REST_S * 1e9, "it would seem fast, and be given more"
     with pytest.raises(ModelError, match="too much to do"):
         executor.warm_each([(GATE, 1)])
     server.refusal = 0
-    assert not executor.submit(GATE, [CANVAS], 1).result().refused
+    result = executor.submit(GATE, [CANVAS], 1).result()
+    assert not result.refused and not result.overloaded
 
 
 def test_what_it_answered_before_is_kept_and_the_batch_counts_as_slow(
@@ -83,6 +85,7 @@ def test_what_it_answered_before_is_kept_and_the_batch_counts_as_slow(
     result = executor.submit(GATE, [CANVAS, CANVAS], 2).result()
     assert result.detections[0] is answered
     assert result.refused == refused
+    assert not result.overloaded, "it did take a part"
     assert result.took_ns >= REST_S * 1e9, "it would seem fast, and be given more"
 
 

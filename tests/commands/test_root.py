@@ -1,7 +1,6 @@
 """The `edgebox` command as its users meet it: exit codes, one clear line, one JSON document."""
 
 import asyncio
-import os
 import signal
 import socket
 import sys
@@ -142,7 +141,8 @@ async def test_a_port_in_use_is_one_clear_line(tmp_path: Path, config: Path) -> 
 async def test_a_file_of_tokens_that_cannot_be_written_ends_the_box(
     tmp_path: Path, config: Path, database: Path
 ) -> None:
-    os.symlink(tmp_path / "missing" / "tokens.sqlite3", access_file(str(database)))
+    tokens = tmp_path / Path(access_file(str(database))).name
+    tokens.symlink_to(tmp_path / "missing" / "tokens.sqlite3")
     ended = await edgebox(tmp_path, "serve", "--config", str(config))
     assert ended.code == 1
     assert "the file of tokens cannot be used" in " ".join(ended.err.split())

@@ -21,10 +21,13 @@ CANDIDATES_MAX = 2
 """How often a box is planned anew at most."""
 
 
-def without_laggards(snapshot: PlanningSnapshot, quantile: float) -> Iterator[PlanningSnapshot]:
+def without_laggards(
+    snapshot: PlanningSnapshot, quantile: float
+) -> Iterator[tuple[PlanningSnapshot, float]]:
     """Yield the box without its slowest executors, then without the next slowest, too.
 
-    Whatever runs on one that is left out also runs on another one. O(executors x variants).
+    Each comes with the share of all executors' work that the others can do. Whatever runs on one
+    that is left out also runs on another one. O(executors x variants).
 
     Args:
         snapshot: all there is to know of the box.
@@ -34,7 +37,7 @@ def without_laggards(snapshot: PlanningSnapshot, quantile: float) -> Iterator[Pl
         yield from islice(_fewer(snapshot, quantile), CANDIDATES_MAX)
 
 
-def _fewer(snapshot: PlanningSnapshot, quantile: float) -> Iterator[PlanningSnapshot]:
+def _fewer(snapshot: PlanningSnapshot, quantile: float) -> Iterator[tuple[PlanningSnapshot, float]]:
     paces = _paces(snapshot, quantile)
     order = sorted(paces, key=lambda executor: paces[executor], reverse=True)
     families = _families(snapshot)
@@ -48,7 +51,8 @@ def _fewer(snapshot: PlanningSnapshot, quantile: float) -> Iterator[PlanningSnap
         groups = tuple(g for g in snapshot.groups if left_out.isdisjoint(g.executors))
         fewer = replace(snapshot, profiles=kept, groups=groups)
         if _families(fewer) == families:
-            yield fewer
+            share = sum(1 / paces[e] for e in kept) / sum(1 / pace for pace in paces.values())
+            yield fewer, share
 
 
 def _paces(snapshot: PlanningSnapshot, quantile: float) -> dict[ExecutorId, float]:

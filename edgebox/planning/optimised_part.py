@@ -108,10 +108,25 @@ def optimised_parts(
         family: only the part that runs it is wanted; None: all are.
     """
     found = _with_all_executors(snapshot, iterations_max, parameters, family)
-    for fewer in without_laggards(snapshot, parameters.quantile):
+    for fewer, share in without_laggards(snapshot, parameters.quantile):
+        if not _fits(found, share):
+            continue
         others = _with_all_executors(fewer, iterations_max, parameters, family)
         found = others if _is_better(others, found, parameters) else found
     return found
+
+
+def _fits(of: Parts, share: float) -> bool:
+    """Return whether what is served may be served by executors that do this share of the work.
+
+    If not, more accuracy takes more time than they have.
+    """
+    taken = [
+        part.allocation.utilisation / part.parameters.utilisation_max
+        for _, part in of
+        if part is not None
+    ]
+    return len(taken) > 1 or all(each <= share for each in taken)
 
 
 def _with_all_executors(

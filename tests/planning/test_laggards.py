@@ -1,11 +1,13 @@
 """Executors that are far slower than others do not make the plan of the others worse."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.plans import PlanningSnapshot
+from edgebox.planning import optimised_part
 from edgebox.planning.explain import explanation
 from edgebox.planning.laggards import CANDIDATES_MAX, FACTOR, without_laggards
 from edgebox.planning.optimised_part import optimised_parts
@@ -25,7 +27,7 @@ def slowed(snapshot: PlanningSnapshot, *slowdown: float) -> PlanningSnapshot:
 def kept(snapshot: PlanningSnapshot) -> list[list[str]]:
     """Return the executors that each candidate keeps."""
     fewer = without_laggards(snapshot, PARAMETERS.quantile)
-    return [list(map(str, each.profiles)) for each in fewer]
+    return [list(map(str, each.profiles)) for each, _ in fewer]
 
 
 def frames(snapshot: PlanningSnapshot) -> float:
@@ -58,6 +60,25 @@ def test_one_that_serves_more_cameras_stays_however_slow() -> None:
     assert frames(slow) > frames(fast)
     ((part, _),) = optimised_parts(slow, ITERATIONS, PARAMETERS)
     assert len(part.profiles) == 2
+
+
+def test_one_whose_time_is_needed_costs_no_second_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = cameras_of("gate", 100, rate_hz=10, slo_ms=5000)
+    plans: list[int] = []
+    once = optimised_part.optimise
+
+    def counted(*given: Any) -> Any:
+        plans.append(1)
+        return once(*given)
+
+    monkeypatch.setattr(optimised_part, "optimise", counted)
+    plan(slowed(box([["gate"], ["gate"]], many), 1, 1), ITERATIONS)
+    usual = len(plans)
+    plan(slowed(box([["gate"], ["gate"]], many), 1, FACTOR), ITERATIONS)
+    assert len(plans) == 2 * usual
+    few = cameras_of("gate", 2)
+    plan(slowed(box([["gate"], ["gate"]], few), 1, FACTOR), ITERATIONS)
+    assert len(plans) == 4 * usual
 
 
 def test_those_that_differ_little_are_planned_once() -> None:

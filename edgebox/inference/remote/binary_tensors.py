@@ -88,7 +88,9 @@ def infer_response(body: bytes, header_bytes: str | None) -> dict[str, Values]:
     try:
         length = len(body) if header_bytes is None else int(header_bytes)
         if not 0 <= length <= len(body):
-            raise ProtocolError(f"its JSON is said to have {length} of {len(body)} bytes")
+            raise ProtocolError(
+                f"the JSON of the server's answer is said to have {length} of {len(body)} bytes"
+            )
         document = orjson.loads(body[:length])
         binary = memoryview(body)[length:]
         out: dict[str, Values] = {}
@@ -104,7 +106,7 @@ def infer_response(body: bytes, header_bytes: str | None) -> dict[str, Values]:
         ArithmeticError,
         InvalidInputError,
     ) as error:
-        raise ProtocolError(f"it cannot be read: {error}") from None
+        raise ProtocolError(f"the server's answer cannot be read: {error}") from None
     return out
 
 

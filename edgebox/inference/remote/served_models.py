@@ -433,7 +433,10 @@ def _infer(
     if reply.status != 200:
         error = OverloadedError if _is_overloaded(reply) else ModelError
         raise error(f"{model}: {_refusal(reply)}")
-    return infer_response(reply.body, reply.headers.get(HEADER_LENGTH))
+    try:
+        return infer_response(reply.body, reply.headers.get(HEADER_LENGTH))
+    except ProtocolError as error:
+        raise ProtocolError(f"{model}: {error}") from None
 
 
 def _path(model: str) -> str:

@@ -98,6 +98,14 @@ def test_any_other_refusal_is_a_failure(
         executor.submit(GATE, [CANVAS], 1).result()
 
 
+def test_an_answer_that_is_none_is_said_to_be_the_servers(
+    executor: ModelExecutor, server: ProtocolServer
+) -> None:
+    server.refusal = 200
+    with pytest.raises(ModelError, match=r"^gate_gate-192: the server's answer cannot be read: "):
+        executor.submit(GATE, [CANVAS], 1).result()
+
+
 def test_one_that_is_abandoned_does_not_wait(
     executor: ModelExecutor, server: ProtocolServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

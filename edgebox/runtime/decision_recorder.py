@@ -61,13 +61,18 @@ class DecisionRecorder:
     def record(self, now_ns: int, took_ns: int, event: Event | None, actions: list[Action]) -> None:
         """Record a call that began at `now_ns` and took so long, before the next one."""
         self.durations_ns.append(took_ns)
-        ordered = [order for order in actions if isinstance(order, Infer | Sample)]
-        expected = (
-            tuple([self._scheduler.expected_ns(order) for order in ordered]) if ordered else ()
-        )
-        self._calls.append(_Call(now_ns, event, actions, expected))
+        self._calls.append(_Call(now_ns, event, actions, self._expected_ns(actions)))
         if len(self._calls) >= _GROUP:
             self.write()
+
+    def _expected_ns(self, actions: list[Action]) -> tuple[int | None, ...]:
+        """Return what is expected of the batches and samples among some orders."""
+        ordered = [order for order in actions if isinstance(order, Infer | Sample)]
+        try:
+            return tuple([self._scheduler.expected_ns(order) for order in ordered])
+        except Exception as error:  # what is recorded must not stop the box
+            self._timeline.fail(error)
+            return ()
 
     def ran(self, executor: ExecutorId, batch: BatchId, started_ns: int, ended_ns: int) -> None:
         """Record when an executor began and ended a batch; called before the core is informed."""

@@ -193,8 +193,12 @@ class Timeline:
                 if note is not None:
                     note(self, action, now_ns)
         except Exception as error:  # the recorder must not stop the box
-            self.failure = f"{type(error).__name__}: {error}"
-            _log.exception("the timeline has stopped")
+            self.fail(error)
+
+    def fail(self, error: Exception) -> None:
+        """Stop recording."""
+        self.failure = f"{type(error).__name__}: {error}"
+        _log.error("the timeline has stopped: %s", self.failure, exc_info=error)
 
     def ran(self, executor: ExecutorId, batch: BatchId, started_ns: int, ended_ns: int) -> None:
         """Record when an executor began and ended a batch; called before the core is informed."""

@@ -3,11 +3,13 @@
     python -m benchmarks.busy_sites [--seeds 6] [--seconds 120]
 
 Four cameras of one address, 15 frames/s each. The box reads nothing for a while now and then, as on
-a machine with other programs, and then reads what has arrived, one frame after the other. Prints
-how many cameras were ever joined: as it is; if stalls are not told; and
-without `CLEAR` as well. A last case has one link that all share, in one queue.
+a machine with other programs, and then reads what has arrived, one frame after the other. Of its
+stalls it knows those in which its probe was due, from then on. Prints how many cameras were ever
+joined: as it is; with a probe every 10 or 100 ms; if stalls are not told; and without `CLEAR` as
+well. A last case has one link that all share, in one queue.
 """
 
+import math
 import random
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -19,7 +21,9 @@ from edgebox.domain.requests import CameraId
 from edgebox.link import site_inference
 from edgebox.link.shaping import BandwidthTrace, ShapedLink
 from edgebox.link.site_inference import SiteInference
+from edgebox.runtime.looplag import PERIOD_S
 
+MS = 1_000_000
 S = 1_000_000_000
 READ_NS = 500_000
 """What the box needs to read one frame."""
@@ -46,6 +50,18 @@ def stalls(rng: random.Random, share: float, mean_ms: float, seconds: float) -> 
         length_s = rng.expovariate(1e3 / mean_ms)
         found.append((round(at_s * S), round((at_s + length_s) * S)))
         at_s += length_s
+    return found
+
+
+def noticed(at: Sequence[Stall], period_ns: int) -> list[Stall]:
+    """Return stalls as a probe sees them that is due so long after it last ran (`LoopLag`)."""
+    found, due_ns = list[Stall](), period_ns
+    for start_ns, end_ns in at:
+        if due_ns < start_ns:
+            due_ns += math.ceil((start_ns - due_ns) / period_ns) * period_ns
+        if due_ns < end_ns:
+            found.append((due_ns, end_ns))
+            due_ns = end_ns + period_ns
     return found
 
 
@@ -102,18 +118,20 @@ def joined(frames: Sequence[Passage], stalls: Sequence[Stall]) -> int:
 @click.option("--seconds", default=120.0, show_default=True)
 def main(*, seeds: int, seconds: float) -> None:
     """Print a table in Markdown."""
-    print("| links | stalls | as it is | stalls not told | and without `CLEAR` |")
-    print("|---|---|---|---|---|")
+    periods_ns = [round(PERIOD_S * S), 10 * MS, 100 * MS]
+    print("| links | stalls | as it is | 10 ms | 100 ms | stalls not told | and without `CLEAR` |")
+    print("|---|---|---|---|---|---|---|")
     for label, mbps, kbytes, share, mean_ms in CASES:
-        found = [0, 0, 0]
+        found = [0] * (len(periods_ns) + 2)
         for seed in range(seeds):
             rng = random.Random(seed)
             at = stalls(rng, share, mean_ms, seconds)
             frames = arrivals(rng, mbps, kbytes, at, seconds)
-            found[0] += joined(frames, at)
-            found[1] += joined(frames, ())
+            for number, period_ns in enumerate(periods_ns):
+                found[number] += joined(frames, noticed(at, period_ns))
+            found[-2] += joined(frames, ())
             with changed(site_inference, "CLEAR", 1e9):
-                found[2] += joined(frames, ())
+                found[-1] += joined(frames, ())
         cells = " | ".join(f"{of} of {4 * seeds}" for of in found)
         print(f"| {label} | {share:.0%} of the time, {mean_ms} ms | {cells} |", flush=True)
 

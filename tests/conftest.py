@@ -46,8 +46,14 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.pop(name, None)
 
 
+def pytest_collection() -> None:
+    """Look for no garbage while modules are imported and tests are made: all of it stays."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Keep the thousands of tests out of every full collection of garbage."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 

@@ -1,11 +1,14 @@
 """Ends a box that cannot continue, and says why."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from edgebox.domain.errors import EdgeboxError, InvariantViolation, WedgedError
 from edgebox.runtime.box import Box
+
+_log = logging.getLogger(__name__)
 
 
 class BoxFailure:
@@ -35,7 +38,11 @@ class BoxFailure:
 
     async def _end_with_journal(self, violation: InvariantViolation) -> None:
         self._box().notices.publish("error", f"{violation}; the box stops")
-        path = await self._write_journal()
+        path = None
+        try:
+            path = await self._write_journal()
+        except Exception:  # without its journal, too, the box must end
+            _log.exception("the journal was not written")
         where = f"; the journal is in {path}" if path else ""
         self.error = InvariantViolation(
             f"{violation}{where}. This is a defect of edgebox: please report it with the journal",

@@ -172,8 +172,10 @@ async def _followed(
     async for line in process.stdout:
         try:
             message = json.loads(line)
-        except ValueError:  # a library's print
-            continue
+        except ValueError:
+            continue  # a library's print
+        if not isinstance(message, dict):
+            continue  # the same: a number is JSON, too
         if "refused" in message:
             raise ImportRefusedError(message["refused"])
         if "done" in message:

@@ -30,7 +30,7 @@ from edgebox.inference.model_executor import ModelExecutor
 from edgebox.inference.zoo import load_family
 from edgebox.runtime.box import Box
 from edgebox.scheduling.events import ExecutorHung, ExecutorStarted, VariantsAvailable
-from edgebox.scheduling.supervision import ExecutorState
+from edgebox.scheduling.supervised import ExecutorState
 from edgebox.storage.database import Storage
 
 _POLL_S = 0.002

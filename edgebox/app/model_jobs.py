@@ -34,7 +34,7 @@ from edgebox.inference.zoo import bundled_folders
 from edgebox.runtime.box import Box
 from edgebox.runtime.job_runner import Finished, Job, Jobs
 from edgebox.scheduling.events import ExecutorHung, ExecutorStarted
-from edgebox.scheduling.supervision import ExecutorState
+from edgebox.scheduling.supervised import ExecutorState
 from edgebox.storage.database import Storage
 from edgebox.web.web_context import Upload
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from edgebox.domain.errors import StorageError
+from edgebox.domain.learned import Learned
 from edgebox.domain.model_family import ExecutorId, FamilyName, VariantName
 from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import fingerprint, model_print
@@ -66,7 +67,8 @@ class RememberedLearning:
         for family in self._families.values():
             on |= _fingerprints(executor, family)
         try:
-            self._driver.feed(LearningRestored(await self._times.load_drifts(on)))
+            learned = Learned((), await self._times.load_drifts(on))
+            self._driver.feed(LearningRestored(learned))
         except StorageError as error:
             self._on_failure(f"the drift of {executor.id} could not be loaded: {error}")
         self._on |= on

@@ -25,7 +25,7 @@ CONFIGURATION = """\
 host = "127.0.0.1"
 """
 _HOMES = (Path("/home"), Path("/root"))
-_USB = re.compile(r"webcam|/dev/video\d+")
+_USB = re.compile(r"webcam(:\d+)?|/dev/video\d+")
 _CONFINED = """\
 NoNewPrivileges=yes
 CapabilityBoundingSet=

@@ -12,23 +12,25 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from rich.live import Live
 from rich.table import Table
 
-from edgebox.app.composition import App
 from edgebox.camera.accounting import QUANTILES
 from edgebox.camera.shutdown import on_end_signals
 from edgebox.commands.console import err, out, progress_bar, table
+from edgebox.commands.lazy_group import importing
 from edgebox.config.config_file import Config, load
 from edgebox.config.inference_section import InferenceParameters
 from edgebox.config.storage_section import StorageParameters
 from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.latency_histogram import PARTS, SUMMARY_BUCKETS, Histogram
-from edgebox.web.state_document import state_document
-from edgebox.web.state_types import BoxState, State
+
+if TYPE_CHECKING:
+    from edgebox.app.composition import App
+    from edgebox.web.state_types import BoxState, State
 
 _PORT = 8787
 _SLO_MS = 300.0
@@ -118,6 +120,9 @@ class Demo:
         Raises:
             EdgeboxError: the box cannot start, or a camera ended badly.
         """
+        with importing():
+            from edgebox.app.composition import App
+
         stopping = asyncio.Event()
         on_end_signals(stopping.set)
         with progress_bar(self._quiet) as progress:
@@ -141,7 +146,7 @@ class Demo:
             stop.cancel()
             await app.stop()
 
-    async def _stream(self, app: App, stop: "asyncio.Task[Any]") -> None:
+    async def _stream(self, app: "App", stop: "asyncio.Task[Any]") -> None:
         cameras = [await self._start_camera(app, camera) for camera in CAMERAS]
         ends = [asyncio.create_task(process.communicate()) for process in cameras]
         showing = asyncio.create_task(self._show(app))
@@ -164,6 +169,8 @@ class Demo:
                     if process.returncode is None:
                         process.kill()
                 raise EdgeboxError("a camera did not stop; it was killed") from None
+            from edgebox.web.state_document import state_document
+
             self._box = (await state_document(app.box, app.machine))["box"]
         self._summaries = [
             self._read_summary(camera, process.returncode, *output)
@@ -172,7 +179,7 @@ class Demo:
             if process.returncode != -signal.SIGTERM
         ]
 
-    async def _start_camera(self, app: App, camera: DemoCamera) -> asyncio.subprocess.Process:
+    async def _start_camera(self, app: "App", camera: DemoCamera) -> asyncio.subprocess.Process:
         arguments = [
             sys.executable, "-m", "edgebox", "camera", camera.source,
             "--server", app.url.replace("http", "ws", 1), "--name", camera.name,
@@ -206,9 +213,11 @@ class Demo:
         if not self._quiet:
             err.print(text)
 
-    async def _show(self, app: App) -> None:
+    async def _show(self, app: "App") -> None:
         if self._quiet:
             return
+        from edgebox.web.state_document import state_document
+
         if not err.is_terminal:
             while True:
                 await asyncio.sleep(_PLAIN_PERIOD_S)
@@ -255,7 +264,7 @@ def _spread(quantiles: dict[str, float] | None) -> str:
     return " / ".join(f"{quantiles[name]:.0f}" for name in ("p50", "p90", "p99"))
 
 
-def _rows(state: State) -> list[tuple[str, ...]]:
+def _rows(state: "State") -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for camera in state["cameras"]:
         share, latency = camera["on_time_share"], camera["latency_ms"]
@@ -274,7 +283,7 @@ def _rows(state: State) -> list[tuple[str, ...]]:
     return rows
 
 
-def _live_table(state: State) -> Table:
+def _live_table(state: "State") -> Table:
     box = state["box"]
     busy = ", ".join(f"{e['id']} {e['utilisation']:.0%} busy" for e in box["executors"])
     made = Table(box=None, header_style="dim", caption=f"{busy}; {box['queue_length']} waiting")

@@ -4,11 +4,13 @@ Imports what a command needs when it runs.
 """
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.markup import escape
 
 from edgebox.commands.console import clear_errors, out, print_json
 from edgebox.commands.shared_options import CONFIG, JSON
@@ -73,26 +75,27 @@ def detect(
         chosen.insist_on_pictures()
         images = pictures_of(images)
         targets = draw_targets(images, draw)
-        executor = open_one(config, chosen, score_floor=score_min)
-        try:
-            seen = list(_detected(executor, chosen, variant, images))
-        finally:
-            executor.close()
-        for each, target in zip(seen, targets, strict=True):
-            if target is not None:
-                each.draw(chosen, target)
+        documents, used = list[dict[str, Any]](), ""
+        with closing(open_one(config, chosen, score_floor=score_min)) as executor:
+            seen = _detected(executor, chosen, variant, images)
+            # One after the other: a folder's pictures together may be larger than the memory.
+            for each, target in zip(seen, targets, strict=True):
+                if target is not None:
+                    each.draw(chosen, target)
+                if as_json:
+                    documents.append(each.document(chosen))
+                else:
+                    each.show(chosen)
+                used = each.variant
     if as_json:
         print_json(
             {
                 "family": chosen.name,
-                "variant": seen[0].variant,
+                "variant": used,
                 "provider": executor.provider,
-                "pictures": [each.document(chosen) for each in seen],
+                "pictures": documents,
             }
         )
-        return
-    for each in seen:
-        each.show(chosen)
 
 
 @dataclass(frozen=True)
@@ -134,7 +137,7 @@ class _DetectedFrame:
     def show(self, family: "Family") -> None:
         height, width = self.rgb.shape[:2]
         out.print(
-            f"[bold]{self.path.name}[/] {width} x {height} px, {self.variant}, "
+            f"[bold]{escape(self.path.name)}[/] {width} x {height} px, {self.variant}, "
             f"{self.took_ms:.1f} ms: {len(self.found) or 'nothing'} found"
         )
         for row in self.document(family)["detections"]:

@@ -113,10 +113,8 @@ def serve(
     installation is wrong and no other start can help.
     """
     with importing():
-        from edgebox.app.composition import App
         from edgebox.commands.logs import logging_to_stderr
         from edgebox.config.config_file import load
-        from edgebox.inference.onnx_runtime import onnx_runtime
         from edgebox.runtime.threads import certain_end
 
     overrides = {
@@ -132,6 +130,9 @@ def serve(
     }
     with certain_end(), clear_errors("serve"):
         config = load(config_file, {key: v for key, v in overrides.items() if v is not None})
+    with importing():  # which takes a second; a mistake in the configuration has been told
+        from edgebox.app.composition import App
+        from edgebox.inference.onnx_runtime import onnx_runtime
     with (
         logging_to_stderr(config.log),
         certain_end(),
@@ -147,11 +148,31 @@ def serve(
 async def _serve(app: Any, as_json: bool, ending: contextlib.ExitStack) -> None:
     """Run a box to its end; from where it begins to stop, `ending` bounds how long that takes."""
     from edgebox.app.service_manager import ServiceManager
-    from edgebox.runtime.threads import leave_within
 
     stopping = stop_on_signals()
     manager = ServiceManager(os.environ)
     await app.listen()
+    try:
+        await _run_until_end(app, as_json, stopping, manager, ending)
+        manager.notify(STOPPING="1", STATUS=str(app.failure or "stopping"))
+    finally:  # whatever went wrong: the threads of an open database keep the process alive
+        await app.stop()
+    counts = app.box.metrics.total()
+    if not as_json:
+        tell(
+            f"stopped: {counts.captured} frames captured, {counts.on_time} answered on time, "
+            f"{counts.late} late, {sum(counts.dropped.values())} dropped"
+        )
+    if app.failure is not None:
+        raise app.failure
+
+
+async def _run_until_end(
+    app: Any, as_json: bool, stopping: asyncio.Event, manager: Any, ending: contextlib.ExitStack
+) -> None:
+    """Start a box that listens, and serve until it is told to stop or has failed."""
+    from edgebox.runtime.threads import leave_within
+
     administrator = await app.access.ensure_administrator()
     informing = asyncio.create_task(manager.run(lambda: _state_of(app.box)))
     write_journal_on_signal(app)
@@ -175,16 +196,6 @@ async def _serve(app: Any, as_json: bool, ending: contextlib.ExitStack) -> None:
         status = 1 if app.failure is None else app.failure.exit_code
         ending.callback(leave_within(_STOP_S, status).cancel)
     informing.cancel()
-    manager.notify(STOPPING="1", STATUS=str(app.failure or "stopping"))
-    await app.stop()
-    counts = app.box.metrics.total()
-    if not as_json:
-        tell(
-            f"stopped: {counts.captured} frames captured, {counts.on_time} answered on time, "
-            f"{counts.late} late, {sum(counts.dropped.values())} dropped"
-        )
-    if app.failure is not None:
-        raise app.failure
 
 
 def _state_of(box: Any) -> tuple[bool, str]:

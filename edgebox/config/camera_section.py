@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgebox.config.keys import key
+from edgebox.config.keys import key, one_too_many
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.home_folder import expanded
 from edgebox.domain.source_address import (
@@ -137,7 +137,7 @@ def _of(camera: CameraParameters) -> Iterator[str]:
                     yield f"{name}: has another user or password in it than the other keys"
     given = camera._passwords
     if len(given) > 1:
-        yield f"{given[1]}: there is a {given[0]}, too; keep one of them"
+        yield one_too_many(given[1], given[0])
     if given and not camera.username:
         yield "username: is needed with a password"
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from urllib.parse import urlsplit
 
-from edgebox.config.keys import key
+from edgebox.config.keys import key, one_too_many
 from edgebox.domain.errors import InvalidInputError
 from edgebox.link.box_address import fingerprint_of
 
@@ -209,7 +209,7 @@ def _of_server(table: ExecutorParameters) -> Iterator[str]:
         except InvalidInputError as error:
             yield f"fingerprint: {error}"
     if table.fingerprint and table.ca_file:
-        yield "ca_file: there is a fingerprint, too; keep one of them"
+        yield one_too_many("ca_file", "fingerprint")
     if scheme == "http":
         for name in ("ca_file", "fingerprint"):
             if getattr(table, name):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from edgebox.config.keys import key
+from edgebox.config.keys import key, one_too_many
 
 PATHS = {"fleet": ("secret_file",)}
 """Paths that are relative to the file."""
@@ -51,7 +51,7 @@ def fleet_contradictions(of: FleetParameters) -> Iterator[str]:
             )
     has_secret = bool(of.secret_file or of.secret_env)
     if of.secret_file and of.secret_env:
-        yield "fleet.secret_env: there is a secret_file, too; keep one of them"
+        yield one_too_many("fleet.secret_env", "secret_file")
     if has_secret and not of.is_on:
         yield (
             "fleet.boxes: a box with a secret, but without other boxes, is in no fleet: name them, "

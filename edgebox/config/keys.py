@@ -151,3 +151,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """Return how to go on after a name that is not known: the closest one, or all there are."""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
     return f"; did you mean {close[0]}?" if close else f" (there are: {', '.join(known) or 'none'})"
+
+
+def one_too_many(key: str, other: str) -> str:
+    """Return what is wrong with a key that says what another one of its section says, too."""
+    return f"{key}: there is a {other}, too; keep one of them"

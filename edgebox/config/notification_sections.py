@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
-from edgebox.config.keys import key
+from edgebox.config.keys import key, one_too_many
 from edgebox.domain.notifications import NotificationType
 
 _OVERFLOWS = ("oldest", "newest")
@@ -147,7 +147,7 @@ def contradictions(mqtt: MqttParameters, webhooks: Sequence[WebhookParameters]) 
 
 def _of_mqtt(mqtt: MqttParameters) -> Iterator[str]:
     if mqtt.password_file and mqtt.password_env:
-        yield "mqtt.password_env: there is a password_file, too; keep one of them"
+        yield one_too_many("mqtt.password_env", "password_file")
     if (mqtt.password_file or mqtt.password_env) and not mqtt.username:
         given = "mqtt.password_file" if mqtt.password_file else "mqtt.password_env"
         yield f"mqtt.username: is needed with {given}"
@@ -166,7 +166,7 @@ def _of_webhook(webhook: WebhookParameters) -> Iterator[str]:
     elif parts.username or parts.password:
         yield "url: must hold no user and password: a configuration may be shown to people"
     if webhook.secret_file and webhook.secret_env:
-        yield "secret_env: there is a secret_file, too; keep one of them"
+        yield one_too_many("secret_env", "secret_file")
     unknown = sorted(set(webhook.events) - set(NotificationType))
     if unknown:
         yield f"events: there is no {', '.join(unknown)} (there are: {', '.join(NotificationType)})"

@@ -5,8 +5,8 @@ A broken family never stops the others: it becomes a `problem` that names file a
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import FamilyName, VariantName
@@ -20,6 +20,21 @@ _DTYPES = {"uint8": "tensor(uint8)", "float32": "tensor(float)"}
 _OUTPUTS = {"boxes_scores_labels": 3, "yolox": 1, CLASS_LOGITS: 1, EMBEDDING: 1}
 _LABELS_COLUMN = {"yolox": 5, CLASS_LOGITS: 0}
 """Decoders whose one output ends in one column per label: columns before them."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphTensor:
+    """An input or an output of a model, as ONNX Runtime describes it."""
+
+    name: str
+    type: str
+    """"tensor(float)" and the like."""
+    shape: tuple[int | str | None, ...]
+    """An axis of any length has a name or none."""
+
+
+Graph = tuple[tuple[GraphTensor, ...], tuple[GraphTensor, ...]]
+"""Inputs and outputs of a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +159,7 @@ def load_family(folder: Path) -> Family:
 def _check_graph(manifest: Path, family: Family, file: ModelFile, fixed: int | None) -> int | None:
     """Compare a manifest with a graph; return the only batch size it and those before it take."""
     path = file.path
-    inputs, outputs = read_graph(path)
+    inputs, outputs = read_graph(file)
     if family.after is not None:
         if mistake := graph_mistake(family.features, inputs, "inputs"):
             raise ModelError(f"{manifest}: features: {path.name} does not fit: {mistake}")
@@ -176,7 +191,9 @@ def _check_graph(manifest: Path, family: Family, file: ModelFile, fixed: int | N
     return _one_batch_size(manifest, path, shape[0], fixed)
 
 
-def _one_batch_size(manifest: Path, path: Path, size: int | str, fixed: int | None) -> int | None:
+def _one_batch_size(
+    manifest: Path, path: Path, size: int | str | None, fixed: int | None
+) -> int | None:
     """Return the only batch size of a family's files so far; None: they take any."""
     if not isinstance(size, int) or size < 1:
         return fixed
@@ -187,7 +204,9 @@ def _one_batch_size(manifest: Path, path: Path, size: int | str, fixed: int | No
     return size
 
 
-def _check_outputs(manifest: Path, family: Family, path: Path, outputs: Sequence[Any]) -> None:
+def _check_outputs(
+    manifest: Path, family: Family, path: Path, outputs: Sequence[GraphTensor]
+) -> None:
     wanted = _OUTPUTS[family.decoder]
     if given := family.features_given:
         said, outputs = outputs[: len(outputs) - given], outputs[-given:]
@@ -214,15 +233,25 @@ def _check_outputs(manifest: Path, family: Family, path: Path, outputs: Sequence
         )
 
 
-def read_graph(path: Path) -> tuple[list[Any], list[Any]]:
-    """Return a model's inputs and outputs; nothing is optimised, so it is quick."""
+@lru_cache(maxsize=256)
+def read_graph(file: ModelFile) -> Graph:
+    """Return a model's inputs and outputs; nothing is optimised, so it is quick.
+
+    A file whose path and checksum are known is not opened again: families are loaded often.
+    """
     ort = onnx_runtime()
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = 1
     options.log_severity_level = 4
     try:
-        session = ort.InferenceSession(str(path), options, ["CPUExecutionProvider"])
+        session = ort.InferenceSession(str(file.path), options, ["CPUExecutionProvider"])
     except Exception as error:  # its exception classes share no base but Exception
-        raise ModelError(f"{path}: is not a model ONNX Runtime can open: {brief(error)}") from error
-    return session.get_inputs(), session.get_outputs()
+        raise ModelError(
+            f"{file.path}: is not a model ONNX Runtime can open: {brief(error)}"
+        ) from error
+    inputs, outputs = (
+        tuple(GraphTensor(each.name, each.type, tuple(each.shape)) for each in tensors)
+        for tensors in (session.get_inputs(), session.get_outputs())
+    )
+    return inputs, outputs

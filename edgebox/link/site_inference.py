@@ -52,8 +52,7 @@ this many: what a frame costs rises with the number of cameras, too."""
 STALL_READ_NS = 10_000_000
 """Time after a stall of the receiver in which it reads what has arrived meanwhile."""
 STALLS_MAX = 256
-"""Number of stalls remembered: those of the time until a frame is evaluated, at one each 10 ms,
-are fewer."""
+"""Number of stalls remembered: those of the time until a frame is evaluated are fewer."""
 SETTLED_NS = 500_000_000
 """Time after which all frames in transit together with a frame have arrived."""
 REFERENCE_NS = 1_000_000_000

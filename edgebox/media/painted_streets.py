@@ -13,8 +13,6 @@ from edgebox.media.jpeg import decode
 
 FOLDER = Path(__file__).parent / "streets"
 SIZE_PX = (640, 360)
-PAINTED = ((0, 10.0), (3, 2.0), (5, 4.0), (8, 2.0), (8, 10.0), (11, 1.0))
-"""Seed and moment in seconds of each."""
 
 
 def painted_street(seed: int, at_s: float) -> NDArray[np.uint8]:
@@ -22,7 +20,7 @@ def painted_street(seed: int, at_s: float) -> NDArray[np.uint8]:
 
     Args:
         seed: chooses the street, as `edgebox.scene.street_camera.Scene` has it.
-        at_s: the moment; both together are one of `PAINTED`.
+        at_s: the moment. Only what edgebox uses was painted.
     """
     return decode(file_of(seed, at_s).read_bytes())
 

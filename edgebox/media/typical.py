@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from edgebox.media.jpeg import Fit, lay_into
 from edgebox.media.painted_streets import SIZE_PX, painted_street
 
-_STREETS = ((8, (2.0, 10.0)), (0, (10.0,)))
+STREETS = ((8, (2.0, 10.0)), (0, (10.0,)))
 """Seeds and moments: about fifty things by day, about fifteen at dusk."""
 
 
@@ -21,7 +21,7 @@ _STREETS = ((8, (2.0, 10.0)), (0, (10.0,)))
 def typical_pictures() -> tuple[NDArray[np.uint8], ...]:
     """Return a few different pictures, each (height, width, 3) RGB."""
     pictures: list[NDArray[np.uint8]] = []
-    for seed, moments in _STREETS:
+    for seed, moments in STREETS:
         whole = [painted_street(seed, at_s) for at_s in moments]
         half, middle = SIZE_PX[1] // 2, SIZE_PX[0] // 4
         pictures += [*whole, whole[0][half:, middle:-middle], whole[0][: half // 2]]

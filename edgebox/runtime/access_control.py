@@ -101,6 +101,9 @@ class AccessControl:
         self.open_to = open_to
         self._anonymous = Identity(open_scope)
         self._store = store
+        self._changing = asyncio.Lock()
+        """Held while the file is written or read again: what was read before a change must not take
+        the place of what was read after it."""
         self._now_ms = now_ms
         self._version: object = None
         self._tokens: dict[str, Token] = {}
@@ -141,7 +144,7 @@ class AccessControl:
 
     async def run(self) -> None:
         """Follow changes that commands make to the file, and store when tokens were used."""
-        stored_s = time.monotonic()
+        stored_s, said = time.monotonic(), ""
         while True:
             await asyncio.sleep(_RELOAD_PERIOD_S)
             try:
@@ -150,12 +153,16 @@ class AccessControl:
                     stored_s = time.monotonic()
                     await self._store_used()
             except StorageError as error:
-                _log.warning("%s", error)
+                if said != (said := str(error)):
+                    _log.warning("%s", error)
+            else:
+                said = ""
 
     async def follow(self) -> None:
         """Read the file again if another process has changed it; StorageError if that fails."""
-        if await asyncio.to_thread(self._store.version) != self._version:
-            await self._reload()
+        async with self._changing:
+            if await asyncio.to_thread(self._store.version) != self._version:
+                await self._reload()
 
     async def close(self) -> None:
         """Store when tokens were used."""
@@ -269,15 +276,17 @@ class AccessControl:
             LastAdministratorError: nobody else could manage the box.
             StorageError: it cannot be stored.
         """
-        token = self._by_id.get(token_id)
-        if token is None:
-            raise UnknownNameError(f"there is no token {token_id}")
-        administrators = [each for each in self._tokens.values() if each.scope is Scope.ADMIN]
-        if administrators == [token]:
-            raise LastAdministratorError(
-                "this is the last administrator's token: make another one first"
-            )
-        await self._write(self._store.remove, token_id)
+        async with self._changing:
+            token = self._by_id.get(token_id)
+            if token is None:
+                raise UnknownNameError(f"there is no token {token_id}")
+            administrators = [each for each in self._tokens.values() if each.scope is Scope.ADMIN]
+            if administrators == [token]:
+                raise LastAdministratorError(
+                    "this is the last administrator's token: make another one first"
+                )
+            await asyncio.to_thread(self._store.remove, token_id)
+            await self._reload()
 
     # -- browsers ------------------------------------------------------------------------------
 
@@ -349,8 +358,9 @@ class AccessControl:
     # -- the file ------------------------------------------------------------------------------
 
     async def _write(self, write: Callable[..., None], *args: object) -> None:
-        await asyncio.to_thread(write, *args)
-        await self._reload()
+        async with self._changing:
+            await asyncio.to_thread(write, *args)
+            await self._reload()
 
     async def _reload(self) -> None:
         version = await asyncio.to_thread(self._store.version)

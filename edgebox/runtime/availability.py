@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from edgebox.domain.model_family import ExecutorId, Variant, VariantName
 from edgebox.domain.requests import DropReason
 from edgebox.runtime.frames import BATCH_FAILED, DROP_MESSAGES, PendingFrame
-from edgebox.scheduling.supervision import ExecutorState, Supervised
+from edgebox.scheduling.supervised import ExecutorState, Supervised
 
 Executors = Mapping[ExecutorId, Supervised]
 

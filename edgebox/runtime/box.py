@@ -332,7 +332,8 @@ class Box:
     def forget(self, camera: CameraId) -> None:
         """Forget a camera that is not connected, and what was set for it."""
         self.overrides.pop(camera, None)
-        self.driver.cascades.forget(camera)
+        if self._driver is not None:  # also while the box starts
+            self._driver.cascades.forget(camera)
         self._let_go(camera)
 
     def _let_go(self, camera: CameraId) -> None:

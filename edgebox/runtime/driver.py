@@ -68,7 +68,7 @@ from edgebox.scheduling.events import (
     Unload,
 )
 from edgebox.scheduling.scheduler import Scheduler
-from edgebox.scheduling.supervision import ExecutorState
+from edgebox.scheduling.supervised import ExecutorState
 
 _log = logging.getLogger(__name__)
 
@@ -126,7 +126,7 @@ class Driver:
         self._loop = LoopCalls(lambda: self.feed(None), clock_ns)
         from_thread = self._loop.from_thread
         self.decisions = DecisionRecorder(scheduler, journal or Journal(), clock_ns)
-        self.measurements = Measurements(self._executors, self.decisions.timeline, clock_ns)
+        self.measurements = Measurements(self._executors, self.decisions, clock_ns)
         self.decoder = self._decode_in(decode_threads)
         self._ahead = DecodedAhead()
         self.planning = PlanningThread(

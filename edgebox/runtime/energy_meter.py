@@ -116,23 +116,31 @@ def _counters(folder: Path) -> Iterator[_Counter]:
         if zone.name.count(":") > 1:
             continue
         try:
-            name = (zone / "name").read_text(encoding="ascii").strip()
             range_uj = int((zone / "max_energy_range_uj").read_text(encoding="ascii"))
         except (OSError, ValueError):
             continue
-        yield _Counter(name, zone / "energy_uj", range_uj)
+        name = _text_of(zone / "name")
+        if name is not None:
+            yield _Counter(name, zone / "energy_uj", range_uj)
 
 
 def _supplies(folder: Path) -> Iterator[_Supply]:
     for sensor in sorted(folder.glob("hwmon*")):
-        try:
-            if (sensor / "name").read_text(encoding="ascii").strip() != _SENSOR:
-                continue
-        except OSError:
+        if _text_of(sensor / "name") != _SENSOR:
             continue
         for label in sorted(sensor.glob("in*_label")):
             number = label.name.removeprefix("in").removesuffix("_label")
-            name = label.read_text(encoding="ascii").strip()
+            name = _text_of(label)
+            if name is None:
+                continue
             files = sensor / f"in{number}_input", sensor / f"curr{number}_input"
             if all(file.is_file() for file in files):
                 yield _Supply(name, *files)
+
+
+def _text_of(file: Path) -> str | None:
+    """Return the name that a file has; None: it cannot be read."""
+    try:
+        return file.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return None

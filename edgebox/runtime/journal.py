@@ -1,7 +1,7 @@
 """The flight recorder: the Scheduler's events and orders of the last minute.
 
 A ring of segments. Each begins with the Scheduler's whole state and holds the calls that followed
-as lines of JSON, so the ring can be replayed from its beginning. Lines are encoded at once and kept
+as lines of JSON, so the ring can be replayed from its beginning. Lines are encoded soon and kept
 as bytes, so recorded objects do not burden the garbage collector. A recorder that fails logs the
 error and stops; it never affects the box.
 """
@@ -39,6 +39,10 @@ class NoJournalError(JournalError):
     http_status = 503
     code = "no_journal"
     title = "There is no journal"
+
+
+def _nothing() -> None:
+    """Have nothing to complete."""
 
 
 @dataclass(slots=True)
@@ -82,10 +86,22 @@ class Journal:
         """When the next `checkpoint` is due."""
         self._scheduler: Scheduler | None = None
         self._clock_ns: Callable[[], int] = time.monotonic_ns
+        self._complete: Callable[[], None] = _nothing
 
-    def attach(self, scheduler: Scheduler, clock_ns: Callable[[], int]) -> None:
-        """Record this Scheduler from now on; `clock_ns` is the clock of its events."""
-        self._scheduler, self._clock_ns = scheduler, clock_ns
+    def attach(
+        self,
+        scheduler: Scheduler,
+        clock_ns: Callable[[], int],
+        complete: Callable[[], None] = _nothing,
+    ) -> None:
+        """Record another Scheduler from now on.
+
+        Args:
+            scheduler: whose calls are recorded.
+            clock_ns: the clock of its events.
+            complete: records the calls that have not been recorded yet; called before a reading.
+        """
+        self._scheduler, self._clock_ns, self._complete = scheduler, clock_ns, complete
         self._segments.clear()
         self.checkpoint(clock_ns())
 
@@ -160,6 +176,7 @@ class Journal:
             NoJournalError: nothing is recorded.
         """
         scheduler = self._recorded
+        self._complete()
         if self.failure:
             raise NoJournalError(f"the flight recorder has stopped ({self.failure})")
         blocks = [block for segment in self._segments for block in segment.blocks]
@@ -182,6 +199,7 @@ class Journal:
 
     def tail(self, entries: int = 20) -> tuple[str, ...]:
         """Return the last lines, newest last."""
+        self._complete()
         blocks = self._segments[-1].blocks[-1:] if self._segments else []
         lines = b"".join((*blocks, self._block)).splitlines()
         return tuple(line.decode() for line in lines[-entries:])

@@ -43,9 +43,11 @@ class LearnedTimesRecorder:
             StorageError: the database cannot be read.
         """
         work = await self._rows.load_work(self._models)
-        return Learned(tuple(work), (await self.load_drifts(self._executors)).drifts)
+        return Learned(tuple(work), await self.load_drifts(self._executors))
 
-    async def load_drifts(self, executors: Mapping[tuple[ExecutorId, VariantName], str]) -> Learned:
+    async def load_drifts(
+        self, executors: Mapping[tuple[ExecutorId, VariantName], str]
+    ) -> tuple[LearnedDrift, ...]:
         """Return the factors of some profiles that were learned before this start.
 
         Raises:
@@ -53,7 +55,7 @@ class LearnedTimesRecorder:
         """
         drifts = await self._rows.load_drifts(executors)
         self._factors |= {(each.executor, each.variant): each.factor for each in drifts}
-        return Learned((), tuple(drifts))
+        return tuple(drifts)
 
     def began(self, scheduler: Scheduler, now_ns: int) -> None:
         """Consider a scheduler's initial knowledge as stored, so that its age is kept."""

@@ -16,9 +16,10 @@ class LoopCalls:
         self._clock_ns = clock_ns
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._wakeup_ns: int | None = None
+        self._fires_ns = 0
+        """When the timer fires, if there is one."""
         self._due_ns: int | None = None
-        """The last instant that the core waited for."""
+        """The instant that the core waits for."""
 
     def bind(self) -> None:
         """Use the running loop from now on."""
@@ -40,15 +41,16 @@ class LoopCalls:
             _log.debug("a report came after the loop had closed")
 
     def wake_at(self, wakeup_ns: int | None) -> None:
-        """Move the timer to an instant of the box's clock; None: no wake-up is needed."""
+        """Set the instant of the box's clock at which to wake; None: no wake-up is needed.
+
+        A timer that fires before is kept: it waits for the rest then. Nearly every request moves
+        the instant, and nearly always to a later one.
+        """
         self._due_ns = wakeup_ns
-        if wakeup_ns == self._wakeup_ns or self._loop is None:
+        if wakeup_ns is None or self._loop is None:
             return
-        self.cancel_wakeup()
-        if wakeup_ns is not None:
-            self._wakeup_ns = wakeup_ns
-            delay_s = max(0, wakeup_ns - self._clock_ns()) / 1e9
-            self._timer = self._loop.call_later(delay_s, self._wake)
+        if self._timer is None or wakeup_ns < self._fires_ns:
+            self._arm(wakeup_ns, self._loop)
 
     def overdue_ns(self, now_ns: int) -> int:
         """Return for how long the instant that the core waits for has passed; 0: it has not."""
@@ -63,8 +65,20 @@ class LoopCalls:
         """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._wakeup_ns = None
+        self._timer = None
 
-    def _wake(self) -> None:
-        self._timer = self._wakeup_ns = None
-        self._on_wake()
+    def _arm(self, fires_ns: int, loop: asyncio.AbstractEventLoop) -> None:
+        self.cancel_wakeup()
+        self._fires_ns = fires_ns
+        delay_s = max(0, fires_ns - self._clock_ns()) / 1e9
+        self._timer = loop.call_later(delay_s, self._fired)
+
+    def _fired(self) -> None:
+        self._timer = None
+        due_ns, loop = self._due_ns, self._loop
+        if due_ns is None or loop is None:
+            return
+        if due_ns > self._clock_ns():
+            self._arm(due_ns, loop)
+        else:
+            self._on_wake()

@@ -7,13 +7,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-_PERIOD_S = 0.01
-_SAMPLES = 6_000
+PERIOD_S = 0.025
+"""Long enough that an idle box sleeps, and short enough to see the stalls that matter to links
+(`benchmarks.busy_sites`)."""
+_SAMPLES = round(60 / PERIOD_S)
 """One minute of samples."""
 
 
 class LoopLag:
-    """A probe that runs on the loop it measures; one timer every 10 ms."""
+    """A probe that runs on the loop it measures; one timer every 25 ms."""
 
     def __init__(self, on_stall: Callable[[int, int], None] | None = None) -> None:
         """Start with nothing measured.
@@ -37,8 +39,8 @@ class LoopLag:
             self._timer.cancel()
 
     def _arm(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._due_s = time.monotonic() + _PERIOD_S
-        self._timer = loop.call_later(_PERIOD_S, self._fired, loop)
+        self._due_s = time.monotonic() + PERIOD_S
+        self._timer = loop.call_later(PERIOD_S, self._fired, loop)
 
     def _fired(self, loop: asyncio.AbstractEventLoop) -> None:
         # uvloop's timers may fire early: that is no lag.

@@ -56,9 +56,10 @@ class EnergySampler:
         read = self._meter.read(now_ns)
         with self._lock:
             for source, total_j in read.items():
-                of = self._readings.setdefault(source, deque())
-                of.append((now_ns, total_j))
-                while now_ns - of[0][0] > _WINDOW_S * 1_000_000_000:
+                self._readings.setdefault(source, deque()).append((now_ns, total_j))
+            for of in self._readings.values():
+                # Of one that cannot be read any more the last reading stays, for its total.
+                while len(of) > 1 and now_ns - of[0][0] > _WINDOW_S * 1_000_000_000:
                     of.popleft()
 
     @property

@@ -8,8 +8,8 @@ from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.sessions import CPU
 from edgebox.runtime.app_latency import AppLatencies
 from edgebox.runtime.batch_latency import BatchLatencies
+from edgebox.runtime.decision_recorder import DecisionRecorder
 from edgebox.runtime.meters import ExecutorMeter
-from edgebox.runtime.timeline_recorder import Timeline
 from edgebox.scheduling.events import Infer, Sample
 
 
@@ -19,13 +19,13 @@ class Measurements:
     def __init__(
         self,
         executors: Mapping[ExecutorId, Executor],
-        timeline: Timeline,
+        decisions: DecisionRecorder,
         clock_ns: Callable[[], int],
     ) -> None:
         """Start with nothing measured."""
         self._clock_ns = clock_ns
         self._executors = executors
-        self._timeline = timeline
+        self._decisions = decisions
         self.meters = {executor: ExecutorMeter(clock_ns()) for executor in executors}
         self.batches = BatchLatencies()
         self.applications = AppLatencies()
@@ -52,7 +52,7 @@ class Measurements:
             len(order.requests),
             order.threads or self._threads(order.executor),
         )
-        self._timeline.ran(order.executor, order.batch, result.started_ns, result.ended_ns)
+        self._decisions.ran(order.executor, order.batch, result.started_ns, result.ended_ns)
         took_ns = round(result.took_ns / core_factor)
         ran = order.variant, order.executor, order.batch_size, took_ns
         self.batches.ran(*ran)
@@ -63,7 +63,7 @@ class Measurements:
         """Record a sample of an application."""
         threads = self._threads(order.executor)
         self.meters[order.executor].sampled(result.started_ns, result.ended_ns, threads)
-        self._timeline.ran(order.executor, order.batch, result.started_ns, result.ended_ns)
+        self._decisions.ran(order.executor, order.batch, result.started_ns, result.ended_ns)
         self.applications.ran(app, order.variant, order.executor, order.batch_size, result.took_ns)
 
     def _threads(self, executor: ExecutorId) -> int:

@@ -78,7 +78,10 @@ class Refusals:
     def __init__(
         self, note: Callable[[str, CameraId | None, str], None], clock_ns: Callable[[], int]
     ) -> None:
-        """Start with zero; `note` publishes each refused camera once a minute, not each attempt."""
+        """Start with zero; `note` publishes a camera's first refusal, not each attempt after it.
+
+        It does so again once a minute has passed without any.
+        """
         self.counts: Counter[str] = Counter()
         self._note = note
         self._clock_ns = clock_ns

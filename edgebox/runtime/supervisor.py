@@ -24,7 +24,8 @@ from edgebox.scheduling.events import (
     Open,
     OpenFailed,
 )
-from edgebox.scheduling.supervision import FAILURES_MAX, HANGS_MAX, REFUSALS_MAX
+from edgebox.scheduling.supervised import HANGS_MAX
+from edgebox.scheduling.supervision import FAILURES_MAX, REFUSALS_MAX
 
 _log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from typing import Any, Protocol, TypeVar
 
 from edgebox.inference.executor import THREADS
 from edgebox.runtime.background_stream import BackgroundStream
-from edgebox.scheduling.supervision import ABANDONED_MAX
+from edgebox.scheduling.supervised import ABANDONED_MAX
 
 _log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ journal is the full record. If it fails, it logs the error and stops. Lives on t
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Generic, TypeVar
@@ -127,20 +127,11 @@ class QueueSlot:
     longest: Mapping[VariantName, int]
 
 
-Expected = Callable[[ExecutorId, VariantName, Sequence[str], int, int], int | None]
-"""Returns expected times by executor, variant, applications of the members, padded size and
-threads."""
-
-
 class Timeline:
     """The timeline of one core."""
 
-    def __init__(self, expected_ns: Expected) -> None:
-        """Record a new core.
-
-        Args:
-            expected_ns: returns the execution time that the core expects of a batch.
-        """
+    def __init__(self) -> None:
+        """Record a new core."""
         self.failure = ""
         """Why recording stopped; empty: it goes on."""
         self.batches: Recent[RanBatch] = Recent()
@@ -154,7 +145,8 @@ class Timeline:
         """All available variants."""
         self.waiting: dict[VariantName, int] = {}
         """Requests being prepared or waiting for a batch."""
-        self._expected_ns = expected_ns
+        self._expected_ns: Iterator[int | None] = iter(())
+        """Of the batches and samples of the present call that are still to be noted."""
         self._executors: dict[ExecutorId, None] = {}
         self._living: dict[RequestId, Request] = {}
         self._joined: set[RequestId] = set()
@@ -171,10 +163,25 @@ class Timeline:
         """Every executor that may run something."""
         return tuple(self._executors)
 
-    def see(self, now_ns: int, event: Event | None, actions: Iterable[Action]) -> None:
-        """Record one call of the core."""
+    def see(
+        self,
+        now_ns: int,
+        event: Event | None,
+        actions: Iterable[Action],
+        expected_ns: Sequence[int | None] = (),
+    ) -> None:
+        """Record one call of the core.
+
+        Args:
+            now_ns: when it was.
+            event: what it was told.
+            actions: what it ordered.
+            expected_ns: the median execution time that it expected of each batch and sample among
+                these; None, or none given: nothing.
+        """
         if self.failure:
             return
+        self._expected_ns = iter(expected_ns)
         try:
             if now_ns >= self._slot_end_ns:
                 self.pass_time(now_ns)
@@ -186,8 +193,12 @@ class Timeline:
                 if note is not None:
                     note(self, action, now_ns)
         except Exception as error:  # the recorder must not stop the box
-            self.failure = f"{type(error).__name__}: {error}"
-            _log.exception("the timeline has stopped")
+            self.fail(error)
+
+    def fail(self, error: Exception) -> None:
+        """Stop recording."""
+        self.failure = f"{type(error).__name__}: {error}"
+        _log.error("the timeline has stopped: %s", self.failure, exc_info=error)
 
     def ran(self, executor: ExecutorId, batch: BatchId, started_ns: int, ended_ns: int) -> None:
         """Record when an executor began and ended a batch; called before the core is informed."""
@@ -279,8 +290,7 @@ class Timeline:
         executor, variant, size = order.executor, order.variant, order.batch_size
         sample = isinstance(order, events.Sample)
         threads = 0 if isinstance(order, events.Sample) else order.threads
-        apps = [of.app for of in members]
-        expected_ns = self._expected_ns(executor, variant, apps, size, threads)
+        expected_ns = next(self._expected_ns, None)
         return RanBatch(
             order.batch, executor, variant, size, members, now_ns, expected_ns, sample, threads
         )

@@ -17,6 +17,7 @@ of executor time. PARD (Park et al. 2026) drops by the remaining path too, but b
 """
 
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Mapping
 
 from edgebox.domain.model_family import VariantName
@@ -60,8 +61,9 @@ class FrameAdmission:
         self._overloaded_ns: int | None = None
         self._box_ns: dict[VariantName, dict[int, float]] = {}
         self._version = -1
-        self._unpromised: dict[RequestId, None] = {}
-        """Frames that were taken though the plan promises their cameras nothing."""
+        self._unpromised: deque[RequestId] = deque()
+        """Frames that were taken though the plan promises their cameras nothing, oldest first; of
+        those that do not wait any more only such as came after one that does."""
 
     def incomplete(self, now_ns: int) -> None:
         """Note that a frame of a pipeline was not answered in full for want of time."""
@@ -121,12 +123,23 @@ class FrameAdmission:
         Never if no other one of such cameras waits. So cameras that connect by the hundreds, or
         that are best effort, take nothing from those that are served, however often they send.
         """
-        live = self._ledger.live
-        waiting = [each for each in self._unpromised if each in live and live[each].waits]
-        left_share = 1 - promised_share
-        refused = bool(waiting) and self._takes_more(request, variant, left_share, now_ns)
-        self._unpromised = dict.fromkeys(waiting if refused else [*waiting, request.id])
-        return refused
+        waits = self._forget_unpromised()
+        if waits and self._takes_more(request, variant, 1 - promised_share, now_ns):
+            return True
+        self._unpromised.append(request.id)
+        return False
+
+    def _forget_unpromised(self) -> bool:
+        """Forget the oldest of `_unpromised` that do not wait; say whether any waits.
+
+        Those behind the first that waits stay: each is looked at once.
+        """
+        while self._unpromised:
+            live = self._ledger.live.get(self._unpromised[0])
+            if live is not None and live.waits:
+                return True
+            self._unpromised.popleft()
+        return False
 
     def _left_ns(self, request: Request, now_ns: int) -> int:
         """Return the time for batches until a request's last deadline."""

@@ -10,7 +10,7 @@ from edgebox.scheduling.ledger import Ledger, LiveRequest
 from edgebox.scheduling.request_stages import WAITING, Stage
 from edgebox.scheduling.sampling import KEPT_BYTES_MAX, KEPT_MAX
 from edgebox.scheduling.scheduler import Scheduler
-from edgebox.scheduling.supervision import ExecutorState
+from edgebox.scheduling.supervised import ExecutorState
 
 
 def check_invariants(scheduler: Scheduler) -> None:

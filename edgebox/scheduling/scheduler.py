@@ -17,18 +17,17 @@ request from stage to stage (`request_stages`).
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from typing import Any
 
-from edgebox.domain.model_family import ExecutorId, VariantName
-from edgebox.domain.plans import Advice, Assignment, Group, PlanningSnapshot
+from edgebox.domain.model_family import VariantName
 from edgebox.domain.requests import CameraId, DropReason, FrameId, Request, RequestId
 from edgebox.scheduling import events
 from edgebox.scheduling.adaptation import Adaptation
 from edgebox.scheduling.affinity import ExecutorAffinity
 from edgebox.scheduling.dispatch import Dispatch
 from edgebox.scheduling.endings import Endings
-from edgebox.scheduling.events import Action, Drop, Event, Infer, Prepare
+from edgebox.scheduling.events import Action, Drop, Event, Prepare
 from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.executors import Executors
 from edgebox.scheduling.fan_out import FanOut
@@ -38,16 +37,16 @@ from edgebox.scheduling.ledger import Ledger, LiveRequest
 from edgebox.scheduling.policy import BatchingPolicy
 from edgebox.scheduling.request_admission import Admission
 from edgebox.scheduling.request_stages import Cause, Stage
-from edgebox.scheduling.residency import Memory
 from edgebox.scheduling.sampling import Sampling
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
-from edgebox.scheduling.supervision import Supervised, Supervision
+from edgebox.scheduling.scheduler_state import SchedulerState
+from edgebox.scheduling.supervision import Supervision
 from edgebox.scheduling.trials import Trials
 
 __all__ = ["Scheduler", "SchedulerParameters"]
 
 
-class Scheduler:
+class Scheduler(SchedulerState):
     """The core of the box: one state machine between the driver (or simulator) and a policy."""
 
     def __init__(self, parameters: SchedulerParameters, policy: BatchingPolicy) -> None:
@@ -149,90 +148,6 @@ class Scheduler:
             due.append(self._times.relax_at_ns(self._executors.without_batch()))
             due.append(self._dispatch.crops_awaited_ns(self._now_ns))
         return min([at for at in due if at is not None], default=None)
-
-    @property
-    def parameters(self) -> SchedulerParameters:
-        """The tunables."""
-        return self._parameters
-
-    @property
-    def policy(self) -> BatchingPolicy:
-        """The batching policy."""
-        return self._policy
-
-    @property
-    def queue_length(self) -> int:
-        """The number of requests in preparation or waiting for a batch."""
-        return self._ledger.waiting
-
-    @property
-    def stale_events(self) -> Mapping[str, int]:
-        """The number of stale events by their type: each changed nothing."""
-        return self._stale
-
-    @property
-    def requests(self) -> Iterable[Request]:
-        """Every request that has not ended, also frames that wait for their crops."""
-        joined = [frame.request for frame in self._ledger.joins.frames.values()]
-        return [*joined, *(live.request for live in self._ledger.live.values())]
-
-    @property
-    def running(self) -> dict[ExecutorId, Infer]:
-        """The batch of each busy executor."""
-        return {executor: batch.infer for executor, batch in self._ledger.running.items()}
-
-    @property
-    def assignments(self) -> dict[CameraId, Assignment]:
-        """The assignment in force for each connected camera."""
-        return self._adaptation.assignments
-
-    def cascade_share(self, camera: CameraId) -> float:
-        """Return the share of a camera's pictures that its plan lets its cascade send on."""
-        return self._adaptation.cascade_share(camera)
-
-    @property
-    def tightest_slo_ns(self) -> int | None:
-        """The shortest deadline of a connected camera; None: there is none."""
-        return self._adaptation.tightest_slo_ns
-
-    @property
-    def advice(self) -> dict[CameraId, Advice]:
-        """The last advice sent to each connected camera."""
-        return self._adaptation.advice
-
-    @property
-    def slowdown(self) -> Mapping[ExecutorId, float]:
-        """How much slower than its profile each executor is at present, at least 1."""
-        return self._times.latencies.slowdowns
-
-    @property
-    def corrections(self) -> Mapping[ExecutorId, Mapping[VariantName, float]]:
-        """The factors of profiles that have drifted; 1 if not listed."""
-        return self._times.corrections.factors
-
-    @property
-    def times(self) -> ExecutionTimes:
-        """All knowledge of execution times; read only."""
-        return self._times
-
-    @property
-    def memories(self) -> Mapping[ExecutorId, Memory]:
-        """The memory contents of executors with limited memory."""
-        return self._executors.residency.memories
-
-    @property
-    def supervised(self) -> Mapping[ExecutorId, Supervised]:
-        """The state of every executor, lost ones included."""
-        return self._supervision.executors
-
-    @property
-    def groups(self) -> tuple[Group, ...]:
-        """The executor groups of the plan in force; empty: no groups."""
-        return self._affinity.groups
-
-    def snapshot(self, now_ns: int) -> PlanningSnapshot:
-        """Return the input of planning at this instant, for other uses than plans."""
-        return self._adaptation.snapshot(now_ns)
 
     def _ignore(self, event: Event) -> None:
         self._stale[type(event).__name__] += 1

@@ -7,14 +7,16 @@ and opens the file anew, so commands and a running box can use it at the same ti
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from edgebox.domain.access import Scope, Token
 from edgebox.domain.errors import StorageError
 from edgebox.domain.requests import CameraId
 from edgebox.storage.connecting import IN_MEMORY, DamagedError, damage_of, rename_damaged
+from edgebox.storage.damage import name_of, sound
 
 _VERSION = 1
 _SCHEMA = (
@@ -101,10 +103,7 @@ class AccessStore:
                 "SELECT sha256, token, expires_ms FROM sessions WHERE expires_ms > ?", (now_ms,)
             ).fetchall()
         return Stored(
-            tuple(
-                Token(id_, name, Scope(scope), camera and CameraId(camera), *rest)
-                for id_, name, scope, camera, *rest in tokens
-            ),
+            tuple(sound(tokens, _token_of, "tokens", 1)),
             tuple(StoredSession(*row) for row in sessions),
         )
 
@@ -231,3 +230,16 @@ def _version_of(connection: sqlite3.Connection) -> int:
     if version not in (0, _VERSION):
         raise ValueError(f"its tables are of version {version}, this edgebox knows {_VERSION}")
     return int(version)
+
+
+def _token_of(row: Sequence[Any]) -> Token:
+    id_, name, scope, camera, sha256, created_ms, last_used_ms = row
+    return Token(
+        name_of(id_),
+        name_of(name),
+        Scope(scope),
+        None if camera is None else CameraId(name_of(camera)),
+        name_of(sha256),
+        int(created_ms),
+        None if last_used_ms is None else int(last_used_ms),
+    )

@@ -10,6 +10,8 @@ import errno
 import shutil
 import sqlite3
 import time
+from collections.abc import Iterator
+from glob import escape
 from pathlib import Path
 
 import aiosqlite
@@ -227,10 +229,8 @@ def _with_folder(path: Path) -> Path:
     try:
         path = expanded(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        for file in path.parent.glob(
-            f"{path.name}*"
-        ):  # its log, too; earlier versions let all read
-            with contextlib.suppress(OSError):  # another user's
+        for file in _own_files(path):  # earlier versions let all read
+            with contextlib.suppress(OSError):  # another user's, or missing
                 file.chmod(file.stat().st_mode & ~0o077)
     except (OSError, RuntimeError, ValueError) as error:
         full = isinstance(error, OSError) and error.errno == errno.ENOSPC
@@ -239,6 +239,14 @@ def _with_folder(path: Path) -> Path:
             "name a writable place in storage.path"
         ) from error
     return path
+
+
+def _own_files(path: Path) -> Iterator[Path]:
+    """Yield a database, its log, and what of them was set aside under another name."""
+    for part in _PARTS:
+        yield path.with_name(path.name + part)
+    for aside in ("corrupt", "before-restore"):
+        yield from path.parent.glob(f"{escape(path.name)}.{aside}-*")
 
 
 def _shown(path: Path | str) -> str:

@@ -52,6 +52,7 @@ _BATCH_NS_MAX = 3_600_000_000_000
 _INTERFERENCE_MAX = 1e3
 _CORE_FACTOR_MAX = 1e3
 
+_CAMERAS = "SELECT camera, hello, first_seen_ms, last_seen_ms, overrides FROM cameras"
 _TIDY_PERIOD_S = 60.0
 _FORGET_EVERY_TIDIES = 60
 
@@ -335,11 +336,14 @@ class Storage:
 
     async def cameras(self) -> list[CameraRecord]:
         """Return all known cameras, the last seen first."""
-        rows = await self._rows(
-            "SELECT camera, hello, first_seen_ms, last_seen_ms, overrides FROM cameras"
-            " ORDER BY last_seen_ms DESC, camera"
-        )
-        return sound(rows, _camera, "cameras", 0)
+        rows = await self._rows(f"{_CAMERAS} ORDER BY last_seen_ms DESC, camera")
+        # There may be thousands, which take the event loop's time for tens of milliseconds.
+        return await asyncio.to_thread(sound, rows, _camera, "cameras", 0)
+
+    async def camera(self, camera: CameraId) -> CameraRecord | None:
+        """Return one camera; None: it is not known."""
+        rows = await self._rows(f"{_CAMERAS} WHERE camera = ?", camera)
+        return next(iter(sound(rows, _camera, "cameras", 0)), None)
 
     async def events(
         self,

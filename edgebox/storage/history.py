@@ -13,6 +13,7 @@ import orjson
 from edgebox.domain.errors import StorageError, UnknownNameError
 from edgebox.domain.requests import CameraId
 from edgebox.storage.charts import Kept, Segment, columns, drawn, segments
+from edgebox.storage.damage import READ_ERRORS
 from edgebox.storage.levels import (
     ADDING,
     COLUMNS,
@@ -132,7 +133,7 @@ class History:
         rows = [await self._rows(segment, camera) for segment in found]
         try:
             return await asyncio.to_thread(_document, camera, from_ms, to_ms, found, rows)
-        except ValueError as error:
+        except READ_ERRORS as error:
             raise StorageError(f"the history of {camera or 'the box'}: {error}") from error
 
     async def periods(self, level: Level, camera: CameraId) -> dict[int, dict[str, Any]]:

@@ -34,6 +34,10 @@ _ROW_REFUSED = (
 )
 """Errors of the row itself, where a retry cannot help."""
 
+_WRITE_ERRORS = (*_ROW_REFUSED, sqlite3.Error, ValueError)
+_SUM_FAILED = "user-defined function"
+"""SQLite's message where a row cannot be added to the one that is there, which is damaged."""
+
 
 class Writer:
     """An open connection and its buffer of rows."""
@@ -140,24 +144,26 @@ class Writer:
             self._buffer.clear()
             try:
                 await self._write(batch)
-            except _ROW_REFUSED:
-                # A bad row must not block the others: write each row on its own.
-                for at, row in enumerate(batch):
-                    try:
-                        await self._write([row])
-                    except _ROW_REFUSED as error:
-                        self.lost_rows += 1
-                        self._failed(error)
-                    except (sqlite3.Error, ValueError) as error:
-                        self._failed(error)
-                        self._put_back(batch[at:])
-                        return False
-                return True
-            except (sqlite3.Error, ValueError) as error:
+            except _WRITE_ERRORS as error:
+                if _is_refused(error):
+                    return await self._write_each(batch)
                 self._failed(error)
                 self._put_back(batch)
                 return False
             self.last_error = await self._lost_file() if batch else self.last_error
+        return True
+
+    async def _write_each(self, batch: Sequence[_Row]) -> bool:
+        """Write rows one by one, so that a bad one does not block the others."""
+        for at, row in enumerate(batch):
+            try:
+                await self._write([row])
+            except _WRITE_ERRORS as error:
+                self._failed(error)
+                if not _is_refused(error):
+                    self._put_back(batch[at:])
+                    return False
+                self.lost_rows += 1
         return True
 
     async def _lost_file(self) -> str:
@@ -217,3 +223,8 @@ def _inode(file: Path | None) -> tuple[int, int] | None:
     except OSError:
         return None
     return None if found is None else (found.st_dev, found.st_ino)
+
+
+def _is_refused(error: Exception) -> bool:
+    """Return whether the database never takes a row, however often it is tried."""
+    return isinstance(error, _ROW_REFUSED) or _SUM_FAILED in str(error)

@@ -65,7 +65,8 @@ class CameraConnectedError(EdgeboxError):
 
 
 async def _list(context: WebContext, request: web.Request) -> web.Response:
-    stored = await _stored(context)
+    await context.storage.flush()  # includes cameras that have just connected
+    stored = {known.camera: known for known in await context.storage.cameras()}
     cameras = []
     box = context.box
     for number, name in enumerate(dict.fromkeys([*box.cameras, *box.sources, *stored])):
@@ -96,7 +97,7 @@ async def _change(context: WebContext, request: web.Request) -> web.Response:
         context.box.notices.publish(
             "info", f"{camera} was set on the box: {_in_words(after)}", camera
         )
-    return json_response(_shown(context, camera, (await _stored(context)).get(camera)))
+    return json_response(await camera_document(context, camera))
 
 
 def _check_names(context: WebContext, camera: CameraId, overrides: Overrides) -> None:
@@ -134,10 +135,10 @@ def _check_classes(context: WebContext, overrides: Overrides) -> None:
 
 async def _forget(context: WebContext, request: web.Request) -> web.Response:
     camera, _ = await _find_camera(context, request)
-    live = context.box.cameras.get(camera)
     if camera in context.box.sources:
         await context.sources.remove(camera)
         await _without_pending(context, camera)
+    live = context.box.cameras.get(camera)
     if live is not None and live.connected:
         raise CameraConnectedError(
             f"{camera} is connected: it would come back at once; stop it first"
@@ -163,12 +164,12 @@ async def _without_pending(context: WebContext, camera: CameraId) -> None:
 
 async def camera_document(context: WebContext, camera: CameraId) -> dict[str, Any]:
     """Return the document of a camera that the box knows."""
-    return _shown(context, camera, (await _stored(context)).get(camera))
+    return _shown(context, camera, await _stored(context, camera))
 
 
-async def _stored(context: WebContext) -> dict[CameraId, StoredCamera]:
+async def _stored(context: WebContext, camera: CameraId) -> StoredCamera | None:
     await context.storage.flush()  # includes a camera that has just connected
-    return {known.camera: known for known in await context.storage.cameras()}
+    return await context.storage.camera(camera)
 
 
 async def _find_camera(
@@ -180,7 +181,7 @@ async def _find_camera(
         UnknownNameError: the box does not know it.
     """
     camera = CameraId(_ID.read(request))
-    stored = (await _stored(context)).get(camera)
+    stored = await _stored(context, camera)
     box = context.box
     if stored is None and camera not in box.cameras and camera not in box.sources:
         raise UnknownNameError(f"this box knows no camera {camera!r}; GET /v1/cameras lists them")

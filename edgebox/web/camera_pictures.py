@@ -4,7 +4,8 @@ Each picture is a request among the cameras' frames; its deadline counts from it
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ DEADLINE_MIN_MS = 1.0
 DEADLINE_MAX_MS = 60_000.0
 FRAME_BYTES_SETTING = "limits.frame_bytes_max"
 _WORST = 0.99
+_Found = TypeVar("_Found")
 
 
 class NotServedError(EdgeboxError):
@@ -100,6 +102,16 @@ async def answered(
     if ending.reason is DropReason.INVALID:
         raise InvalidInputError(ending.message)
     raise NotServedError(ending.reason, ending.message)
+
+
+async def all_answered(answers: Iterable[Coroutine[Any, Any, _Found]]) -> list[_Found]:
+    """Return several answers; the first failure ends all, because nobody waits for the others."""
+    tasks = [asyncio.ensure_future(each) for each in answers]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 def family_named(box: Box, name: str | None, where: str = "") -> Family:

@@ -1,6 +1,8 @@
 """Builds the part of the state document that is about one camera. http-api.md explains it."""
 
+import asyncio
 import time
+from collections.abc import AsyncIterator
 from typing import Any
 
 from edgebox.domain.pipelines import Pipeline
@@ -16,19 +18,29 @@ from edgebox.runtime.source_status import check_source
 from edgebox.runtime.stage_documents import stages_json
 from edgebox.web.cascade_documents import cascade_document
 from edgebox.web.miss_remedies import miss_remedies
-from edgebox.web.state_types import CameraPipeline, CameraSite, CameraState, Departure
+from edgebox.web.state_types import CameraPipeline, CameraSite, CameraState, Departure, Link
 from edgebox.web.state_types import Counts as CountsDocument
 
 _QUANTILES = {"p50": 0.5, "p99": 0.99}
+
+
+async def known_cameras(box: Box, per_slice: int) -> AsyncIterator[CameraRecord]:
+    """Yield the cameras of a box, and let the loop do other work before every few of them.
+
+    One that is forgotten meanwhile is left out: nothing else is known of it any more.
+    """
+    for number, camera in enumerate(list(box.cameras)):
+        if number % per_slice == per_slice - 1:
+            await asyncio.sleep(0)
+        record = box.cameras.get(camera)
+        if record is not None:
+            yield record
 
 
 def camera_state(box: Box, record: CameraRecord) -> CameraState:
     """Return the state of one camera."""
     camera, metrics = record.camera, box.metrics.of(record.camera.id)
     now_ns = box.driver.clock_ns()
-    rtt_ns, error_ns = record.link.rtt_ns, record.link.clock.error_ns(now_ns)
-    bandwidth_bps = record.bandwidth_bps(now_ns)
-    throughput_stability = None if record.pulled else record.link.bandwidth.throughput_stability()
     advice = record.advice
     window = metrics.window(now_ns)
     share = _rounded(window.on_time_share)
@@ -68,15 +80,7 @@ def camera_state(box: Box, record: CameraRecord) -> CameraState:
         "dropped_in_window": dict(window.dropped),
         "fps": round(metrics.frames_per_s(now_ns), 1),
         "latency_ms": metrics.latency_ms(now_ns, _QUANTILES),
-        "link": {
-            "bandwidth_bps": None if bandwidth_bps is None else round(bandwidth_bps),
-            "throughput_stability": None
-            if throughput_stability is None
-            else round(throughput_stability, 3),
-            "rtt_ms": None if rtt_ns is None else round(rtt_ns / 1e6, 2),
-            "clock_error_ms": None if error_ns is None else round(error_ns / 1e6, 2),
-            "history": _history(record, now_ns),
-        },
+        "link": _link(record, now_ns),
         "counts": counts_document(metrics.counts),
         "cascade": cascade_document(box, camera, metrics),
         "tracking": tracking_document(box, camera.id),
@@ -179,6 +183,19 @@ def _first_frame_s(record: CameraRecord) -> float | None:
     if record.first_frame_ns is None:
         return None
     return round((record.first_frame_ns - record.opened_ns) / 1e9, 3)
+
+
+def _link(record: CameraRecord, now_ns: int) -> Link:
+    rtt_ns, error_ns = record.link.rtt_ns, record.link.clock.error_ns(now_ns)
+    bandwidth_bps = record.bandwidth_bps(now_ns)
+    stability = None if record.pulled else record.link.bandwidth.throughput_stability()
+    return {
+        "bandwidth_bps": None if bandwidth_bps is None else round(bandwidth_bps),
+        "throughput_stability": None if stability is None else round(stability, 3),
+        "rtt_ms": None if rtt_ns is None else round(rtt_ns / 1e6, 2),
+        "clock_error_ms": None if error_ns is None else round(error_ns / 1e6, 2),
+        "history": _history(record, now_ns),
+    }
 
 
 def _history(record: CameraRecord, now_ns: int) -> list[tuple[float, float]]:

@@ -76,11 +76,19 @@ def live_frame_header(box: Box, camera: CameraId, labels: tuple[str, ...]) -> Li
     return header
 
 
-def live_frame_message(box: Box, camera: CameraId, labels: tuple[str, ...]) -> bytes:
-    """Return the message of a camera's latest frame, made once for all viewers."""
+def live_frame_message(box: Box, camera: CameraId) -> bytes | None:
+    """Return the message of a camera's latest frame, made once for all viewers.
+
+    None: the frame is of a model that was removed since.
+    """
     shown = box.shown.latest[camera]
     if shown.message is None:
-        header = orjson.dumps(live_frame_header(box, camera, labels))
+        # The frame's model: its camera may have another one by now.
+        of = shown.frame.family
+        family = None if of is None else box.families.get(of)
+        if family is None:
+            return None
+        header = orjson.dumps(live_frame_header(box, camera, family.labels))
         frame = shown.frame
         jpeg = bytes(frame.jpeg) or no_picture(frame.source_width_px, frame.source_height_px)
         shown.message = struct.pack("<I", len(header)) + header + jpeg

@@ -9,7 +9,7 @@ from edgebox.domain.access import Scope
 from edgebox.domain.model_family import QUANTILES, AccuracyReport, ExecutorId, VariantName
 from edgebox.inference.family import TASKS, Family
 from edgebox.runtime.box import Box
-from edgebox.scheduling.supervision import ExecutorState
+from edgebox.scheduling.supervised import ExecutorState
 from edgebox.web.routes import Answer, Route, json_response
 from edgebox.web.schemas import (
     BOOLEAN,

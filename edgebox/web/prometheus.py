@@ -33,7 +33,8 @@ from edgebox.runtime.destinations import Destination
 from edgebox.runtime.frame_metrics import Counts
 from edgebox.runtime.machine_measurements import Energy, MachineMeasurements
 from edgebox.runtime.source_status import SourceStatus
-from edgebox.scheduling.supervision import ExecutorState
+from edgebox.scheduling.supervised import ExecutorState
+from edgebox.web.camera_state import known_cameras
 from edgebox.web.crop_metrics import CropNumbers, crop_families
 from edgebox.web.energy_metrics import energy_family
 from edgebox.web.event_metrics import event_families
@@ -133,11 +134,7 @@ async def _metrics(context: WebContext, request: web.Request) -> web.Response:
 
 async def metrics_text(box: Box, machine: MachineMeasurements) -> bytes:
     """Return the exposition of everything, in Prometheus's text format."""
-    cameras = []
-    for number, record in enumerate(list(box.cameras.values())):
-        if number % _CAMERAS_PER_SLICE == _CAMERAS_PER_SLICE - 1:
-            await asyncio.sleep(0)
-        cameras.append(_camera(box, record))
+    cameras = [_camera(box, record) async for record in known_cameras(box, _CAMERAS_PER_SLICE)]
     return await asyncio.to_thread(_written, _box(box, machine), cameras)
 
 

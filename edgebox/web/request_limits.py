@@ -82,6 +82,18 @@ class BodyHolding:
         self._bodies.take(self._address, more_bytes)
         self._held += more_bytes
 
+    def hold(self, held_bytes: int) -> None:
+        """Hold so many from now on.
+
+        Raises:
+            TooBusyError: that would be too much.
+        """
+        if held_bytes >= self._held:
+            self.add(held_bytes - self._held)
+        else:
+            self._bodies.give_back(self._address, self._held - held_bytes)
+            self._held = held_bytes
+
     def _refused(self, why: str) -> TooBusyError:
         error = TooBusyError(why)
         self._on_refused(error)
@@ -89,8 +101,18 @@ class BodyHolding:
 
     def release(self) -> None:
         """Hold nothing any more."""
-        self._bodies.give_back(self._address, self._held)
-        self._held = 0
+        self.hold(0)
+
+    def allowed_s(self, arrived_bytes: int) -> float:
+        """Return within what time so much of a body must have arrived."""
+        return self._timeout_s + arrived_bytes / BYTES_PER_S_MIN
+
+    def too_slow(self) -> SlowBodyError:
+        """Return the error of a body that did not arrive in time."""
+        return SlowBodyError(
+            f"the body did not arrive within {self._timeout_s:g} s and a second more for every "
+            f"{BYTES_PER_S_MIN / 1e3:g} kB (limits.body_timeout_s)"
+        )
 
     async def parts(self, request: web.Request) -> AsyncIterator[bytes]:
         """Yield a body in pieces as it arrives.
@@ -99,12 +121,13 @@ class BodyHolding:
             SlowBodyError: it arrives too slowly.
         """
         clock_s = asyncio.get_running_loop().time
-        until_s = clock_s() + self._timeout_s
+        began_s, arrived_bytes = clock_s(), 0
         content = request.content
         while not content.at_eof():
             if not (part := content.read_nowait()):
+                until_s = began_s + self.allowed_s(arrived_bytes)
                 part = await self._next_part(content, until_s - clock_s())
-            until_s += len(part) / BYTES_PER_S_MIN
+            arrived_bytes += len(part)
             yield part
 
     async def _next_part(self, content: StreamReader, within_s: float) -> bytes:
@@ -112,10 +135,7 @@ class BodyHolding:
             async with asyncio.timeout(within_s):
                 return await content.readany()
         except TimeoutError:
-            raise SlowBodyError(
-                f"the body did not arrive within {self._timeout_s:g} s and a second more for "
-                f"every {BYTES_PER_S_MIN / 1e3:g} kB (limits.body_timeout_s)"
-            ) from None
+            raise self.too_slow() from None
 
 
 def present_holding() -> BodyHolding:
@@ -142,6 +162,15 @@ class RequestLimits:
         """Return the address that a peer's limits count for; None: a trusted proxy's."""
         return None if self._trusts(peer) else peer or "?"
 
+    def holding(self, peer: str | None, on_refused: Callable[[EdgeboxError], None]) -> BodyHolding:
+        """Return what a client's present request holds of the bytes for bodies; nothing yet.
+
+        Args:
+            peer: the client's address; None: it has none.
+            on_refused: called with the error of what would be too much.
+        """
+        return BodyHolding(self._bodies, self.address_of(peer), self._timeout_s, on_refused)
+
     def middleware(self, uncounted: Container[str]) -> Callable[..., Awaitable[web.StreamResponse]]:
         """Return the middleware that refuses requests beyond the limits.
 
@@ -153,7 +182,7 @@ class RequestLimits:
         async def limited(request: web.Request, handler: Answerer) -> web.StreamResponse:
             address = self.address_of(request.remote)
             refused = functools.partial(self._refusals.add_request, request.remote or "?")
-            holding = BodyHolding(self._bodies, address, self._timeout_s, refused)
+            holding = self.holding(request.remote, refused)
             _HOLDING.set(holding)
             counted = request.path not in uncounted
             if counted and not self._requests.fits(address):

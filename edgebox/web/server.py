@@ -77,6 +77,7 @@ _DECLARED: tuple[Route, ...] = (
 )
 ROUTES = (*_DECLARED, *routes_about(_DECLARED))
 """All routes except the page's assets, /v2 and /v1/vision."""
+_PROBLEMS = kinds_of(ROUTES)
 
 _SHUTDOWN_S = 3.0
 _HASHED = "public, max-age=31536000, immutable"
@@ -196,7 +197,7 @@ def application(context: WebContext) -> web.Application:
     uncounted |= {route.path for route in health.ROUTES}
     guards = [
         headers_complete,
-        problem_documents(kinds_of(ROUTES)),
+        problem_documents(_PROBLEMS),
         context.requests.middleware(uncounted),
         known_hosts_only(context.config.server),
     ]

@@ -16,7 +16,7 @@ from edgebox.runtime.destinations import Destination
 from edgebox.runtime.frame_metrics import WINDOW_S
 from edgebox.runtime.machine_measurements import Energy, MachineMeasurements
 from edgebox.scheduling.residency import Memory
-from edgebox.web.camera_state import camera_state, counts_document
+from edgebox.web.camera_state import camera_state, counts_document, known_cameras
 from edgebox.web.source_documents import source_document
 from edgebox.web.state_types import (
     AppLatency,
@@ -71,11 +71,7 @@ async def state_document(
     box: Box, machine: MachineMeasurements, *, in_fleet: bool = False
 ) -> State:
     """Build the document, yielding to the loop after every few cameras."""
-    cameras = []
-    for number, record in enumerate(list(box.cameras.values())):
-        if number % _CAMERAS_PER_SLICE == _CAMERAS_PER_SLICE - 1:
-            await asyncio.sleep(0)
-        cameras.append(camera_state(box, record))
+    cameras = [camera_state(box, record) async for record in known_cameras(box, _CAMERAS_PER_SLICE)]
     return {
         "type": "state",
         "now_ms": round(time.time() * 1e3),

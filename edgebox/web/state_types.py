@@ -14,7 +14,7 @@ from edgebox.link.deadlines import LaterDeadlines
 from edgebox.runtime.box_event import BoxEvent
 from edgebox.runtime.grading import Grade
 from edgebox.runtime.stage_documents import StageDocument
-from edgebox.scheduling.supervision import ExecutorState
+from edgebox.scheduling.supervised import ExecutorState
 from edgebox.web.cascade_documents import CameraCascade
 from edgebox.web.schemas import NUMBER, Schema, nullable, record
 from edgebox.web.source_documents import SourceDocument

@@ -154,6 +154,10 @@ class CameraSession:
         self._why_ended = "the box is stopping"
         self._finish(None)
 
+    async def revoked(self) -> None:
+        """Say goodbye: the camera may not use this box any more, nor others of its fleet."""
+        self.reconnect("its token was revoked, or its login has ended")
+
     # -- life -------------------------------------------------------------------------------
 
     async def run(self, request: web.Request) -> web.WebSocketResponse:

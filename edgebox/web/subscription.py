@@ -186,3 +186,7 @@ class Subscription:
         """End the subscription, because the box is stopping."""
         self._closed = True
         self._changed.set()
+
+    async def revoked(self) -> None:
+        """End the subscription, because the subscriber may not have it any more."""
+        await self.close()

@@ -3,6 +3,7 @@
 from aiohttp import web
 
 from edgebox.domain.access import Scope
+from edgebox.domain.requests import DropReason
 from edgebox.runtime.timeline_recorder import WINDOW_NS
 from edgebox.web.query_parameters import Number
 from edgebox.web.routes import Answer, Route, json_response
@@ -40,7 +41,8 @@ async def _timeline(context: WebContext, request: web.Request) -> web.Response:
 
 
 _OUTCOME = one_of("on_time", "late", "queue", "failed", "departed", "shutdown")
-_REASON = one_of("queue", "infeasible", "invalid", "overload", "departed", "shutdown")
+_NEVER_SENT = (DropReason.SENDER, DropReason.PLAN)
+_REASON = one_of(*(reason for reason in DropReason if reason not in _NEVER_SENT))
 _REQUEST = Schema(
     "BatchRequest",
     record(

@@ -67,6 +67,10 @@ class Viewer:
         """End the connection, because the box is stopping."""
         await self._socket.close(code=1001, drain=False)
 
+    async def revoked(self) -> None:
+        """End the connection, because its viewer may not look any more."""
+        await self.close()
+
     async def _read(self) -> None:
         async for message in self._socket:
             if message.type is not WSMsgType.TEXT:
@@ -108,15 +112,13 @@ class Viewer:
 
     async def _send_latest(self, camera: CameraId) -> None:
         shown = self._box.shown.latest.get(camera)
-        record = self._box.cameras.get(camera)
-        if shown is None or record is None or self._seen.get(camera) == shown.number:
+        if shown is None or self._seen.get(camera) == shown.number:
             return
         self._seen[camera] = shown.number
-        labels = self._box.families[record.camera.family].labels
-        async with asyncio.timeout(_STALL_S):
-            await self._socket.send_frame(
-                live_frame_message(self._box, camera, labels), WSMsgType.BINARY
-            )
+        message = live_frame_message(self._box, camera)
+        if message is not None:
+            async with asyncio.timeout(_STALL_S):
+                await self._socket.send_frame(message, WSMsgType.BINARY)
 
     async def _send_timeline(self) -> None:
         while True:

@@ -38,7 +38,11 @@ class Connection(Protocol):
     """A long-lived connection, which is closed when the box stops."""
 
     async def close(self) -> None:
-        """Say goodbye and end it."""
+        """Say goodbye and end it: the box is stopping."""
+        ...
+
+    async def revoked(self) -> None:
+        """End it: who has it may not use the box any more."""
         ...
 
 
@@ -130,6 +134,6 @@ class WebContext:
         """Close the connections of those whose tokens or sessions have ended."""
         for connection, identity in self._connections.items():
             if not self.access.is_valid(identity):
-                task = asyncio.ensure_future(connection.close())
+                task = asyncio.ensure_future(connection.revoked())
                 self._closing.add(task)
                 task.add_done_callback(self._closing.discard)

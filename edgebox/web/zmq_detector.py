@@ -100,6 +100,7 @@ class ZmqDetector:
         endpoint = self._endpoint = ZmqEndpoint(
             self._parameters.endpoint,
             self._context.config.limits.frame_bytes_max + _BESIDE_TENSOR_BYTES,
+            self._context.requests,
             self._refused,
         )
         path = endpoint.path

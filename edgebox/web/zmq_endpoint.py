@@ -3,7 +3,8 @@
 ZeroMQ bounds each part of a message but not how many parts there are, and it keeps them all until
 the last one has come; a part of 34 bytes may keep the 8 KiB that it was read with. So clients
 connect to this endpoint, which passes their bytes on to a ZeroMQ socket in a private folder and
-follows where messages begin and end: ZMTP 3, rfc.zeromq.org/spec/23.
+follows where messages begin and end: ZMTP 3, rfc.zeromq.org/spec/23. What has come of a message
+counts as a body that is held, and must be complete in time like one.
 """
 
 import asyncio
@@ -18,9 +19,10 @@ from urllib.parse import urlsplit
 from edgebox.config.detector_section import IPC
 from edgebox.domain.errors import ConfigError, EdgeboxError, InvalidInputError, TooLargeError
 from edgebox.web.connections import TooManyConnectionsError
+from edgebox.web.request_limits import BodyHolding, RequestLimits
 
 CONNECTIONS_MAX = 64
-"""Each may hold two messages: one that comes, and one that waits for the box."""
+"""Each may have two messages: one that comes, and one that waits for the box."""
 PARTS_MAX = 16
 """Of one message: a request has three, and one more for each proxy on its way."""
 FRAMES_PER_S = 3_000
@@ -54,8 +56,14 @@ class MessageMeter:
         """What has come of the greeting, or of the header of a frame."""
         self._greeted = False
         self._content_left = 0
+        self._flags = 0
+        """Of the present frame."""
+        self._command_bytes = 0
+        """Of the present frame, if it is a command."""
         self._message_bytes = 0
         self._message_parts = 0
+        self.unfinished_bytes = 0
+        """What has come of a message, or of a command, that is not complete."""
         self._frames_left = float(FRAMES_PER_S)
         """Frames that may come at once, saved up for a second."""
         self._at_s = now_s
@@ -75,6 +83,9 @@ class MessageMeter:
             if self._content_left:
                 step = min(self._content_left, len(data) - at)
                 self._content_left -= step
+                self.unfinished_bytes += step
+                if not self._content_left:
+                    self._end_frame()
             else:
                 step = min(self._head_bytes() - len(self._head), len(data) - at)
                 self._head += data[at : at + step]
@@ -100,32 +111,39 @@ class MessageMeter:
         self._frames_left -= 1
         if self._frames_left < 0:
             raise TooFastError(f"more than {FRAMES_PER_S} frames a second over ZeroMQ")
-        flags, size = head[0], int.from_bytes(head[1:], "big")
+        self._flags, size = head[0], int.from_bytes(head[1:], "big")
         self._content_left = size
-        if flags & _COMMAND:
-            self._take_command(flags, size)
+        if self._flags & _COMMAND:
+            self._take_command(size)
         else:
-            self._take_part(flags, size)
+            self._take_part(size)
+        if not size:
+            self._end_frame()
 
-    def _take_command(self, flags: int, size: int) -> None:
+    def _take_command(self, size: int) -> None:
         """Take the header of a command, which may come between parts, and is not kept.
 
         One that says that more follows is against the protocol, and some would be kept.
         """
-        if flags & _MORE:
+        if self._flags & _MORE:
             raise InvalidInputError("a command over ZeroMQ says that more of it follows")
         if size > self._bytes_max:
             raise self._too_large()
+        self._command_bytes = size
 
-    def _take_part(self, flags: int, size: int) -> None:
+    def _take_part(self, size: int) -> None:
         self._message_bytes += size
         self._message_parts += 1
         if self._message_bytes > self._bytes_max:
             raise self._too_large()
         if self._message_parts > PARTS_MAX:
             raise TooLargeError(f"a message over ZeroMQ has more than {PARTS_MAX} parts")
-        if not flags & _MORE:
-            self._message_bytes = self._message_parts = 0
+
+    def _end_frame(self) -> None:
+        if self._flags & _COMMAND:
+            self.unfinished_bytes -= self._command_bytes
+        elif not self._flags & _MORE:
+            self.unfinished_bytes = self._message_bytes = self._message_parts = 0
 
     def _too_large(self) -> TooLargeError:
         return TooLargeError(
@@ -140,6 +158,7 @@ class ZmqEndpoint:
         self,
         endpoint: str,
         message_bytes_max: int,
+        limits: RequestLimits,
         on_refused: Callable[[EdgeboxError], None],
     ) -> None:
         """Listen to nothing yet.
@@ -147,6 +166,7 @@ class ZmqEndpoint:
         Args:
             endpoint: "ipc://" and a path, or "tcp://" with an address and a port.
             message_bytes_max: longest message, all its parts together.
+            limits: where what has come of messages counts as bodies.
             on_refused: called with what is wrong with a connection that is ended.
 
         Raises:
@@ -154,6 +174,7 @@ class ZmqEndpoint:
         """
         self._endpoint = endpoint
         self._message_bytes_max = message_bytes_max
+        self._limits = limits
         self._on_refused = on_refused
         try:
             self._folder = tempfile.TemporaryDirectory(prefix="edgebox-zmq-")
@@ -223,13 +244,14 @@ class ZmqEndpoint:
             except OSError:
                 return  # it stops
             ends.callback(to_behind.transport.abort)
-            clock_s = asyncio.get_running_loop().time
-            meter = MessageMeter(self._message_bytes_max, clock_s())
+            peername = writer.get_extra_info("peername")
+            peer = peername[0] if isinstance(peername, tuple) else None
+            holding = self._limits.holding(peer, lambda error: None)  # told below
+            ends.callback(holding.release)
+            meter = MessageMeter(self._message_bytes_max, asyncio.get_running_loop().time())
             pumps = [
-                asyncio.create_task(
-                    _pump(reader, to_behind, lambda data: meter.feed(data, clock_s()))
-                ),
-                asyncio.create_task(_pump(behind, writer, lambda data: None)),
+                asyncio.create_task(_pump_metered(reader, to_behind, meter, holding)),
+                asyncio.create_task(_pump(behind, writer)),
             ]
             for pump in pumps:
                 ends.callback(pump.cancel)
@@ -239,15 +261,46 @@ class ZmqEndpoint:
                     self._on_refused(error)
 
 
-async def _pump(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, check: Callable[[bytes], None]
-) -> None:
-    """Pass bytes on until there are no more; none that `check` refuses."""
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Pass bytes on until there are no more."""
     with contextlib.suppress(OSError):
         while data := await reader.read(_READ_BYTES):
-            check(data)
             writer.write(data)
             await writer.drain()
+
+
+async def _pump_metered(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    meter: MessageMeter,
+    holding: BodyHolding,
+) -> None:
+    """Pass a client's bytes on until there are no more.
+
+    Raises:
+        EdgeboxError: a message is too long, too slow, or more than may be held; or see
+            `MessageMeter.feed`.
+    """
+    clock_s = asyncio.get_running_loop().time
+    began_s = clock_s()
+    try:
+        async with asyncio.timeout(None) as limit:
+            while data := await reader.read(_READ_BYTES):
+                limit.reschedule(None)
+                if not meter.unfinished_bytes:
+                    began_s = clock_s()
+                meter.feed(data, clock_s())
+                holding.hold(meter.unfinished_bytes)
+                writer.write(data)
+                written_s = clock_s()
+                await writer.drain()
+                began_s += clock_s() - written_s  # the box's time, not the client's
+                if meter.unfinished_bytes:
+                    limit.reschedule(began_s + holding.allowed_s(meter.unfinished_bytes))
+    except TimeoutError:
+        raise holding.too_slow() from None
+    except OSError:
+        return
 
 
 def _bound(path: Path) -> socket.socket:

@@ -68,6 +68,13 @@ def test_devices_are_those_that_the_work_needs() -> None:
     assert lines(UNITS["camera"], "PrivateDevices") == ["yes"]
 
 
+@pytest.mark.parametrize("source", ["webcam", "webcam:0", "/dev/video0"])
+def test_however_a_webcam_is_named_its_unit_may_use_it(source: str) -> None:
+    unit = camera_unit(PLAIN, "desk", source, (), system=True)
+    assert lines(unit, "DeviceAllow") == ["char-video4linux rw"]
+    assert lines(unit, "PrivateDevices") == []
+
+
 def test_a_program_in_a_home_folder_can_be_read_there() -> None:
     at_home = replace(PLAIN, prefix=Path("/home/anna/edgebox/.venv"))
     assert lines(box_unit(at_home, CONFIG, (), system=True), "ProtectHome") == ["read-only"]

@@ -21,7 +21,7 @@ from edgebox.inference.family import Family
 from edgebox.runtime.box import Box
 from edgebox.runtime.supervisor import Reopened
 from edgebox.scheduling.events import ExecutorHung
-from edgebox.scheduling.supervision import ExecutorState
+from edgebox.scheduling.supervised import ExecutorState
 from edgebox.storage.database import Storage
 from tests.runtime.driving import Bench, ManualExecutor
 from tests.scheduling.scene import CPU, profile

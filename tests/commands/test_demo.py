@@ -27,8 +27,8 @@ def config(tmp_path: Path, database: Path) -> Path:
 
 async def test_json_is_one_document_whose_sums_are_exact(tmp_path: Path, config: Path) -> None:
     ended = await edgebox(
-        tmp_path, "demo", "--config", str(config), "--port", "0", "--duration", "4",
-        "--rate-hz", "5", "--json",
+        tmp_path, "demo", "--config", str(config), "--port", "0", "--duration", "3",
+        "--rate-hz", "4", "--json",
     )  # fmt: skip
     document = ended.json()
     assert ended.err == ""

@@ -1,6 +1,7 @@
 """`edgebox models` and `edgebox detect` as their users meet them."""
 
 import re
+import weakref
 from functools import partial
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from PIL import Image
 
 from edgebox.commands.models import parse_sizes
 from edgebox.domain.errors import ModelError
+from edgebox.media import sources
+from edgebox.media.sources import Frame, read_picture
 from edgebox.scene.street_camera import Scene
 from tests.end_to_end.program import beside_the_loop, edgebox, within_this_process
 from tests.inference.importing.planted import HEIGHT, LABELS, OBJECTS, WIDTH, Tiny, write
@@ -133,6 +136,29 @@ def test_detect_takes_folders_and_makes_the_one_it_draws_into(tmp_path: Path) ->
     names = [Path(each["file"]).name for each in document["pictures"]]
     assert names == ["0.png", "1.jpg", "2.PNG"]
     assert sorted(path.name for path in drawn.iterdir()) == ["0.png", "1.png", "2.png"]
+
+
+def test_detect_holds_one_picture_of_a_folder_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(6):
+        picture = Image.fromarray(Scene(number, 320, 240).render(2.0).rgb)
+        picture.save(tmp_path / f"lane[{'abcdef'[number]}].png")
+    read: list[weakref.ref[Frame]] = []
+    held: list[int] = []
+
+    def reading(path: Path) -> Frame:
+        held.append(sum(each() is not None for each in read))
+        rgb = read_picture(path)
+        read.append(weakref.ref(rgb))
+        return rgb
+
+    monkeypatch.setattr(sources, "read_picture", reading)
+    ended = within_this_process(tmp_path, "detect", str(tmp_path))
+    assert ended.code == 0
+    assert [f"lane[{name}].png 320 x 240 px" in ended.out for name in "abcdef"] == [True] * 6
+    assert len(held) == 6
+    assert max(held) <= 1
 
 
 def test_sizes_are_squares_or_both_sides() -> None:

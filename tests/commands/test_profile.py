@@ -80,6 +80,7 @@ def streets(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 FEW = ("street-128", "street-288", "street-320")
 SMALL = ("street-128", "street-160")
+ENDS = ("street-128", "street-320", "street-608")
 
 
 def street_of_few_sizes(tmp_path: Path, database: Path, names: tuple[str, ...] = FEW) -> Path:
@@ -106,10 +107,8 @@ async def shown(home: Path, *arguments: str) -> Ended:
 async def test_map_is_measured_kept_listed_and_served(
     tmp_path: Path, database: Path, streets: Path
 ) -> None:
-    flags = ("--config", str(configured(tmp_path, database)))
-    ended = await edgebox(
-        tmp_path, "profile", "street", "--dataset", str(streets), "--json", *flags
-    )
+    flags = ("--config", str(street_of_few_sizes(tmp_path, database, ENDS)))
+    ended = await edgebox(tmp_path, "profile", "few", "--dataset", str(streets), "--json", *flags)
     document = ended.json()
     assert (document["kind"], document["pictures"], document["kept"]) == ("mAP", SCENES, True)
     assert document["source"] == f"{streets.name}/instances_val"
@@ -117,9 +116,11 @@ async def test_map_is_measured_kept_listed_and_served(
     assert any("no variant is taken as dominated" in remark for remark in document["remarks"])
     by_name = {row["name"]: row for row in document["variants"]}
     # The network is known to see far more at larger sizes (tests/models).
-    assert by_name["street-128"]["accuracy"] + 0.1 < by_name["street-608"]["accuracy"] < 0.9
+    assert by_name["few-128"]["accuracy"] + 0.1 < by_name["few-608"]["accuracy"] < 0.9
     listed = (await shown(tmp_path, "--json", *flags)).json()
-    for row in listed["families"][0]["variants"]:
+    (few,) = (family for family in listed["families"] if family["name"] == "few")
+    assert {row["name"] for row in few["variants"]} == by_name.keys()
+    for row in few["variants"]:
         assert round(row["accuracy"], 4) == by_name[row["name"]]["accuracy"]
         assert row["accuracy_report"]["kind"] == "mAP"
         assert row["accuracy_report"]["mAP50"] == by_name[row["name"]]["mAP50"]
@@ -127,13 +128,14 @@ async def test_map_is_measured_kept_listed_and_served(
     text = (await shown(tmp_path, *flags)).out
     assert f"± two standard errors on {SCENES} pictures of {streets.name}" in text
     assert "ms (P50 of one picture)" in text
-    app = App(load(None, settings(database)))
+    few_only = {"inference.models": str(tmp_path / "models"), "inference.family": "few"}
+    app = App(load(None, settings(database, **few_only)))
     await app.start()
     try:
-        served = {v.name: v.accuracy for v in app.box.families[FamilyName("street")].offered}
+        served = {v.name: v.accuracy for v in app.box.families[FamilyName("few")].offered}
         assert served.keys() == by_name.keys()
-        assert served[VariantName("street-608")] == pytest.approx(
-            by_name["street-608"]["accuracy"], abs=1e-4
+        assert served[VariantName("few-608")] == pytest.approx(
+            by_name["few-608"]["accuracy"], abs=1e-4
         )
     finally:
         await app.stop()

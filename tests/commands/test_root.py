@@ -10,7 +10,9 @@ from urllib.request import urlopen
 import pytest
 
 from edgebox.camera.daemon import Camera
+from edgebox.inference.zoo import load_zoo
 from edgebox.media.sources import PictureSource
+from edgebox.storage.access_store import access_file
 from edgebox.storage.database import Storage
 from tests.conftest import BUNDLED_FOLDERS, PATIENCE_S
 from tests.end_to_end.program import (
@@ -136,6 +138,17 @@ async def test_a_port_in_use_is_one_clear_line(tmp_path: Path, config: Path) -> 
     assert "Traceback" not in ended.err
 
 
+async def test_a_file_of_tokens_that_cannot_be_written_ends_the_box(
+    tmp_path: Path, config: Path, database: Path
+) -> None:
+    tokens = tmp_path / Path(access_file(str(database))).name
+    tokens.symlink_to(tmp_path / "missing" / "tokens.sqlite3")
+    ended = await edgebox(tmp_path, "serve", "--config", str(config))
+    assert ended.code == 1
+    assert "the file of tokens cannot be used" in " ".join(ended.err.split())
+    assert "Traceback" not in ended.err
+
+
 @pytest.mark.parametrize("command", ["serve", "demo", "doctor", "profile"])
 async def test_a_wrong_configuration_lists_all_its_errors(tmp_path: Path, command: str) -> None:
     wrong = tmp_path / "wrong.toml"
@@ -227,31 +240,30 @@ def test_doctor_warns_of_a_family_that_is_left_out(tmp_path: Path, database: Pat
     assert any("tiny.onnx" in finding["found"] for finding in warnings)
 
 
-async def test_doctor_fails_when_the_box_could_not_start(tmp_path: Path) -> None:
+def test_doctor_fails_when_the_box_could_not_start(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     config = configured(tmp_path, tmp_path / "file" / "edgebox.sqlite3")
-    ended = await edgebox(tmp_path, "doctor", "--config", str(config))
+    ended = within_this_process(tmp_path, "doctor", "--config", str(config))
     assert ended.code == 1
     assert "is no folder" in " ".join(ended.out.split())
     assert "mend:" in ended.out
 
 
-async def test_profile_measures_and_keeps(tmp_path: Path) -> None:
+async def test_profile_measures_and_keeps(
+    tmp_path: Path, small_families: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(BUNDLED_FOLDERS, lambda: small_families)
     database = tmp_path / "new.sqlite3"
-    config = configured(tmp_path, database)
-    ended = await edgebox(tmp_path, "profile", "--config", str(config), "--seconds", "1", "--json")
+    flags = ("--config", str(configured(tmp_path, database)), "--seconds", "1", "--json")
+    ended = await beside_the_loop(tmp_path, "profile", *flags)
     rows = ended.json()["profiles"]
     assert {row["family"] for row in rows} == {"street"}
-    assert len({row["variant"] for row in rows}) >= 5
+    street = load_zoo(small_families).family("street")
+    assert {row["variant"] for row in rows} == {each.name for each in street.variants}
     assert all(0 < row["p50_ms"] <= row["p99_ms"] for row in rows)
     assert ended.err == ""
-    process = await start(tmp_path, "serve", "--config", str(config), "--json")
-    assert process.stdout is not None
-    async with asyncio.timeout(PATIENCE_S):
-        document = await process.stdout.readuntil(b"\n}\n")
-    process.send_signal(signal.SIGTERM)
-    assert (await finish(process)).code == 0
-    assert b'"profiled": false' in document
+    async with running(database) as app:
+        assert not app.profiled
     storage = await Storage.open(database)
     await storage.close()
     assert storage.last_error == ""

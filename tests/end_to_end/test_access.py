@@ -34,6 +34,7 @@ from tests.end_to_end.running import (
     new_token,
     running,
     streaming,
+    texts,
     until,
 )
 
@@ -113,6 +114,7 @@ async def test_a_revoked_token_loses_its_connections_and_no_other(database: Path
             await app.access.revoke(of[CameraId("gate")])
             with pytest.raises(BoxRefusedError, match="pair the camera"):
                 await asyncio.wait_for(run, PATIENCE_S)
+            assert "gate left: its token was revoked, or its login has ended" in texts(app)
             await app.access.revoke(ids[Scope.VIEWER])
             async with asyncio.timeout(PATIENCE_S):
                 async for message in page:

@@ -20,7 +20,7 @@ from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.requests import CameraId, DropReason
 from edgebox.runtime import frame_decoder, planning_thread
 from edgebox.scheduling.events import ExecutorHung
-from edgebox.scheduling.supervision import ExecutorState
+from edgebox.scheduling.supervised import ExecutorState
 from edgebox.web import health
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.on_time_shares import OnTimeShares

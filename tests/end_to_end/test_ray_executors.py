@@ -14,7 +14,7 @@ from edgebox.app import late_executors
 from edgebox.app.composition import App
 from edgebox.domain.loss_cause import LossCause
 from edgebox.domain.model_family import ExecutorId
-from edgebox.scheduling.supervision import ExecutorState
+from edgebox.scheduling.supervised import ExecutorState
 from tests.end_to_end.running import (
     assert_counts_agree,
     get_json,

@@ -22,7 +22,7 @@ from edgebox.inference.zoo import load_family
 from edgebox.media.jpeg import encode
 from edgebox.runtime import frame_decoder, preparation
 from edgebox.runtime.frames import PendingFrame
-from edgebox.scheduling.supervision import ExecutorState
+from edgebox.scheduling.supervised import ExecutorState
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.protocol_server import ProtocolServer
 from tests.end_to_end.running import (

@@ -17,7 +17,7 @@ from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.model_family import ExecutorId
 from edgebox.inference.executor_spec import ExecutorSpec
 from edgebox.inference.zoo import bundled_folders
-from edgebox.scheduling.supervision import ExecutorState, Supervised
+from edgebox.scheduling.supervised import ExecutorState, Supervised
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.program import configured, finish, serving
 from tests.end_to_end.running import (

@@ -298,6 +298,22 @@ async def test_a_port_of_another_program_ends_the_start_as_a_wrong_configuration
     assert raised.value.exit_code == 78
 
 
+GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(48)
+READY = b"\x05READY\x0bSocket-Type" + (6).to_bytes(4, "big") + b"DEALER"
+
+
+async def greeted(endpoint: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Return a connection whose next bytes are a message's.
+
+    By hand, because ZeroMQ's own clients send the parts of a message only when they have all.
+    """
+    reader, writer = await asyncio.open_unix_connection(endpoint.removeprefix("ipc://"))
+    writer.write(GREETING + b"\x04" + bytes([len(READY)]) + READY)
+    async with asyncio.timeout(PATIENCE_S):
+        await reader.readuntil(b"ROUTER")  # it is ready, too
+    return reader, writer
+
+
 @pytest.mark.parametrize(
     ("begins", "code"),
     [((b"\x03", b""), "too_large"), ((b"\x07", b"\x09SUBSCRIBE"), "invalid")],
@@ -310,10 +326,7 @@ async def test_a_message_of_ever_more_parts_ends_its_connection_alone(
     begins: tuple[bytes, bytes],
     code: str,
 ) -> None:
-    """By hand, because ZeroMQ's own clients send the parts of a message only when they have all."""
     limit = street.nbytes
-    greeting = b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(48)
-    ready = b"\x05READY\x0bSocket-Type" + (6).to_bytes(4, "big") + b"DEALER"
     flags, first = begins
     part = flags + (10_000).to_bytes(8, "big") + first + bytes(10_000 - len(first))
     async with (
@@ -325,10 +338,7 @@ async def test_a_message_of_ever_more_parts_ends_its_connection_alone(
         ) as app,
         Client(endpoint) as client,
     ):
-        reader, writer = await asyncio.open_unix_connection(endpoint.removeprefix("ipc://"))
-        writer.write(greeting + b"\x04" + bytes([len(ready)]) + ready)
-        async with asyncio.timeout(PATIENCE_S):
-            await reader.readuntil(b"ROUTER")  # it is ready, too
+        _, writer = await greeted(endpoint)
         sent = 0
         with contextlib.suppress(ConnectionError):
             async with asyncio.timeout(PATIENCE_S):
@@ -340,6 +350,58 @@ async def test_a_message_of_ever_more_parts_ends_its_connection_alone(
         writer.close()
         assert app.box.refusals.counts[code] == 1
         assert (await client.detect(street))[:, 1].max() > 0.5, "which is as large as may be"
+
+
+async def test_messages_that_never_end_hold_no_more_than_bodies_may(
+    database: Path, endpoint: str, street: NDArray[np.uint8]
+) -> None:
+    """Each has come but for its last byte, and of 8 MB for bodies one address may have half."""
+    part = b"\x02" + (1_000_000).to_bytes(8, "big") + bytes(999_999)
+    async with (
+        running(
+            database,
+            zmq_detector__endpoint=endpoint,
+            zmq_detector__deadline_ms=PATIENT_MS,
+            limits__frame_bytes_max=1_000_000,
+            limits__bodies_max_mb=8,
+        ) as app,
+        Client(endpoint) as client,
+    ):
+        opened = [await greeted(endpoint) for _ in range(12)]
+        for _, writer in opened:
+            writer.write(part)
+        open_still = {asyncio.create_task(reader.read()) for reader, _ in opened}
+        async with asyncio.timeout(PATIENCE_S):
+            while len(open_still) > 4:
+                _, open_still = await asyncio.wait(open_still, return_when=asyncio.FIRST_COMPLETED)
+        assert app.box.refusals.counts["too_busy"] >= 8
+        for _, writer in opened:
+            writer.close()
+        await asyncio.gather(*open_still, return_exceptions=True)
+        assert (await client.detect(street[:300]))[:, 1].max() > 0.5
+
+
+async def test_a_message_must_be_complete_in_time(
+    database: Path, endpoint: str, street: NDArray[np.uint8]
+) -> None:
+    async with (
+        running(
+            database,
+            zmq_detector__endpoint=endpoint,
+            zmq_detector__deadline_ms=PATIENT_MS,
+            limits__body_timeout_s=0.2,
+        ) as app,
+        Client(endpoint) as client,
+    ):
+        assert (await client.detect(street))[:, 1].max() > 0.5
+        reader, writer = await greeted(endpoint)
+        writer.write(b"\x02" + (5_000).to_bytes(8, "big") + bytes(1_000))
+        async with asyncio.timeout(PATIENCE_S):
+            with contextlib.suppress(ConnectionError):
+                await reader.read()
+        assert app.box.refusals.counts["slow_body"] == 1
+        assert (await client.detect(street))[:, 1].max() > 0.5, "who waits between pictures stays"
+        writer.close()
 
 
 async def test_more_connections_than_may_be_are_ended_and_the_others_stay(

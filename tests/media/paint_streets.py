@@ -3,9 +3,17 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebox.inference.importing import importer
+from edgebox.media import typical
 from edgebox.media.jpeg import encode
-from edgebox.media.painted_streets import PAINTED, SIZE_PX, file_of
+from edgebox.media.painted_streets import SIZE_PX, file_of
 from edgebox.scene.street_camera import Scene
+
+PAINTED = (
+    *((seed, at_s) for seed, moments in typical.STREETS for at_s in moments),
+    *importer.STREETS,
+)
+"""Seed and moment in seconds of each street that edgebox uses."""
 
 
 def paint(seed: int, at_s: float) -> NDArray[np.uint8]:

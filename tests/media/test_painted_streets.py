@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from edgebox.media.painted_streets import FOLDER, PAINTED, file_of, painted_street
-from tests.media.paint_streets import paint
+from edgebox.media.painted_streets import FOLDER, file_of, painted_street
+from tests.media.paint_streets import PAINTED, paint
 
 BLOCK_PX = 16
 """A JPEG keeps the mean of a block within 2; a vehicle at another place puts it 100 off."""

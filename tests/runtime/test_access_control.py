@@ -1,5 +1,8 @@
 """Who may do what: tokens, sessions, pairing codes, and how often one may be wrong."""
 
+import asyncio
+import logging
+import threading
 from pathlib import Path
 
 import pytest
@@ -15,18 +18,21 @@ from edgebox.domain.access import (
     TooManyAttemptsError,
     UnauthorizedError,
 )
-from edgebox.domain.errors import InvalidInputError, UnknownNameError
+from edgebox.domain.errors import InvalidInputError, StorageError, UnknownNameError
 from edgebox.domain.requests import CameraId
+from edgebox.runtime import access_control
 from edgebox.runtime.access_control import (
     SESSION_S,
     AccessControl,
     LastAdministratorError,
+    new_token,
     token_document,
 )
 from edgebox.runtime.attempt_limiter import ATTEMPTS_MAX, AttemptLimiter
 from edgebox.runtime.pairings import LIFE_S, PairingError, Pairings
-from edgebox.storage.access_store import AccessStore
+from edgebox.storage.access_store import AccessStore, Stored
 from edgebox.storage.database import IN_MEMORY
+from tests.conftest import PATIENCE_S
 
 GATE, DOOR = CameraId("gate"), CameraId("door")
 HOME = "192.0.2.7"
@@ -282,3 +288,68 @@ async def test_a_damaged_file_is_renamed(tmp_path: Path) -> None:
     assert "is damaged (file is not a database): it is now a.db.corrupt-" in await access.load()
     assert await access.ensure_administrator() is not None
     assert names_in(tmp_path) == ["a.db", "a.db.corrupt"]
+
+
+async def test_two_administrators_do_not_revoke_each_other_at_once() -> None:
+    access = await access_of(Clock())
+    for name in ("anna", "ben"):
+        await access.issue(name, Scope.ADMIN, None)
+    ids = [token.id for token in access.tokens]
+    found = await asyncio.gather(*map(access.revoke, ids), return_exceptions=True)
+    assert [type(each) for each in found] == [type(None), LastAdministratorError]
+    assert len(access.tokens) == 1
+
+
+class SlowStore(AccessStore):
+    """A file of which one reading takes long."""
+
+    def __init__(self, file: str) -> None:
+        super().__init__(file)
+        self.slow = False
+        self.has_read, self.may_end = threading.Event(), threading.Event()
+
+    def load(self, now_ms: int) -> Stored:
+        found = super().load(now_ms)
+        if self.slow:
+            self.slow = False
+            self.has_read.set()
+            self.may_end.wait(PATIENCE_S)
+        return found
+
+
+async def test_what_was_read_before_a_change_does_not_undo_it(tmp_path: Path) -> None:
+    clock, file = Clock(), str(tmp_path / "a.db")
+    store = SlowStore(file)
+    access = AccessControl(store, clock_ns=clock, now_ms=clock.ms)
+    await access.load()
+    AccessStore(file).add(new_token("by a command", Scope.VIEWER, None, clock.ms())[0])
+    store.slow = True
+    following = asyncio.ensure_future(access.follow())
+    await asyncio.to_thread(store.has_read.wait, PATIENCE_S)
+    issuing = asyncio.ensure_future(access.issue("on the page", Scope.VIEWER, None))
+    await asyncio.wait({issuing}, timeout=0.2)
+    store.may_end.set()
+    await following
+    _, text = await issuing
+    assert access.by_token(text) is not None
+
+
+async def test_a_file_that_cannot_be_read_is_told_of_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    access = await access_of(Clock())
+    looks = asyncio.Semaphore(0)
+
+    async def follow() -> None:
+        looks.release()
+        raise StorageError("the file of tokens cannot be used")
+
+    monkeypatch.setattr(access_control, "_RELOAD_PERIOD_S", 0.001)
+    monkeypatch.setattr(access, "follow", follow)
+    with caplog.at_level(logging.WARNING):
+        following = asyncio.ensure_future(access.run())
+        async with asyncio.timeout(PATIENCE_S):
+            for _ in range(5):
+                await looks.acquire()
+        following.cancel()
+    assert caplog.messages == ["the file of tokens cannot be used"]

@@ -9,7 +9,7 @@ from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import DropReason
 from edgebox.runtime.availability import executor_state, is_wedged, unserved_because
 from edgebox.runtime.frames import DROP_MESSAGES
-from edgebox.scheduling.supervision import ExecutorState, Supervised
+from edgebox.scheduling.supervised import ExecutorState, Supervised
 from tests.scheduling.scene import MS
 
 FIRST, SECOND = ExecutorId("cpu/0"), ExecutorId("cpu/1")

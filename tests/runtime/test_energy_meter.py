@@ -70,6 +70,14 @@ def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     assert meter.read(0) == {"package-1": pytest.approx(1.0)}
 
 
+def test_names_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
+    folder = sensor(tmp_path, "hwmon3", "ina3221", VDD_IN=(5000, 1000), VDD_SOC=(5000, 200))
+    (folder / "in2_label").write_bytes(b"VDD_\xb5\n")
+    other = sensor(tmp_path, "hwmon1", "cpu_thermal", T=(1, 1))
+    (other / "name").write_bytes(b"cpu_\xb0\n")
+    assert EnergyMeter(tmp_path).names == ("VDD_IN",)
+
+
 @given(st.lists(st.integers(0, 999), max_size=20), st.integers(0, 999))
 def test_a_counter_that_begins_again_loses_nothing(steps: list[int], start: int) -> None:
     class File:

@@ -138,7 +138,7 @@ async def test_an_executor_that_comes_late_has_what_was_learned_of_it(
     late.began(core.scheduler, 0)
     late.keep(core.scheduler, 0)
     assert await drifts(storage) == [drift(1.8, 0)], "it has not come"
-    assert (await late.load_drifts(EXECUTORS)).drifts == (drift(1.8, 0),)
+    assert await late.load_drifts(EXECUTORS) == (drift(1.8, 0),)
     core.factor = at_present  # it has decayed since
     there |= EXECUTORS
     late.began_on(EXECUTORS, core.scheduler)

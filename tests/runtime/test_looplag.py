@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from edgebox.runtime.looplag import LoopLag
+from edgebox.runtime.looplag import PERIOD_S, LoopLag
 
 
 async def test_a_loop_that_is_blocked_tells_from_when_to_when() -> None:
@@ -16,5 +16,7 @@ async def test_a_loop_that_is_blocked_tells_from_when_to_when() -> None:
     freed_ns = time.monotonic_ns()
     await asyncio.sleep(0.03)
     lag.stop()
-    # On a busy machine there may be longer ones before and after it.
-    assert any(start < blocked_ns + 20_000_000 and end >= freed_ns for start, end in delays), delays
+    # It is noticed within a period. On a busy machine there may be longer ones before and after it.
+    assert any(start < blocked_ns + 2e9 * PERIOD_S and end >= freed_ns for start, end in delays), (
+        delays
+    )

@@ -38,12 +38,18 @@ def test_power_is_the_mean_of_the_last_minute(tmp_path: Path) -> None:
 
 def test_a_source_that_is_gone_keeps_what_it_measured(tmp_path: Path) -> None:
     file = rapl(tmp_path, "intel-rapl:0", "package-0", 0)
-    sampler = EnergySampler(EnergyMeter(tmp_path), lambda: SECOND_NS)
+    now_ns = [0]
+    sampler = EnergySampler(EnergyMeter(tmp_path), lambda: now_ns[0])
+    sampler.sample()
+    now_ns[0] = SECOND_NS
     file.write_text("500000\n")
     sampler.sample()
     file.unlink()
     sampler.sample()
-    assert [each.total_j for each in sampler.energy] == [0.5]
+    assert sampler.energy == [Energy("package-0", 0.5, 0.5)]
+    now_ns[0] = 62 * SECOND_NS  # its power of late is not known any more
+    sampler.sample()
+    assert sampler.energy == [Energy("package-0", 0.5, None)]
 
 
 async def test_a_thread_reads_and_ends(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from edgebox.runtime.supervisor import Reopened
 from edgebox.runtime.threads import LEFT_BEHIND_MAX
 from edgebox.scheduling.events import ExecutorHung, Load, LoadReturned
 from edgebox.scheduling.invariants import check_invariants
-from edgebox.scheduling.supervision import BACK_OFF_MAX_NS, OPEN_LIMIT_NS, ExecutorState
+from edgebox.scheduling.supervised import BACK_OFF_MAX_NS, OPEN_LIMIT_NS, ExecutorState
 from tests.end_to_end.running import until
 from tests.runtime.driving import Bench, FakeClock
 from tests.scheduling.scene import CPU, MEDIAN_MS, profile

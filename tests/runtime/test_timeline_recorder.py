@@ -49,13 +49,9 @@ from tests.scheduling.scene import (
 Journal = list[tuple[int, Event | None, list[Action]]]
 
 
-def nothing(*_: object) -> None:
-    """Expect nothing of any batch."""
-
-
 def watched(journal: Journal) -> Timeline:
     """Return a timeline that has seen these calls."""
-    timeline = Timeline(nothing)
+    timeline = Timeline()
     for now_ns, event, actions in journal:
         timeline.see(now_ns, event, actions)
     assert timeline.failure == ""
@@ -113,7 +109,7 @@ def what_runs_is_what_the_core_says_runs(world: World) -> None:
 
 def every_ending_is_shown_once_and_counts_agree(world: World) -> None:
     ended: Counter[tuple[RequestId, str]] = Counter()
-    timeline = Timeline(nothing)
+    timeline = Timeline()
     shown: Counter[tuple[RequestId, str]] = Counter()
     numbers = [0, 0]
     deadlines_ns: dict[RequestId, int] = {}
@@ -216,14 +212,16 @@ class Watched(Bench):
 
     def __init__(self) -> None:
         super().__init__([])
-        self.timeline = Timeline(self.scheduler.times.expectations.usual_batch_ns)
+        self.timeline = Timeline()
         self(VariantsAvailable(FAMILY), 0)
         self(ExecutorStarted(CPU, (profile(256),)), 0)
 
     def __call__(self, event: Event | None, at_ms: float) -> list[Action]:
         actions = super().__call__(event, at_ms)
         if hasattr(self, "timeline"):
-            self.timeline.see(round(at_ms * MS), event, actions)
+            ordered = [order for order in actions if isinstance(order, Infer | Sample)]
+            expected_ns = [self.scheduler.expected_ns(order) for order in ordered]
+            self.timeline.see(round(at_ms * MS), event, actions, expected_ns)
         return actions
 
     def expected_ms(self, number: int, app: str = "default") -> float:
@@ -317,7 +315,7 @@ def test_it_is_bounded() -> None:
 
 
 def test_a_defect_of_its_own_is_told_and_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
-    timeline = Timeline(nothing)
+    timeline = Timeline()
     timeline.see(0, None, [Prepare(RequestId(1), name(256))])
     timeline.see(1, None, [Infer(CPU, BatchId(1), name(256), (RequestId(1),), 1)])
     assert timeline.failure == "KeyError: 1"
@@ -328,7 +326,7 @@ def test_a_defect_of_its_own_is_told_and_harms_nobody(caplog: pytest.LogCaptureF
 
 @pytest.mark.parametrize("end", [SampleCompleted(CPU, BatchId(2), MS), ExecutorStopped(CPU)])
 def test_a_sample_is_shown_as_one(end: Event) -> None:
-    timeline = Timeline(nothing)
+    timeline = Timeline()
     first = request(1, 300)
     one, again = (BatchId(1), (first.id,)), BatchId(2)
     timeline.see(0, RequestArrived(first), [Prepare(first.id, name(256))])

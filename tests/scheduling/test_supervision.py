@@ -39,18 +39,16 @@ from edgebox.scheduling.events import (
 from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.request_stages import Cause
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
-from edgebox.scheduling.supervision import (
+from edgebox.scheduling.supervised import (
     ABANDONED_MAX,
     BACK_OFF_MAX_NS,
     EXCUSED_NS,
-    FAILURES_MAX,
     HANGS_MAX,
     LATE_NS,
-    LIMIT_FACTOR,
-    LOAD_LIMIT_NS,
     OPENINGS_MAX,
     ExecutorState,
 )
+from edgebox.scheduling.supervision import FAILURES_MAX, LIMIT_FACTOR, LOAD_LIMIT_NS
 from tests.scheduling.scene import (
     CPU,
     FAMILY,
@@ -468,6 +466,7 @@ def test_slow_batches_are_not_counted_twice() -> None:
         at_ms += 1
     assert box.scheduler.slowdown[CPU] >= 4
     box.begin(at_ms, 416)
+    assert orders(box(None, at_ms + 1000)) == [], "a limit is derived when the shortest has passed"
     limit = box.scheduler.supervised[CPU].limit
     assert limit is not None
     assert limit.at_ns / MS - at_ms == pytest.approx(10 * took_ms, rel=0.1)
@@ -481,6 +480,7 @@ def test_an_application_known_to_be_long_does_not_hang() -> None:
     long = request(1, LATER, of="http", arrival_ms=10, variant=name(416), app="long")
     box(RequestArrived(long), 10)
     (infer,) = (a for a in box(RequestPrepared(long.id, 0), 10) if isinstance(a, Infer))
+    assert orders(box(None, 1010)) == []
     limit_ns = box.scheduler.supervised[CPU].limit
     assert limit_ns is not None
     assert (limit_ns.at_ns - 10 * MS) / MS == pytest.approx(10 * 400, rel=0.05)

@@ -20,15 +20,13 @@ from edgebox.scheduling.events import (
     OpenFailed,
     ShutdownRequested,
 )
-from edgebox.scheduling.supervision import (
-    FAILURES_MAX,
+from edgebox.scheduling.supervised import (
     LIMIT_DOUBLINGS_MAX,
-    OPEN_FACTOR,
     OPEN_LIMIT_NS,
     OPENINGS_MAX,
-    REFUSALS_MAX,
     ExecutorState,
 )
+from edgebox.scheduling.supervision import FAILURES_MAX, OPEN_FACTOR, REFUSALS_MAX
 from tests.scheduling.scene import CPU, MEDIAN_MS, MS, camera, name, profile
 from tests.scheduling.test_residency import STOCK, plan_of, weights
 from tests.scheduling.test_supervision import (

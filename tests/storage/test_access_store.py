@@ -1,6 +1,7 @@
 """The file of tokens: what is stored is there again, for several processes, for the user only."""
 
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,19 @@ def test_a_file_of_a_later_edgebox_is_refused(tmp_path: Path) -> None:
         connection.execute("PRAGMA user_version = 99")
     with pytest.raises(DamagedError, match="version 99"):
         AccessStore(str(tmp_path / "a.db")).load(0)
+
+
+@pytest.mark.parametrize(("column", "value"), [("scope", "owner"), ("created_ms", "yesterday")])
+def test_a_damaged_token_counts_for_nothing(tmp_path: Path, column: str, value: str) -> None:
+    import sqlite3
+
+    store = AccessStore(str(tmp_path / "a.db"))
+    store.add(ADMIN)
+    store.add(replace(ADMIN, id="other", sha256="other"))
+    with sqlite3.connect(tmp_path / "a.db") as connection:
+        connection.execute(f"UPDATE tokens SET {column} = ? WHERE id = 'other'", (value,))
+    connection.close()
+    assert store.load(0).tokens == (ADMIN,)
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:

@@ -10,7 +10,11 @@ from edgebox.domain.core_factors import MeasuredCoreFactor
 from edgebox.domain.errors import StorageError
 from edgebox.domain.interference import MeasuredInterference
 from edgebox.domain.model_family import AccuracyReport, ExecutorId, FamilyName, VariantName
+from edgebox.domain.requests import CameraId
 from edgebox.storage.database import Storage
+from edgebox.storage.levels import HOUR, MINUTE
+from edgebox.storage.periods import Period
+from tests.conftest import WallClock
 from tests.scheduling.scene import profile
 
 SMALL, LARGE = VariantName("street-128"), VariantName("street-256")
@@ -98,6 +102,41 @@ async def test_a_damaged_accuracy_report_is_nobodys(
     await storage.flush()
     damage(tmp_path, f"UPDATE accuracy_reports SET {column} = ? WHERE variant = ?", value, SMALL)
     assert await storage.load_accuracy_reports(STREET, "a1") == {LARGE: good}
+
+
+@pytest.mark.parametrize("table", ["history_minute", "history_hour"])
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("variants", "{"), ("tracked", "7"), ("classes", 3.5), ("latencies", b"x")],
+)
+async def test_a_damaged_row_of_history_holds_back_nothing_else(
+    storage: Storage, tmp_path: Path, table: str, column: str, value: object
+) -> None:
+    gate, yard = CameraId("gate"), CameraId("yard")
+    storage.history.record_minutes({0: {gate: Period(captured=1), yard: Period(captured=2)}})
+    await storage.flush()
+    name = "(SELECT id FROM history_names WHERE camera = 'gate')"
+    damage(tmp_path, f"UPDATE {table} SET {column} = ? WHERE name = {name}", value)
+    storage.history.record_minutes({0: {gate: Period(captured=4), yard: Period(captured=8)}})
+    storage.record_event("info", "a train")
+    assert await storage.flush()
+    assert (storage.lost_rows, storage.waiting_rows) == (1, 0)
+    for level in (MINUTE, HOUR):
+        (row,) = (await storage.history.periods(level, yard)).values()
+        assert row["captured"] == 10
+    assert [event.text for event in await storage.events(2)] == ["a train"]
+
+
+@pytest.mark.parametrize("variants", ["{", "7"])
+async def test_a_chart_of_a_damaged_row_is_a_clear_error(
+    storage: Storage, tmp_path: Path, clock: WallClock, variants: str
+) -> None:
+    minute = clock.ms // MINUTE.step_ms - 1
+    storage.history.record_minutes({minute: {CameraId("gate"): Period(captured=1)}})
+    await storage.flush()
+    damage(tmp_path, "UPDATE history_minute SET variants = ?", variants)
+    with pytest.raises(StorageError, match="the history of gate: "):
+        await storage.history.chart(CameraId("gate"), clock.ms - 3_600_000, clock.ms, 100)
 
 
 @pytest.mark.parametrize("version", [-1, 0])

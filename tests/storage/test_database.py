@@ -113,6 +113,17 @@ async def test_a_camera_keeps_its_first_hour_and_its_last_hello(
     ]
 
 
+async def test_one_camera_is_read_without_the_others(storage: Storage) -> None:
+    for name in ("gate", "yard"):
+        storage.record_camera(CameraId(name), {"app": name})
+    await storage.flush()
+    gate = await storage.camera(CameraId("gate"))
+    assert gate is not None
+    assert gate.hello == {"app": "gate"}
+    assert gate in await storage.cameras()
+    assert await storage.camera(CameraId("door")) is None
+
+
 async def test_events_are_read_newest_first(storage: Storage, clock: WallClock) -> None:
     storage.record_event("info", "the box is ready")
     storage.record_event("warning", "gate-2 is slow", GATE)
@@ -201,6 +212,19 @@ async def refusal(path: Path) -> str:
         await Storage.open(path)
     assert str(path) in str(caught.value)
     return str(caught.value)
+
+
+async def test_only_the_databases_own_files_become_private(tmp_path: Path) -> None:
+    own = [tmp_path / name for name in ("box", "box.corrupt-20260101-000000")]
+    others = [tmp_path / "box-web", tmp_path / "boxes.txt"]
+    others[0].mkdir()
+    for file in (*own, others[1]):
+        file.touch()
+    for path in (*own, *others):
+        path.chmod(0o755)
+    await (await Storage.open(tmp_path / "box")).close()
+    assert [path.stat().st_mode & 0o077 for path in own] == [0, 0]
+    assert [path.stat().st_mode & 0o777 for path in others] == [0o755, 0o755]
 
 
 async def test_a_file_that_is_no_database(tmp_path: Path) -> None:

@@ -51,6 +51,31 @@ def test_the_first_message_that_is_too_long_is_refused_and_none_before(
         feed(meter, message(sizes), cuts)
 
 
+@given(MESSAGES, st.lists(st.integers(0, 300), max_size=3), CUTS, st.integers(0, 10_000))
+def test_what_is_unfinished_is_what_has_come_of_a_message(
+    messages: list[list[int]], commands: list[int], cuts: list[int], end: int
+) -> None:
+    """Counted frame by frame, beside the meter."""
+    sent = [sizes for sizes in messages if sum(sizes) <= BYTES_MAX and len(sizes) <= PARTS_MAX]
+    frames = list[tuple[bytes, int, bool, bool]]()  # with size, last, command
+    for sizes in sent:
+        for at, size in enumerate(sizes):
+            last = at == len(sizes) - 1
+            frames += [(frame(each, command=True), each, False, True) for each in commands]
+            frames.append((frame(size, more=not last), size, last, False))
+    meter = MessageMeter(BYTES_MAX, 0.0)
+    feed(meter, (GREETING + b"".join(each for each, *_ in frames))[:end], cuts)
+    left, unfinished = max(0, end - len(GREETING)), 0
+    for data, size, last, command in frames:
+        come, left = min(left, len(data)), max(0, left - len(data))
+        head = len(data) - size
+        if come < len(data):
+            unfinished += max(0, come - head)
+            break
+        unfinished = 0 if last else unfinished + (0 if command else size)
+    assert meter.unfinished_bytes == unfinished
+
+
 @given(CUTS)
 def test_commands_between_the_parts_neither_count_nor_begin_a_new_message(cuts: list[int]) -> None:
     meter = MessageMeter(BYTES_MAX, 0.0)

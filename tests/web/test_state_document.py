@@ -1,13 +1,28 @@
 """The state document's parts that a live box rarely shows."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
 import orjson
+import pytest
 from jsonschema import Draft202012Validator
 
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.plans import Group
-from edgebox.web.state_document import group_documents
+from edgebox.domain.requests import CameraId
+from edgebox.link.bandwidth import EstimatorKind
+from edgebox.runtime.box import Box
+from edgebox.runtime.camera_record import CameraRecord
+from edgebox.runtime.machine_measurements import MachineMeasurements
+from edgebox.tracking.settings import TrackingDefaults
+from edgebox.web import prometheus
+from edgebox.web.prometheus import metrics_text
+from edgebox.web.state_document import group_documents, state_document
 from edgebox.web.state_types import Group as GroupDocument
 from edgebox.web.typed_schemas import schema_of
+from tests.runtime.driving import Bench, ManualExecutor
+from tests.scheduling.scene import CPU, camera
 
 
 def test_executors_that_work_apart() -> None:
@@ -21,3 +36,46 @@ def test_executors_that_work_apart() -> None:
     }
     for document in orjson.loads(orjson.dumps(documents)):
         Draft202012Validator(schema_of(GroupDocument).definition).validate(document)
+
+
+def box_with_cameras(count: int) -> Box:
+    """Return a box that tracks all of its cameras, which have been here and have left."""
+    box = Box(
+        name="test",
+        version="1",
+        cameras_max=count,
+        unacknowledged_max=2,
+        bandwidth=EstimatorKind.CAUTIOUS,
+        on_event=lambda event: None,
+        on_camera=lambda record: None,
+        tracking=TrackingDefaults(cameras=("*",)),
+    )
+    box.attach(Bench(ManualExecutor()).driver, {CPU: {}})
+    for number in range(count):
+        of = replace(camera(), id=CameraId(f"camera-{number}"))
+        box.cameras[of.id] = CameraRecord(of, "test", None, None)
+    return box
+
+
+async def state(box: Box) -> None:
+    document = await state_document(box, MachineMeasurements())
+    assert [each["id"] for each in document["cameras"]] == [f"camera-{at}" for at in range(7)]
+
+
+async def metrics(box: Box) -> None:
+    text = await metrics_text(box, MachineMeasurements())
+    assert b'camera="camera-6"' in text
+    assert b'camera="camera-7"' not in text
+
+
+@pytest.mark.parametrize("look", [state, metrics])
+async def test_a_camera_that_is_forgotten_while_documents_are_made_is_left_out(
+    look: Callable[[Box], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prometheus, "_CAMERAS_PER_SLICE", 4)
+    box = box_with_cameras(8)
+    looking = asyncio.ensure_future(look(box))
+    await asyncio.sleep(0)  # it has written the first three
+    box.forget(CameraId("camera-7"))
+    await looking
+    assert CameraId("camera-7") not in box.metrics.cameras

@@ -67,7 +67,7 @@ _ACCURACY_SIDE_PX = 400.0
 
 _HALF_WAY_OUT = ". That is in half precision; without --precision fp16 it may well be taken"
 
-_STREETS = ((3, 2.0), (5, 4.0), (11, 1.0))
+STREETS = ((3, 2.0), (5, 4.0), (11, 1.0))
 """Seed and moment of the synthetic streets that models are verified with, each in another light."""
 
 Progress = Callable[[str, float], None]
@@ -269,7 +269,7 @@ def _compared(
 
 @cache
 def _streets() -> tuple[NDArray[np.uint8], ...]:
-    return tuple(painted_street(seed, at_s) for seed, at_s in _STREETS)
+    return tuple(painted_street(seed, at_s) for seed, at_s in STREETS)
 
 
 def _recognised(

@@ -350,7 +350,7 @@ class TensorModels:
 
     def check(self, family: Family, server: ServerConnection) -> None:
         """Compare inputs and outputs of every variant: names, types and shapes."""
-        graphs = {file: read_graph(file.path) for file in family.model_files}
+        graphs = {file: read_graph(file) for file in family.model_files}
         for variant in family.variants:
             inputs, outputs = graphs[family.files[variant.name]]
             name = self._model(variant)

@@ -16,12 +16,8 @@ from edgebox.scheduling.events import (
     Infer,
     SampleCompleted,
 )
-from edgebox.scheduling.supervision import (
-    LATE_FROM_NS,
-    LATE_NS,
-    LIMIT_DOUBLINGS_MAX,
-    LIMIT_FACTOR,
-)
+from edgebox.scheduling.supervised import LATE_FROM_NS, LATE_NS, LIMIT_DOUBLINGS_MAX
+from edgebox.scheduling.supervision import LIMIT_FACTOR
 from edgebox.simulation.faults.faulty_camera import FaultyCamera
 from edgebox.simulation.faults.judge import World
 from edgebox.simulation.faults.small_box import MEDIAN_MS, MS, SPREAD

@@ -10,7 +10,7 @@ from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.requests import Camera
 from edgebox.scheduling.events import ExecutorStarted, ExecutorStopped
-from edgebox.scheduling.supervision import ExecutorState
+from edgebox.scheduling.supervised import ExecutorState
 from edgebox.simulation.faults.fault_kinds import SECOND, FaultKind, draw_box
 from edgebox.simulation.faults.fault_simulation import FaultSimulation
 from edgebox.simulation.faults.small_box import profiles

@@ -21,6 +21,7 @@ from edgebox.web.bodies import read_body
 from edgebox.web.camera_pictures import (
     FRAME_BYTES_SETTING,
     NotServedError,
+    all_answered,
     answered,
     largest_in_time,
     offered_to,
@@ -180,7 +181,7 @@ class _Routes:
         asking = zip(inference_request.pictures, inference_request.sizes_px, variants, strict=True)
         answers = [self._answer(model, inference_request, of, at) for at, of in enumerate(asking)]
         # A task of its own costs a single picture a turn of the loop.
-        found = [await answers[0]] if len(answers) == 1 else await asyncio.gather(*answers)
+        found = [await answers[0]] if len(answers) == 1 else await all_answered(answers)
         refusals = [each for each in found if isinstance(each, NotServedError)]
         if len(refusals) == len(found):
             raise refusals[0]

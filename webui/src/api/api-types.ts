@@ -385,7 +385,7 @@ export type DroppedRequest = {
   captured_ms: number
   arrived_ms: number
   deadline_ms: number
-  reason: 'queue' | 'infeasible' | 'invalid' | 'overload' | 'departed' | 'shutdown'
+  reason: 'queue' | 'infeasible' | 'invalid' | 'overload' | 'failed' | 'departed' | 'shutdown'
 }
 
 export type EnergySource = {

@@ -4,7 +4,7 @@ import random
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from edgebox.domain.requests import (
@@ -44,6 +44,7 @@ from tests.scheduling.scene import MS
 
 @settings(max_examples=300, deadline=None)
 @given(steps, policies, st.integers(0, 2**32))
+@example(calm_story(random.Random(3487)), "bentoml+variants", 1)  # woken early beside a delay
 def test_every_request_ends_exactly_once_and_a_replay_repeats_it(
     drawn: Drawn, policy: str, seed: int
 ) -> None:

@@ -69,8 +69,13 @@ class BentoMl(QueueingPolicy):
         self._newest_ns[self._waiting.variant(request)] = now_ns
 
     def expired(self, now_ns: int) -> list[RequestId]:
-        """Remove and return the requests that waited too long; reset all delays of batches."""
-        self._put_off_ns = None
+        """Remove and return the requests that waited too long; reset delays of batches that are due.
+
+        One that is not due yet stays: a wake-up that comes early must change nothing, and whether
+        an executor is asked next depends on what it waits for.
+        """
+        if self._put_off_ns is not None and self._put_off_ns <= now_ns:
+            self._put_off_ns = None
         return super().expired(now_ns)
 
     def _choose(self, executor: ExecutorId, queues: Queues, now_ns: int) -> Batch | None:
@@ -97,7 +102,8 @@ class BentoMl(QueueingPolicy):
 
     def next_wakeup_ns(self) -> int | None:
         """Return when a request expires or a delayed batch is due."""
-        due = (super().next_wakeup_ns(), self._put_off_ns)
+        delayed = any(map(len, self._waiting.queues.values()))
+        due = (super().next_wakeup_ns(), self._put_off_ns if delayed else None)
         return min((at for at in due if at is not None), default=None)
 
     def _wait_until_ns(

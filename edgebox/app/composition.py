@@ -451,6 +451,15 @@ class App:
 
     async def stop(self) -> None:
         """Finish running batches, disconnect cameras and close everything. Idempotent."""
+        try:
+            await self._stop_parts()
+        finally:  # whatever went wrong: its threads would keep the process alive
+            if self._storage is not None:
+                await self.access.close()
+                await self._storage.close()
+                self._storage = None
+
+    async def _stop_parts(self) -> None:
         if self._box is not None:
             self._box.set_not_ready("stopping")
         if self._sources is not None:
@@ -483,7 +492,3 @@ class App:
         await asyncio.gather(*closing, return_exceptions=True)
         self._opened = Opened()
         self.machine.stop()
-        if self._storage is not None:
-            await self.access.close()
-            await self._storage.close()
-            self._storage = None

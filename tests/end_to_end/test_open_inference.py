@@ -16,7 +16,7 @@ from tritonclient.utils import InferenceServerException
 
 from edgebox.app.composition import App
 from edgebox.config.config_file import load
-from edgebox.inference.fingerprint import family_print
+from edgebox.inference.fingerprint import family_print, reading_print
 from edgebox.media.jpeg import decode, encode, resize_rgb
 from edgebox.web.camera_pictures import largest_in_time, worst_latency_ns
 from tests.conftest import settings
@@ -336,5 +336,6 @@ async def test_another_box_knows_a_family_by_its_fingerprint(app: App) -> None:
     family = app.box.families[app.box.models.default_family]
     _, document = await get_json(app, f"/v2/models/{family.name}/config")
     assert document["parameters"]["fingerprint"]["string_value"] == family_print(family)
+    assert document["parameters"]["reading"]["string_value"] == reading_print(family)
     bytes_max = str(app.config.limits.frame_bytes_max)
     assert document["parameters"]["frame_bytes_max"]["string_value"] == bytes_max

@@ -5,7 +5,7 @@ from dataclasses import replace
 from edgebox.domain.model_family import ExecutorId
 from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.family import Family, ModelFile
-from edgebox.inference.fingerprint import fingerprint
+from edgebox.inference.fingerprint import fingerprint, reading_print
 from edgebox.inference.zoo import bundled_folders, load_zoo
 
 
@@ -33,3 +33,19 @@ def test_only_what_matters_changes_it() -> None:
     ]
     assert len({base, *changed}) == 4
     assert "\n" not in base
+
+
+def test_how_a_family_is_read_is_the_same_in_every_process_and_whatever_it_is_called() -> None:
+    street = load_zoo(bundled_folders()).family("street")
+    base = reading_print(street)
+    assert base == "bada8f3f04658faa"
+    renamed = replace(street, description="another text", labels=tuple("abcde"))
+    assert reading_print(renamed) == base
+    changed = [
+        replace(street, input=replace(street.input, order="bgr")),
+        replace(street, input=replace(street.input, fill=0)),
+        replace(street, input=replace(street.input, mean=(1.0, 1.0, 1.0))),
+        replace(street, decoder="yolox"),
+        replace(street, labels=(*street.labels, "bicycle")),
+    ]
+    assert len({base, *map(reading_print, changed)}) == 1 + len(changed)

@@ -10,6 +10,7 @@ from edgebox.domain.plans import PlanningSnapshot
 from edgebox.planning import optimised_part
 from edgebox.planning.explain import explanation
 from edgebox.planning.laggards import CANDIDATES_MAX, FACTOR, without_laggards
+from edgebox.planning.optimisation import optimise
 from edgebox.planning.optimised_part import optimised_parts
 from edgebox.planning.planner import plan
 from edgebox.planning.planner_parameters import PlanningParameters
@@ -65,11 +66,10 @@ def test_one_that_serves_more_cameras_stays_however_slow() -> None:
 def test_one_whose_time_is_needed_costs_no_second_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     many = cameras_of("gate", 100, rate_hz=10, slo_ms=5000)
     plans: list[int] = []
-    once = optimised_part.optimise
 
     def counted(*given: Any) -> Any:
         plans.append(1)
-        return once(*given)
+        return optimise(*given)
 
     monkeypatch.setattr(optimised_part, "optimise", counted)
     plan(slowed(box([["gate"], ["gate"]], many), 1, 1), ITERATIONS)

@@ -22,7 +22,7 @@ from edgebox.domain.requests import DropReason
 from edgebox.inference.encoded_pictures import Refused, decode_inputs
 from edgebox.inference.executor_thread import BatchJob
 from edgebox.inference.family import Family
-from edgebox.inference.fingerprint import family_print
+from edgebox.inference.fingerprint import family_print, reading_print
 from edgebox.inference.remote.binary_tensors import (
     HEADER_LENGTH,
     InputTensor,
@@ -175,6 +175,12 @@ class EdgeboxModels:
             raise ModelError(
                 f"the server has another family of this name (there {_plain(theirs)}, here "
                 f"{family_print(family)}): copy the folder of one to the other"
+            )
+        reading = parameters.get("reading", {}).get("string_value")
+        if reading not in (None, reading_print(family)):  # None: a box that does not say it yet
+            raise ModelError(
+                f"the server's family.toml of {family.name} says otherwise how pictures become "
+                "inputs, or outputs detections: copy the folder of one to the other"
             )
         index = _document(server.ask("POST", "/v2/repository/index"), list)
         there = {each.get("name") for each in index}

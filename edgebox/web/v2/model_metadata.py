@@ -14,7 +14,7 @@ from edgebox.domain.errors import UnknownNameError
 from edgebox.domain.model_family import FamilyName, Variant
 from edgebox.domain.pipelines import Pipeline
 from edgebox.inference.family import Family
-from edgebox.inference.fingerprint import family_print
+from edgebox.inference.fingerprint import family_print, reading_print
 from edgebox.runtime.box import Box
 from edgebox.runtime.frames import Answer
 from edgebox.runtime.stage_documents import stages_json
@@ -111,6 +111,7 @@ class Model:
             return texts | {"stages": orjson.dumps(stages_json(self.pipeline)).decode()}
         texts["licence"] = self.family.licence
         texts["fingerprint"] = family_print(self.family)
+        texts["reading"] = reading_print(self.family)
         if self.variant is not None:
             texts["width_px"], texts["height_px"] = map(
                 str, (self.variant.width_px, self.variant.height_px)

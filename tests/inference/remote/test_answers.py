@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from edgebox import __version__
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.inference.executor_spec import open_executor
-from edgebox.inference.fingerprint import family_print
+from edgebox.inference.fingerprint import family_print, reading_print
 from edgebox.inference.remote.http_connection import ServerAddress
 from edgebox.inference.remote.open_inference_executor import OpenInferenceSpec
 from edgebox.inference.zoo import load_family
@@ -85,6 +86,25 @@ def test_one_that_says_nonsense_of_itself_cannot_be_opened(
     answers |= said
     with pytest.raises(ModelError):
         open_executor(spec, [load_family(folder)])
+
+
+def test_a_family_that_another_box_reads_otherwise_cannot_run_there(
+    folder: Path, spec: OpenInferenceSpec, answers: dict[str, Any]
+) -> None:
+    family = load_family(folder)
+    parameters = {"fingerprint": {"string_value": family_print(family)}}
+    answers |= {
+        "/v2": EDGEBOX,
+        CONFIG: {"parameters": parameters},
+        "/v2/repository/index": [{"name": "gate-192"}],
+    }
+    open_executor(spec, [family]).close()  # it does not say how it reads it
+    parameters["reading"] = {"string_value": reading_print(family)}
+    open_executor(spec, [family]).close()
+    swapped = replace(family, input=replace(family.input, order="bgr"))
+    parameters["reading"] = {"string_value": reading_print(swapped)}
+    with pytest.raises(ModelError, match=r"family\.toml of gate says otherwise"):
+        open_executor(spec, [family])
 
 
 def test_what_it_says_is_shown_as_a_line_of_text(

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from edgebox import __version__
 from edgebox.app.access_setup import access_control
+from edgebox.app.background_tasks import BackgroundTasks
 from edgebox.app.box_failure import BoxFailure
 from edgebox.app.configured_pipelines import make_pipelines
 from edgebox.app.cpu_fallback import CpuFallback
@@ -115,7 +116,7 @@ class App:
         self._driver: Driver | None = None
         self._outgoing = NotificationDispatcher(config)
         self._opened = Opened()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks = BackgroundTasks(lambda text: self.box.notices.publish("error", text))
         self._minutes_since_collection = 0
         self._storage_error = ""
         """The last published error of the database."""
@@ -230,7 +231,7 @@ class App:
         tls = await asyncio.to_thread(tls_context, config.server, config.storage.folder)
         self.fingerprint = None if tls is None else tls[1]
         await self._server.start(config.server.host, config.server.port, tls)
-        self._tasks.append(asyncio.create_task(self.access.run(), name="access"))
+        self._tasks.start(self.access.run(), "look at the file of tokens")
 
     def _admission(self) -> Admission | None:
         if self.config.planner.admission != "refuse":
@@ -336,11 +337,9 @@ class App:
             cameras_max=self.config.limits.cameras_max,
             on_minute=self._every_minute,
         )
-        self._tasks += [
-            asyncio.create_task(watch.run(), name="family watch"),
-            asyncio.create_task(self._late_executors.run(), name="late executors"),
-            asyncio.create_task(self._history_recorder.run(), name="history recorder"),
-        ]
+        self._tasks.start(watch.run(), "look at the folder of models")
+        self._tasks.start(self._late_executors.run(), "trials of executors that are not there yet")
+        self._tasks.start(self._history_recorder.run(), "history")
 
     async def _restore_learning(self, executor: ModelExecutor) -> None:
         if self._remembered_learning is not None:
@@ -451,6 +450,15 @@ class App:
 
     async def stop(self) -> None:
         """Finish running batches, disconnect cameras and close everything. Idempotent."""
+        try:
+            await self._stop_parts()
+        finally:  # whatever went wrong: its threads would keep the process alive
+            if self._storage is not None:
+                await self.access.close()
+                await self._storage.close()
+                self._storage = None
+
+    async def _stop_parts(self) -> None:
         if self._box is not None:
             self._box.set_not_ready("stopping")
         if self._sources is not None:
@@ -462,10 +470,7 @@ class App:
         if self._cpu_fallback is not None:
             await self._cpu_fallback.stop()
             self._cpu_fallback = None
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks.clear()
+        await self._tasks.stop()
         await self._failure.stop()
         if self._driver is not None:
             await self._driver.stop(_STOP_PATIENCE_S)
@@ -483,7 +488,3 @@ class App:
         await asyncio.gather(*closing, return_exceptions=True)
         self._opened = Opened()
         self.machine.stop()
-        if self._storage is not None:
-            await self.access.close()
-            await self._storage.close()
-            self._storage = None

@@ -13,7 +13,7 @@ import ssl
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, Any, BinaryIO, NoReturn
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit, urlunsplit
 from urllib.request import Request, build_opener, getproxies, proxy_bypass
@@ -29,6 +29,15 @@ _FOLDER = ".downloads"
 _TIMEOUT_S = 30.0
 """Limit of each step of a transfer: to connect, and to receive something."""
 _CHUNK_BYTES = 1 << 16
+_UNREACHABLE = (URLError, http.client.HTTPException, TimeoutError, ConnectionError)
+
+
+class _UnreadableError(Exception):
+    """What is to be copied cannot be read, whatever becomes of what is written."""
+
+    def __init__(self, reason: OSError) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
 
 
 @contextlib.contextmanager
@@ -88,8 +97,11 @@ def _fill(
     if mirror is not None and "://" not in mirror:
         where = str(_in_folder(entry, Path(mirror)))
         file.truncate(0)
-        with Path(where).open("rb") as source:
-            _copy(entry, source, file, progress)
+        try:
+            with _opened(Path(where)) as source:
+                _copy(entry, source, file, progress)
+        except _UnreadableError as error:
+            raise ModelError(f"--from {where}: cannot be read: {error.reason.strerror}") from None
     else:
         where = entry.url if mirror is None else _in_mirror(entry, mirror)
         _download(entry, where, file, progress)
@@ -148,7 +160,7 @@ def _download(entry: CatalogueEntry, url: str, file: IO[bytes], progress: Progre
     except HTTPError as error:
         error.close()
         _refused(entry, url, error)
-    except (URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
+    except (*_UNREACHABLE, _UnreadableError) as error:
         _unreachable(entry, url, error)
     if (there := file.tell()) < entry.size_bytes:
         raise ModelError(
@@ -162,9 +174,32 @@ def _continues(answer: Any, there: int) -> bool:
     return bool(answer.status == http.client.PARTIAL_CONTENT) and said.startswith(f"bytes {there}-")
 
 
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise _UnreadableError(error) from error
+
+
+def _pieces(source: IO[bytes]) -> Iterator[bytes]:
+    """Yield what a file or an answer has.
+
+    Raises:
+        _UnreadableError: it cannot be read.
+    """
+    while True:
+        try:
+            content = source.read(_CHUNK_BYTES)
+        except OSError as error:
+            raise _UnreadableError(error) from error
+        if not content:
+            return
+        yield content
+
+
 def _copy(entry: CatalogueEntry, source: IO[bytes], file: IO[bytes], progress: Progress) -> None:
     done = file.seek(0, os.SEEK_END)
-    while content := source.read(_CHUNK_BYTES):
+    for content in _pieces(source):
         done += len(content)
         if done > entry.size_bytes:
             file.truncate(0)

@@ -96,7 +96,13 @@ class BatchRunner:
         if not late:
             self._note_refusals(order, result)
             self._results[order.batch] = order, result
-            spawned = self._on_result(order, result)
+            try:
+                spawned = self._on_result(order, result)
+            except Exception:  # a defect: the core must learn that the executor is free
+                _log.exception("the result of a batch of %s cannot be used", order.variant)
+                del self._results[order.batch]
+                self._feed(BatchFailed(order.executor, order.batch))
+                return
         self._feed(
             BatchCompleted(order.executor, order.batch, result.took_ns, spawned, result.overloaded)
         )

@@ -155,7 +155,7 @@ async def test_two_models_answer_in_part_and_whole(
         warm_s=0.2,
         counted_s=2.0,
         profile_s=1.0,
-        scenes=Scenes(5, 2),
+        scenes=Scenes(4, 1),
     )
     document = await compare(settings, tmp_path, lambda _: None)
 

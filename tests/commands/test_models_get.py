@@ -1,17 +1,20 @@
 """`edgebox models get`, `default` and `remove`: from local servers, a proxy and folders."""
 
+import errno
 import hashlib
 import http.server
 import json
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from click.testing import CliRunner
 
+from edgebox.app import model_download
 from edgebox.app.import_process import ImportOrder, import_in_process
 from edgebox.app.model_download import fetched
 from edgebox.commands.root import main
@@ -289,6 +292,36 @@ def test_a_folder_is_a_mirror(entry: CatalogueEntry, content: bytes, tmp_path: P
     assert documents("get", "gate", "--from", str(folder), "--as", "entry")["family"] == "entry"
     assert installed(tmp_path) == ["entry"]
     assert (folder / "gate.onnx").read_bytes() == content
+
+
+def test_what_cannot_be_read_is_named(entry: CatalogueEntry) -> None:
+    # A file that anybody can open; its beginning cannot be read.
+    said = run("get", "gate", "--from", "/proc/self/mem", code=1)
+    assert "--from /proc/self/mem: cannot be read: Input/output error" in said
+
+
+def test_a_network_that_breaks_off_is_no_disk_that_cannot_be_written(
+    content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Answer(BytesIO):
+        status = 200
+        headers: ClassVar[dict[str, str]] = {}
+
+        def read(self, size: int | None = -1) -> bytes:
+            raise OSError(errno.EHOSTUNREACH, "No route to host")
+
+    class Opener:
+        def open(self, request: object, timeout: float) -> Answer:
+            return Answer()
+
+    monkeypatch.setattr(model_download, "build_opener", Opener)
+    with (
+        pytest.raises(ModelError, match=r"example\.com cannot be reached: no route to host"),
+        fetched(
+            entry_of(content), tmp_path, "http://example.com", progress=lambda text, share: None
+        ),
+    ):
+        pytest.fail("it was had")
 
 
 def test_what_was_interrupted_continues(

@@ -11,6 +11,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from hypothesis.configuration import storage_directory
 from jsonschema import Draft202012Validator
 
 from edgebox.app.composition import App
@@ -83,10 +84,14 @@ async def schemathesis(app: App, folder: Path, camera: str, within: str = "") ->
         *("--generation-database", "none"),
         *(("--include-path-regex", f"^{re.escape(within)}") if within else ()),
         *(("--seed", "1") if "CI" in os.environ else ()),  # as hypothesis does by itself
+        # For each request it looks for proxies in every variable.
         env={
-            **os.environ,
+            **{name: os.environ[name] for name in ("PATH", "CI") if name in os.environ},
+            "HOME": str(folder),
             "PYTHONPATH": str(SOURCE_TREE),
             "SCHEMATHESIS_HOOKS": "tests.end_to_end.schemathesis_hooks",
+            # Tables of characters, which take seconds to make, are kept there.
+            "HYPOTHESIS_STORAGE_DIRECTORY": str(storage_directory().path),
         },
         cwd=folder,
         stdout=asyncio.subprocess.PIPE,

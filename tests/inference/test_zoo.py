@@ -5,11 +5,13 @@ import random
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from benchmarks.onnx_file import UINT8
 from edgebox.domain.errors import ModelError
+from edgebox.inference.onnx_runtime import onnx_runtime
 from edgebox.inference.zoo import bundled_folders, load_family, load_zoo
 from tests.inference.tiny_onnx import YOLOX_32, reshaping_model, write_family
 
@@ -109,6 +111,26 @@ def test_random_bytes_for_a_model(street: Path, seed: int) -> None:
     (street / "street.onnx").write_bytes(random.Random(seed).randbytes(5000))
     sign(street)
     assert "is not a model ONNX Runtime can open" in refused(street)
+
+
+def test_a_model_is_opened_again_when_it_has_changed(
+    street: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = 0
+
+    def counted() -> Any:
+        nonlocal opened
+        opened += 1
+        return onnx_runtime()
+
+    monkeypatch.setattr("edgebox.inference.zoo.onnx_runtime", counted)
+    assert load_family(street) == load_family(street)
+    assert opened == 1
+    model = street / "street.onnx"
+    model.write_bytes(model.read_bytes()[:1000])
+    sign(street)
+    assert "is not a model ONNX Runtime can open" in refused(street)
+    assert opened == 2
 
 
 def test_labels_that_the_model_does_not_score(tmp_path: Path) -> None:

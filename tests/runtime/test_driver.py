@@ -402,3 +402,20 @@ async def test_canvases_are_used_again() -> None:
     executor.close()
     assert len(set(executor.seen)) == 1
     assert len(executor.seen) == 20
+
+
+async def test_a_result_that_cannot_be_used_fails_its_batch_and_leaves_the_executor_free(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    executor = ManualExecutor()
+    bench = Bench(executor)
+    first = bench.submit()
+    with monkeypatch.context() as broken:
+        broken.setattr(bench.driver.measurements, "add_batch", None)
+        executor.batches[0].complete()
+        await settle()
+    assert outcome(bench.ending(first)) == "failed"
+    second = bench.submit()
+    executor.batches[1].complete()
+    await settle()
+    assert outcome(bench.ending(second)) == "on_time"

@@ -18,7 +18,7 @@ def test_plans_by_what_is_learned_serve_the_long_and_the_short(variant_per_batch
     setting = SETTINGS[-1]
     runs = {
         name: [
-            run(setting, planner, seed, 20, 10, variant_per_batch=variant_per_batch)
+            run(setting, planner, seed, 12, 6, variant_per_batch=variant_per_batch)
             for seed in (1, 2)
         ]
         for name, planner in PLANNERS.items()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from benchmarks.synthetic_history import minute, period
 from edgebox.domain.requests import CameraId
@@ -112,13 +113,17 @@ async def test_a_clock_that_is_wrong_for_an_hour_costs_a_day_not_all(tmp_path: P
         await storage.close()
 
 
-async def test_the_file_stays_below_its_limit_and_the_finest_goes_first(tmp_path: Path) -> None:
+async def test_the_file_stays_below_its_limit_and_the_finest_goes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Few enough that hours would be deleted if they came first.
+    monkeypatch.setattr("edgebox.storage.retention._SLICE_ROWS", 300)
     path, clock = tmp_path / "box.sqlite3", WallClock(T)
-    limits = Limits(size_max_bytes=32_000_000)
+    limits = Limits(size_max_bytes=16_000_000)
     storage = await Storage.open(path, limits=limits, now_ms=clock)
     try:
         for _ in range(4):
-            await live(storage, clock, 1)
+            await live(storage, clock, 1, cameras=8)
             assert size_bytes(path) <= limits.size_max_bytes
         minutes = await storage.history.periods(MINUTE, GATE)
         assert 0 < len(minutes) < 3 * DAY

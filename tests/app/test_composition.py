@@ -1,0 +1,27 @@
+"""The end of a box in which something goes wrong while it stops."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from edgebox.app.composition import App
+from edgebox.config.config_file import load
+from tests.conftest import settings
+
+
+async def test_the_database_is_closed_whatever_goes_wrong_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    before = set(threading.enumerate())
+    app = App(load(None, settings(tmp_path / "box.sqlite3")))
+    await app.listen()
+    app.machine.stop()
+    monkeypatch.setattr(app.machine, "stop", fail)
+    with pytest.raises(ZeroDivisionError):
+        await app.stop()
+    left = [each for each in set(threading.enumerate()) - before if "asyncio" not in each.name]
+    assert left == []

@@ -35,7 +35,7 @@ CHANGES: tuple[tuple[ModuleType, str, tuple[float, ...]], ...] = (
     (site_inference, "REFERENCE_NS", (3_000_000_000,)),
     (site_inference, "NOISE_NS", (1_000_000,)),
 )
-SITES = ((16, 15, 60), (64, 15, 200), (100, 25, 500))
+SITES = ((16, 15, 60), (64, 15, 200), (100, 25, 500), (300, 5, 500), (1000, 1, 500))
 """Cameras, their rate in Hz, and what their uplink carries, in Mbit/s."""
 BOUNDS = (16, 256, 1_000_000)
 _FRAME_BYTES = 15_000

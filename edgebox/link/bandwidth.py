@@ -17,7 +17,8 @@ the estimate is only a lower bound: a frame shorter than `BUSY_MIN_NS` cannot be
 one that took just that.
 
 Pure: the instants are arguments, and reading the estimate changes nothing. A read takes O(log n) of
-the samples of a window, and O(cameras) of those that share the link.
+the samples of a window. On a shared link it also looks at each open sample, and for one that may
+lower the estimate at as many cameras as it takes to see whether it does.
 """
 
 from bisect import bisect_left, insort
@@ -228,8 +229,10 @@ class BandwidthEstimate:
         for last in self._samples.newest(1):
             bits_per_ns = min(bits_per_ns, last.bits / self._forgiven(last.busy_ns))
         for sample in self._sampling.open():
-            at_most = self._sampling.at_most_bits(sample) / self._forgiven(sample.busy_ns)
-            bits_per_ns = min(bits_per_ns, at_most)
+            busy_ns = self._forgiven(sample.busy_ns)
+            less = self._sampling.carried_less(sample, bits_per_ns * busy_ns)
+            if less is not None:
+                bits_per_ns = less / busy_ns
         return bits_per_ns
 
     def _recent(self, number: int, now_ns: int) -> Sequence[Sample]:

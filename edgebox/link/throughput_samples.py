@@ -19,11 +19,13 @@ Instants are those at the receiver, where a frame's first bit arrives `base_ns` 
 So a new measurement of `base_ns` does not move earlier samples, and cameras of one site, with
 nearly the same path, are comparable.
 
-Pure: the instants are arguments. O(cameras) per frame, for one camera O(1).
+Pure: the instants are arguments. For one camera O(1) per frame, for several O(cameras) at most:
+cameras are looked at only until one settles the question.
 """
 
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
 
@@ -163,7 +165,7 @@ class Samples:
         self._remember(camera, begun_ns, arrival_ns, bits)
         settled = []
         while self._open and (
-            len(self._open) > OPEN_MAX or not self._may_have_carried(self._open[0])
+            len(self._open) > OPEN_MAX or next(self._may_have_carried(self._open[0]), None) is None
         ):
             settled.append(self._open.popleft())
             self._settled_end_ns = settled[-1].end_ns
@@ -184,14 +186,25 @@ class Samples:
         """Return the samples that are not settled, oldest first."""
         return tuple(self._open)
 
-    def at_most_bits(self, sample: Sample) -> int:
-        """Return an upper bound of the bits the link carried in an open sample.
+    def carried_less(self, sample: Sample, than_bits: float) -> int | None:
+        """Return an upper bound of the bits the link carried in an open sample, if that is less.
 
         Unknown frames have at most as many bits carried as known ones if the link is shared fairly,
         and none if frames are carried in the order of their sending.
+
+        Args:
+            sample: one that is open.
+            than_bits: a bound that is at least this says nothing: None is returned, and cameras are
+                looked at no longer than it takes to see that.
         """
-        unknown = (min(last.bits, sample.bits) for last in self._may_have_carried(sample))
-        return sample.bits + sum(unknown)
+        at_most = sample.bits
+        if at_most >= than_bits:
+            return None
+        for last in self._may_have_carried(sample):
+            at_most += min(last.bits, sample.bits)
+            if at_most >= than_bits:
+                return None
+        return at_most
 
     @staticmethod
     def _overlap(earlier: Sample, sample: Sample) -> bool:
@@ -202,16 +215,16 @@ class Samples:
         gap_ns = None if before is None else sent_ns - before.sent_ns
         self._last[camera] = _Last(sent_ns, arrival_ns, bits, gap_ns)
 
-    def _may_have_carried(self, sample: Sample) -> list[_Last]:
-        """Return the cameras of which the link may have carried an unknown frame."""
+    def _may_have_carried(self, sample: Sample) -> Iterator[_Last]:
+        """Yield the cameras of which the link may have carried an unknown frame."""
         horizon_ns = self._newest_ns - self._active_ns
-        return [
+        return (
             last
             for camera, last in self._last.items()
-            if camera not in sample.cameras
-            and horizon_ns < last.arrival_ns <= sample.end_ns
+            if horizon_ns < last.arrival_ns <= sample.end_ns
+            and camera not in sample.cameras
             and last.next_is_due(sample.end_ns)
-        ]
+        )
 
 
 def _join(sample: Sample, earlier: Sample) -> None:

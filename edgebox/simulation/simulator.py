@@ -324,10 +324,17 @@ class Simulator:
     def _completed(self, infer: Infer, took_ns: int) -> None:
         spawned: list[Request] = []
         for member in infer.requests:
-            request = self._pipelines.crop(member) or self._alive[member][0]
-            share_ns = took_ns / len(infer.requests)
-            spawned += self._pipelines.ran(request, infer.variant, share_ns, self._now_ns)
+            request, share_ns = self._living(member), took_ns / len(infer.requests)
+            if request is None:
+                self._pipelines.spent.wasted_ns += share_ns
+            else:
+                spawned += self._pipelines.ran(request, infer.variant, share_ns, self._now_ns)
         self._handle(BatchCompleted(infer.executor, infer.batch, took_ns, tuple(spawned)))
+
+    def _living(self, request: RequestId) -> Request | None:
+        """Return a frame or a crop; None: it has ended, because its executor was lost."""
+        alive = self._alive.get(request)
+        return self._pipelines.crop(request) if alive is None else alive[0]
 
     def _advise(self, advise: Advise) -> None:
         camera, advice = advise.camera, advise.advice

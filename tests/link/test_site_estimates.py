@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebox.domain.requests import CameraId, SiteId
+from edgebox.link import throughput_samples
 from edgebox.link.bandwidth import NOISE_NS, BandwidthEstimate
 from edgebox.link.shaping import BandwidthTrace, ShapedLink
 from edgebox.link.site_estimates import SiteEstimates
@@ -199,6 +200,57 @@ def test_only_so_many_samples_are_open_however_many_frames_come() -> None:
         count = max(count, len(samples.open()))
     assert count == OPEN_MAX
     assert settled
+
+
+def test_a_question_looks_at_no_more_cameras_than_decide_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = 0
+
+    is_due = throughput_samples._Last.next_is_due
+
+    def counted(of: throughput_samples._Last, at_ns: int) -> bool:
+        nonlocal asked
+        asked += 1
+        return is_due(of, at_ns)
+
+    monkeypatch.setattr(throughput_samples._Last, "next_is_due", counted)
+    rng, cameras, free_ns = random.Random(1), 200, 0
+    estimate = BandwidthEstimate()
+    sent = sorted(
+        (round((rng.random() + at) * 200 * MS), f"c{camera}")
+        for camera in range(cameras)
+        for at in range(8)
+        if rng.random() > 0.3
+    )
+    for sent_ns, camera in sent:
+        free_ns = max(free_ns, sent_ns) + MS // 2
+        estimate.add(10_000, sent_ns, free_ns, 0, camera)
+        assert estimate.bps(free_ns)
+    assert len(estimate._sampling.open()) > 64
+    assert 0 < asked < 4 * cameras * len(sent)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 40), st.integers(1, 9)), max_size=40))
+def test_the_bound_of_an_open_sample_counts_every_camera_that_may_have_sent(
+    frames: list[tuple[int, int, int]],
+) -> None:
+    samples, now_ns = Samples(S), 0
+    for camera, pause_ms, kilobytes in frames:
+        sent_ns = now_ns + pause_ms * MS
+        now_ns = sent_ns + 5 * MS
+        samples.add(f"c{camera}", 1_000 * kilobytes, sent_ns, now_ns, 0)
+    for sample in samples.open():
+        unknown = [
+            min(last.bits, sample.bits)
+            for camera, last in samples._last.items()
+            if camera not in sample.cameras
+            and samples._newest_ns - S < last.arrival_ns <= sample.end_ns
+            and last.next_is_due(sample.end_ns)
+        ]
+        most = sample.bits + sum(unknown)
+        assert samples.carried_less(sample, most + 1) == most
+        assert samples.carried_less(sample, most) is None
 
 
 def test_a_site_that_is_formed_knows_what_its_cameras_frames_say_together() -> None:

@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgebox.domain.model_family import ExecutorId, FamilyName, VariantName
+from edgebox.domain.model_family import ExecutorId, FamilyName, Variant, VariantName
 from edgebox.domain.plans import CameraSnapshot, Plan, PlanningSnapshot, Resource
 from edgebox.domain.requests import SiteId
+from edgebox.planning import uplinks
 from edgebox.planning.budgets import budget, share_of
 from edgebox.planning.camera_admission import refusal
+from edgebox.planning.capacity import batch_times
 from edgebox.planning.explain import explanation
 from edgebox.planning.planner import plan
 from edgebox.planning.planner_parameters import PlanningParameters
@@ -293,3 +295,43 @@ def test_no_price_is_made_of_a_rounding_error(drawn: list[Drawn], mbps: float) -
                 assert limit.missing > 100
             if limit.resource is Resource.DEADLINE:
                 assert limit.missing > 1
+
+
+def test_the_work_of_a_step_does_not_grow_with_the_site(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = 0
+
+    def is_upgrade(variant: Variant, current_px: int | None) -> bool:
+        nonlocal asked
+        asked += 1
+        return current_px is not None and variant.pixels > current_px
+
+    monkeypatch.setattr(uplinks, "is_upgrade", is_upgrade)
+    for count in (20, 80):
+        asked = 0
+        many = box([(2_000, 2.0, min(MEDIAN_MS))] * count, mbps=40.0 * count)
+        assert all(c.share is not None for c in with_uplink_shares(many, P).cameras)
+        assert 0 < asked < 20 * count * len(FAMILY)
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=12))
+@settings(max_examples=50)
+def test_a_division_adds_up_as_if_it_were_made_at_once(steps: list[int]) -> None:
+    of = box([(300, 2.0, 128), (500, 5.0, None), (200, 1.0, 320), (400, 3.0, None)], 20.0)
+    timing = batch_times(of, P.quantile)
+    found = [uplinks._member(c, of, timing, P, dedicated=False) for c in of.cameras]
+    members = [each for each in found if each is not None]
+    rates_hz = [each.snapshot.camera.rate_hz for each in members]
+
+    def in_time_ns(member: int, number: int) -> int | None:
+        needed_ns = members[member].options[number].needed_ns
+        return None if member == 3 else members[member].snapshot.camera.slo_ns - needed_ns
+
+    division = uplinks._Division(members, rates_hz, in_time_ns, [0] * len(members))
+    for member in steps:
+        if division.at[member] + 1 < len(members[member].options):
+            taken = division.after(member)
+            assert taken is not None
+            division.step_up(member)
+            again = uplinks._Division(members, rates_hz, in_time_ns, division.at)
+            assert (taken.bits, taken.bps) == pytest.approx((again._bits, again._bps))
+            assert (taken.raised, taken.on_link_ns) == (again._raised, again._tightest[0][0])

@@ -191,3 +191,22 @@ def test_a_box_whose_executor_hangs_now_and_then_counts_every_frame_and_goes_on(
     for began_s in (5.0, 12.0):  # a second until it is noticed, the opening, its back-off
         assert on_time_share(between(report, began_s + 4, began_s + 6)) == 1
     assert sum(end.reason is DropReason.FAILED for end in report.ended) >= 2
+
+
+def test_a_batch_that_ends_after_its_executor_was_lost_answers_nobody() -> None:
+    slow = "duration_s = 5\nbox = { slowdown = 1000 }"
+    report = run_scenario(scenario_of(gate(mbps=20), top=slow), keep_journal=True)
+    losses = {
+        order.executor: step.now_ns
+        for step in reversed(report.journal)
+        for order in step.actions
+        if isinstance(order, Abandon)
+    }
+    late = [
+        step
+        for step in report.journal
+        if isinstance(step.event, BatchCompleted) and step.now_ns > losses[step.event.executor]
+    ]
+    assert late and not late[0].actions
+    assert any(end.reason is DropReason.FAILED for end in report.ended)
+    assert report.spent.wasted_ns > 0

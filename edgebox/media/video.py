@@ -222,5 +222,6 @@ class LiveSource:
 
 def _to_rgb(frame: Any, width_px: int, height_px: int) -> Frame:
     """Convert; a stream that changes its size is scaled to what was announced."""
-    rgb: Frame = frame.to_ndarray(format="rgb24", width=width_px, height=height_px)
+    # One thread: FFmpeg would start some for each frame, which costs half as much again.
+    rgb: Frame = frame.to_ndarray(format="rgb24", width=width_px, height=height_px, threads=1)
     return rgb

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.domain.source_address import Credentials, SourceAddress, SourceKind
 from edgebox.media import losses
 from edgebox.media.losses import LossCause
@@ -163,6 +163,16 @@ def cause_of(error: BaseException, address: SourceAddress) -> LossCause:
             return losses.NO_ROUTE
     text = getattr(error, "strerror", None)
     return LossCause(str(text).lower() if text else type(error).__name__, losses.CHECK_ANY)
+
+
+def cause_of_failure(error: Exception) -> LossCause:
+    """Return why a source gives no pictures, whatever was raised while it was opened or read."""
+    if isinstance(error, SourceError):
+        return error.cause
+    if isinstance(error, EdgeboxError):
+        return LossCause(str(error), losses.CHECK_ANY)
+    reason = f"it could not be decoded ({type(error).__name__})"
+    return LossCause(reason, losses.UNKNOWN_CODEC.remedy)
 
 
 def _no_video(address: SourceAddress) -> LossCause:

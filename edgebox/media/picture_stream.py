@@ -110,9 +110,7 @@ class DecodedPicture:
         """
         return self._scaled(self._scalers.luma, width_px, height_px, "gray")
 
-    def _scaled(
-        self, scaler: Any, width_px: int, height_px: int, layout: str
-    ) -> NDArray[np.uint8]:
+    def _scaled(self, scaler: Any, width_px: int, height_px: int, layout: str) -> NDArray[np.uint8]:
         # One thread: FFmpeg would start one for each core and scaler, whose time nobody counts.
         scaled = scaler.reformat(
             self._frame, width_px, height_px, layout, interpolation="AREA", threads=1

@@ -6,6 +6,7 @@ address only what may be shown: FFmpeg's own have all of it, the password too.
 
 import errno
 import socket
+import stat
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -72,13 +73,16 @@ def open_container(
         options |= {"fflags": "nobuffer", "flags": "low_delay"}
     if address.text.startswith("rtsp"):
         options |= {"rtsp_transport": "tcp", "allowed_media_types": "video"}
-    named: dict[str, Any] = {"options": options}
+    # What describes a stream is not used, and need not be text in UTF-8.
+    named: dict[str, Any] = {"options": options, "metadata_errors": "replace"}
     if live:
         named["timeout"] = (OPEN_TIMEOUT_S, SILENCE_S)
     place = address.with_credentials(credentials)
     if address.kind is SourceKind.WEBCAM:
         place, named["format"] = device_of(address), "v4l2"
     try:
+        if not live:
+            place = _file_of(address)
         container = _opened(av, place, decoder, named)
     except (av.error.FFmpegError, OSError) as error:
         raise SourceError(shown, cause_of(error, address)) from None
@@ -97,6 +101,21 @@ def open_container(
             container.close()
         raise
     return container
+
+
+def _file_of(address: SourceAddress) -> str:
+    """Return a file as FFmpeg takes it; its name may look like another protocol: "12:30.mp4".
+
+    Raises:
+        OSError: there is nothing, it is a folder, or it may not be looked at.
+        SourceError: it is something else, which may be read for ever, as a pipe.
+    """
+    mode = Path(address.text).stat().st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError
+    if not stat.S_ISREG(mode):
+        raise SourceError(address.shown, losses.NOT_A_VIDEO_FILE)
+    return f"file:{address.text}"
 
 
 def _opened(av: Any, place: str, decoder: str, named: dict[str, Any]) -> Any:
@@ -196,6 +215,8 @@ def measured_path_ns(address: SourceAddress) -> int:
             return (time.monotonic_ns() - began_ns) // 2
     except OSError as error:
         raise SourceError(address.shown, cause_of(error, address)) from None
+    except UnicodeError:  # no name that can be looked up
+        raise SourceError(address.shown, losses.NO_SUCH_NAME) from None
 
 
 def hardware_decoders() -> dict[str, bool]:

@@ -28,8 +28,6 @@ from edgebox.media.pacing import Pacer
 
 _REPORT = "prft"
 """FFmpeg's name of what a sender report says of a packet: its wall clock, in microseconds."""
-BEHIND_MAX_S = 0.5
-"""A file's picture that is decoded later than this is left out."""
 _KEYFRAME_PATIENCE_NS = 5_000_000_000
 _UNDECODED_MAX_NS = 5_000_000_000
 """A stream of which nothing can be decoded for so long is another one now: it is opened anew."""
@@ -306,7 +304,7 @@ class FileStream(_Opened):
                 end_s = begin_s
                 for at_s, frame in self._played():
                     end_s = begin_s + at_s
-                    if self._pacer.behind_s(end_s) > BEHIND_MAX_S:
+                    if self._pacer.misses(end_s):
                         continue
                     if not self._pacer.wait(end_s):
                         return

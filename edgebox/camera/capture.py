@@ -9,7 +9,6 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebox.domain.errors import EdgeboxError
 from edgebox.media.sources import FrameSource
 
 Frame = NDArray[np.uint8]
@@ -27,7 +26,7 @@ class Capture:
     def __init__(self, source: FrameSource, captured: Callable[[int, Frame], object]) -> None:
         self.ended = asyncio.Event()
         """Set, in the loop, when no more frames will come."""
-        self.error: EdgeboxError | None = None
+        self.error: Exception | None = None
         """The error of the source, if it failed."""
         self._source = source
         self._captured = captured
@@ -48,7 +47,7 @@ class Capture:
             for rgb in self._source.frames():
                 captured_ns = time.monotonic_ns()
                 self._loop.call_soon_threadsafe(self._captured, captured_ns, rgb)
-        except EdgeboxError as error:
+        except Exception as error:  # also a decoder's defect is no end of the source
             self.error = error
         finally:
             # A closed loop has no callbacks left.

@@ -38,15 +38,15 @@ def detector_contradictions(of: ZmqDetectorParameters, open_to: str) -> Iterator
         if not of.endpoint.removeprefix(IPC).startswith("/"):
             yield 'zmq_detector.endpoint: after "ipc://" comes the whole path of a file'
         return
-    parts = urlsplit(of.endpoint)
     try:
-        named = parts.scheme == _TCP and parts.hostname and parts.port
+        parts = urlsplit(of.endpoint)
+        host = parts.hostname if parts.scheme == _TCP and parts.port else None
     except ValueError:
-        named = False
-    if not named:
+        host = None
+    if not host:
         yield 'zmq_detector.endpoint: must be "ipc:///PATH" or "tcp://ADDRESS:PORT"'
         return
-    address = peer_address(parts.hostname)
+    address = peer_address(host)
     if (address is None or not address.is_loopback) and open_to != OpenTo.EVERYBODY:
         yield (
             "zmq_detector.endpoint: its clients have no tokens, so it must be one of this machine "

@@ -123,7 +123,8 @@ class WebhookParameters:
     @property
     def shown_name(self) -> str:
         """The name with the default filled in."""
-        return self.name or urlsplit(self.url).netloc
+        parts = _split(self.url)
+        return self.name or (parts.netloc if parts is not None else "")
 
 
 PATHS = {
@@ -140,7 +141,7 @@ def contradictions(mqtt: MqttParameters, webhooks: Sequence[WebhookParameters]) 
     for number, webhook in enumerate(webhooks):
         path = f"webhooks[{number}]"
         yield from (f"{path}.{problem}" for problem in _of_webhook(webhook))
-        if webhook.shown_name in names:
+        if webhook.shown_name and webhook.shown_name in names:
             yield f'{path}.name: another webhook is called "{webhook.shown_name}", too'
         names.add(webhook.shown_name)
 

@@ -98,7 +98,8 @@ def read_address(text: str) -> tuple[SourceAddress, Credentials | None]:
         if scheme != "file":
             return SourceAddress(SourceKind.FILE, typed), None
         path = re.sub(r"^//(?=/)", "", rest)
-        if not path or path.startswith("//"):
+        # Another address behind "file:" might have a password, which nothing would hide.
+        if not path or path.startswith("//") or "://" in path:
             raise InvalidInputError(WANTED)
         return SourceAddress(SourceKind.FILE, path), None
     return _network_address(typed)

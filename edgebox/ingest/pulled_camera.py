@@ -1,6 +1,7 @@
 """The life of one pulled camera: open its source, serve it, and try again for ever."""
 
 import asyncio
+import logging
 import os
 import random
 import time
@@ -35,6 +36,7 @@ from edgebox.runtime.source_status import Decoding, SourceState, SourceStatus, c
 from edgebox.storage.wall_clock import wall_clock_ms
 from edgebox.vision.motion_gate import MotionGate
 
+_log = logging.getLogger(__name__)
 REPORT_PERIOD_S = 1.0
 _REMEDIES: tuple[tuple[type[EdgeboxError], Remedy], ...] = (
     (
@@ -61,6 +63,7 @@ _REMEDIES: tuple[tuple[type[EdgeboxError], Remedy], ...] = (
     ),
 )
 """What helps a camera that the box does not take; the last is for one whose model is not there."""
+_REPORT = "report what the box's log says of it: this is a defect of edgebox"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,7 @@ class _Opened:
     """A stream is open."""
 
     which: Stream
+    reader: SourceReader
     stream: PictureStream
 
 
@@ -76,6 +80,7 @@ class _Picture:
     """The reader of a stream has a picture."""
 
     which: Stream
+    reader: SourceReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,14 @@ class _Lost:
     """No more pictures come from a stream."""
 
     which: Stream
+    reader: SourceReader
+    cause: LossCause
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """Its pictures come, but cannot be used."""
+
     cause: LossCause
 
 
@@ -93,7 +106,7 @@ class _Reconnect:
     why: str
 
 
-_Event = _Opened | _Picture | _Lost | _Reconnect
+_Event = _Opened | _Picture | _Lost | _Failed | _Reconnect
 
 
 class _EndedError(Exception):
@@ -150,6 +163,10 @@ class PulledCamera:
                 await self._connection()
             except _EndedError as ended:
                 self._enter(ended.state, str(ended), ended.remedy)
+            except Exception as error:  # a defect must not end the retries
+                _log.exception("fetching %s failed", self._settings.camera)
+                why = f"the box failed with it ({type(error).__name__})"
+                self._enter(SourceState.LOST, why, check_source(_REPORT))
             await asyncio.sleep(self._backoff.wait_s())
 
     # -- one connection -----------------------------------------------------------------------
@@ -175,6 +192,7 @@ class PulledCamera:
                 pool=self._pool,
                 decoding=self._status.decoding,
                 on_end=lambda why: readers.events.put_nowait(_Reconnect(why)),
+                on_failure=lambda cause: readers.events.put_nowait(_Failed(cause)),
             )
             await self._open_camera(stream, session)
             await self._serve(session, readers)
@@ -254,6 +272,8 @@ class PulledCamera:
                     event = await readers.events.get()
             except TimeoutError:
                 continue
+            if not readers.knows(event):
+                continue
             match event:
                 case _Opened():
                     self._switch(choice, session, readers, event)
@@ -261,6 +281,8 @@ class PulledCamera:
                     self._captured(session, readers, choice.reading)
                 case _Lost():
                     self._stream_lost(choice, readers, event)
+                case _Failed():
+                    raise _EndedError.lost(event.cause)
                 case _Reconnect():
                     raise _EndedError(SourceState.CONNECTING, event.why)
 
@@ -289,8 +311,6 @@ class PulledCamera:
 
     def _stream_lost(self, choice: StreamChoice, readers: "_Readers", lost: _Lost) -> None:
         """Go on with the main stream if the smaller one is lost; raises _EndedError otherwise."""
-        if lost.which not in readers.of:
-            return  # it was ended
         reading = lost.which == choice.reading
         if lost.which == "main" and reading:
             raise _EndedError.lost(lost.cause)
@@ -368,12 +388,18 @@ class _Readers:
             self._decoding,
             phase=self._phase,
             gate=self._gate,
-            on_opened=lambda stream: put(_Opened(which, stream)),
-            on_picture=lambda: put(_Picture(which)),
-            on_lost=lambda cause: put(_Lost(which, cause)),
+            on_opened=lambda stream: put(_Opened(which, reader, stream)),
+            on_picture=lambda: put(_Picture(which, reader)),
+            on_lost=lambda cause: put(_Lost(which, reader, cause)),
         )
         self.of[which] = reader
         reader.start()
+
+    def knows(self, event: _Event) -> bool:
+        """Return whether an event counts: those of readers that were ended do not any more."""
+        if isinstance(event, _Failed | _Reconnect):
+            return True
+        return self.of.get(event.which) is event.reader
 
     def end(self, which: Stream) -> None:
         """End the reading of a stream."""

@@ -2,21 +2,25 @@
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from edgebox.config.camera_section import CameraParameters
-from edgebox.domain.errors import EdgeboxError, InvalidInputError, StorageError
+from edgebox.domain.errors import (
+    EdgeboxError,
+    InvalidInputError,
+    StorageError,
+    UnknownNameError,
+)
 from edgebox.domain.requests import CameraId
 from edgebox.domain.source_settings import SourceSettings
 from edgebox.ingest.pulled_camera import PulledCamera
 from edgebox.ingest.source_fields import configured, read_settings, written
 from edgebox.link.rate_gate import spread_phase
 from edgebox.media import losses
-from edgebox.media.containers import SourceError
+from edgebox.media.containers import SourceError, cause_of_failure
 from edgebox.media.picture_stream import open_stream
 from edgebox.runtime.box import Box
 from edgebox.runtime.refusals import BoxFullError
@@ -101,6 +105,8 @@ class PulledCameras:
         threads = max(1, (os.cpu_count() or 2) // 2)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="source-encode")
         self._testing = asyncio.Semaphore(_TESTS_MAX)
+        self._changing = asyncio.Lock()
+        """Held while cameras are added, changed or removed, which waits for files and tasks."""
         self._running = False
         for number, each in enumerate(parameters):
             self._know(configured(each, number), "configuration")
@@ -136,13 +142,8 @@ class PulledCameras:
     async def stop(self) -> None:
         """End fetching."""
         self._running = False
-        for camera in list(self._tasks):
-            await self._end(camera)
+        await asyncio.gather(*map(self._end, list(self._tasks)))
         self._pool.shutdown(wait=False, cancel_futures=True)
-
-    def settings(self, camera: CameraId) -> SourceSettings | None:
-        """Return a camera's settings; None: the box does not fetch it."""
-        return self._settings.get(camera)
 
     async def add(self, settings: SourceSettings) -> None:
         """Begin to fetch a camera, now and after every start.
@@ -153,48 +154,66 @@ class PulledCameras:
             StorageError: its password cannot be kept.
         """
         camera = settings.camera
-        if camera in self._settings:
-            raise SourceExistsError(f"the box fetches a camera named {camera}; choose another name")
-        if len(self._settings) >= self._cameras_max:
-            raise BoxFullError.of(self._cameras_max)
-        await self._keep(settings)
-        self._know(settings, "api")
-        self._box.notices.publish(
-            "info", f"{camera} was added: the box fetches it from {settings.address.shown}", camera
-        )
-        self._fetch(camera)
+        async with self._changing:
+            if camera in self._settings:
+                raise SourceExistsError(
+                    f"the box fetches a camera named {camera}; choose another name"
+                )
+            if len(self._settings) >= self._cameras_max:
+                raise BoxFullError.of(self._cameras_max)
+            await self._keep(settings)
+            self._know(settings, "api")
+            where = settings.address.shown
+            text = f"{camera} was added: the box fetches it from {where}"
+            self._box.notices.publish("info", text, camera)
+            self._fetch(camera)
 
-    async def change(self, settings: SourceSettings) -> None:
+    async def change(
+        self, camera: CameraId, changed: Callable[[SourceSettings], SourceSettings]
+    ) -> None:
         """Fetch a camera with other settings from now on.
 
+        Args:
+            camera: which.
+            changed: returns its settings, given those that it has; what it raises changes nothing.
+
         Raises:
+            UnknownNameError: the box fetches no such camera.
             ConfiguredSourceError: it is in the configuration.
             StorageError: its password cannot be kept.
         """
-        camera = settings.camera
-        self._check_added(camera)
-        if settings == self._settings[camera]:
-            return
-        await self._keep(settings)
-        await self._end(camera)
-        losses = self._box.sources[camera].losses
-        self._know(settings, "api")
-        self._box.sources[camera].losses = losses
-        self._box.notices.publish("info", f"the source of {camera} was changed", camera)
-        self._fetch(camera)
+        async with self._changing:
+            before = self._settings.get(camera)
+            if before is None:
+                raise _unknown(camera)
+            settings = changed(before)
+            self._check_added(camera)
+            if settings == before:
+                return
+            await self._keep(settings)
+            await self._end(camera)
+            losses = self._box.sources[camera].losses
+            self._know(settings, "api")
+            self._box.sources[camera].losses = losses
+            self._box.notices.publish("info", f"the source of {camera} was changed", camera)
+            self._fetch(camera)
 
     async def remove(self, camera: CameraId) -> None:
         """Fetch a camera no more, and forget its source.
 
         Raises:
+            UnknownNameError: the box fetches no such camera.
             ConfiguredSourceError: it is in the configuration.
             StorageError: its password cannot be deleted.
         """
-        self._check_added(camera)
-        await asyncio.to_thread(self._credentials.put, camera, None)
-        self._rows.forget(camera)
-        await self._end(camera)
-        del self._settings[camera], self._numbers[camera], self._box.sources[camera]
+        async with self._changing:
+            if camera not in self._settings:
+                raise _unknown(camera)
+            self._check_added(camera)
+            await asyncio.to_thread(self._credentials.put, camera, None)
+            self._rows.forget(camera)
+            await self._end(camera)
+            del self._settings[camera], self._numbers[camera], self._box.sources[camera]
 
     async def test(self, settings: SourceSettings) -> TestPicture:
         """Return the first picture of a source, which need not be known.
@@ -205,13 +224,15 @@ class PulledCameras:
         """
         if self._testing.locked():
             raise TestsBusyError("other sources are being tried; try again in a few seconds")
-        async with self._testing:
-            found = asyncio.ensure_future(asyncio.to_thread(_first_picture, settings))
-            done, _ = await asyncio.wait({found}, timeout=_FIRST_PICTURE_S)
-            if not done:
-                found.add_done_callback(lambda late: late.cancelled() or late.exception())
-                raise SourceError(settings.address.shown, losses.silent(_FIRST_PICTURE_S))
-            return found.result()
+        await self._testing.acquire()
+        found = asyncio.ensure_future(asyncio.to_thread(_first_picture, settings))
+        # A thread that is too late still counts: of such there must not be ever more.
+        found.add_done_callback(lambda _: self._testing.release())
+        done, _ = await asyncio.wait({found}, timeout=_FIRST_PICTURE_S)
+        if not done:
+            found.add_done_callback(lambda late: late.cancelled() or late.exception())
+            raise SourceError(settings.address.shown, losses.silent(_FIRST_PICTURE_S))
+        return found.result()
 
     # -- inside ---------------------------------------------------------------------------------
 
@@ -253,12 +274,28 @@ class PulledCameras:
         task = self._tasks.pop(camera, None)
         if task is not None:
             task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+            await asyncio.gather(task, return_exceptions=True)
+
+
+def _unknown(camera: CameraId) -> UnknownNameError:
+    return UnknownNameError(f"the box fetches no camera {camera!r}; POST /v1/cameras adds one")
 
 
 def _first_picture(settings: SourceSettings) -> TestPicture:
-    """Fetch one picture; blocks."""
+    """Fetch one picture; blocks.
+
+    Raises:
+        SourceError: there is none; the message says why.
+    """
+    try:
+        return _picture_of(settings)
+    except SourceError:
+        raise
+    except Exception as error:  # also a decoder's defect
+        raise SourceError(settings.address.shown, cause_of_failure(error)) from error
+
+
+def _picture_of(settings: SourceSettings) -> TestPicture:
     stream = open_stream(settings.address, settings.credentials, settings.decoder)
     try:
         for picture in stream.pictures(lambda _: True):

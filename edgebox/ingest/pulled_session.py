@@ -6,6 +6,7 @@ pictures are used, and the box counts, plans and answers them in the same way.
 
 import asyncio
 import itertools
+import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -16,11 +17,15 @@ from edgebox.link.from_camera import FrameHeader
 from edgebox.link.own_uplink import NoUplink
 from edgebox.link.protocol import FRAME_HEADER_BYTES
 from edgebox.link.sender import Decision, Send, SenderWindow
+from edgebox.media import losses
+from edgebox.media.losses import LossCause
 from edgebox.media.picture_stream import DecodedPicture
 from edgebox.runtime.box import Box
 from edgebox.runtime.camera_record import CameraRecord
 from edgebox.runtime.frames import Answer, ArrivedFrame, FrameResult, PendingFrame
 from edgebox.runtime.source_status import Decoding
+
+_log = logging.getLogger(__name__)
 
 
 class PulledSession:
@@ -36,6 +41,7 @@ class PulledSession:
         pool: Executor,
         decoding: Decoding,
         on_end: Callable[[str], None],
+        on_failure: Callable[[LossCause], None],
     ) -> None:
         """Wait for `opened`.
 
@@ -47,6 +53,7 @@ class PulledSession:
             pool: threads that scale and encode.
             decoding: takes the cost.
             on_end: called with the reason when the box ends the connection.
+            on_failure: called with the reason when its pictures cannot be used.
         """
         self.address = address
         self._box = box
@@ -55,6 +62,7 @@ class PulledSession:
         self._pool = pool
         self._decoding = decoding
         self._on_end = on_end
+        self._on_failure = on_failure
         self._record: CameraRecord | None = None
         self._window: SenderWindow | None = None
         self._numbers = itertools.count(1)
@@ -159,7 +167,16 @@ class PulledSession:
             if isinstance(decision, Send):
                 task = asyncio.create_task(self._send(decision, picture, captured_total))
                 self._encoding.add(task)
-                task.add_done_callback(self._encoding.discard)
+                task.add_done_callback(self._sent)
+
+    def _sent(self, task: asyncio.Task[None]) -> None:
+        """Say so if a picture could not be sent: the window waits for it, and takes no other."""
+        self._encoding.discard(task)
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        _log.error("a picture of %s could not be used", self.address, exc_info=error)
+        reason = f"its pictures could not be converted ({type(error).__name__})"
+        self._on_failure(LossCause(reason, losses.UNKNOWN_CODEC.remedy))
 
     async def _send(self, send: Send, picture: DecodedPicture, captured_total: int) -> None:
         """Scale and encode a picture, and give it to the box."""

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from edgebox.domain.errors import EdgeboxError
 from edgebox.link.rate_gate import RateGate
 from edgebox.media import losses
-from edgebox.media.containers import SourceError
+from edgebox.media.containers import cause_of_failure
 from edgebox.media.losses import LossCause
 from edgebox.media.picture_stream import DecodedPicture, PictureStream
 from edgebox.runtime.source_status import Decoding
@@ -89,13 +88,8 @@ class SourceReader:
         try:
             self._read()
             cause = losses.ENDED
-        except SourceError as error:
-            cause = error.cause
-        except EdgeboxError as error:
-            cause = LossCause(str(error), losses.CHECK_ANY)
         except Exception as error:  # a decoder's defect must not end the retries
-            reason = f"it could not be decoded ({type(error).__name__})"
-            cause = LossCause(reason, losses.UNKNOWN_CODEC.remedy)
+            cause = cause_of_failure(error)
         self._tell(lambda: self._on_lost(cause))
 
     def _read(self) -> None:

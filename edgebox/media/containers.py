@@ -6,12 +6,13 @@ address only what may be shown: FFmpeg's own have all of it, the password too.
 
 import errno
 import socket
+import stat
 import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.domain.source_address import Credentials, SourceAddress, SourceKind
 from edgebox.media import losses
 from edgebox.media.losses import LossCause
@@ -72,13 +73,16 @@ def open_container(
         options |= {"fflags": "nobuffer", "flags": "low_delay"}
     if address.text.startswith("rtsp"):
         options |= {"rtsp_transport": "tcp", "allowed_media_types": "video"}
-    named: dict[str, Any] = {"options": options}
+    # What describes a stream is not used, and need not be text in UTF-8.
+    named: dict[str, Any] = {"options": options, "metadata_errors": "replace"}
     if live:
         named["timeout"] = (OPEN_TIMEOUT_S, SILENCE_S)
     place = address.with_credentials(credentials)
     if address.kind is SourceKind.WEBCAM:
         place, named["format"] = device_of(address), "v4l2"
     try:
+        if not live:
+            place = _file_of(address)
         container = _opened(av, place, decoder, named)
     except (av.error.FFmpegError, OSError) as error:
         raise SourceError(shown, cause_of(error, address)) from None
@@ -97,6 +101,21 @@ def open_container(
             container.close()
         raise
     return container
+
+
+def _file_of(address: SourceAddress) -> str:
+    """Return a file as FFmpeg takes it; its name may look like another protocol: "12:30.mp4".
+
+    Raises:
+        OSError: there is nothing, it is a folder, or it may not be looked at.
+        SourceError: it is something else, which may be read for ever, as a pipe.
+    """
+    mode = Path(address.text).stat().st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError
+    if not stat.S_ISREG(mode):
+        raise SourceError(address.shown, losses.NOT_A_VIDEO_FILE)
+    return f"file:{address.text}"
 
 
 def _opened(av: Any, place: str, decoder: str, named: dict[str, Any]) -> Any:
@@ -165,6 +184,16 @@ def cause_of(error: BaseException, address: SourceAddress) -> LossCause:
     return LossCause(str(text).lower() if text else type(error).__name__, losses.CHECK_ANY)
 
 
+def cause_of_failure(error: Exception) -> LossCause:
+    """Return why a source gives no pictures, whatever was raised while it was opened or read."""
+    if isinstance(error, SourceError):
+        return error.cause
+    if isinstance(error, EdgeboxError):
+        return LossCause(str(error), losses.CHECK_ANY)
+    reason = f"it could not be decoded ({type(error).__name__})"
+    return LossCause(reason, losses.UNKNOWN_CODEC.remedy)
+
+
 def _no_video(address: SourceAddress) -> LossCause:
     is_file = address.kind is SourceKind.FILE
     return losses.NOT_A_VIDEO_FILE if is_file else losses.NOT_VIDEO
@@ -186,6 +215,8 @@ def measured_path_ns(address: SourceAddress) -> int:
             return (time.monotonic_ns() - began_ns) // 2
     except OSError as error:
         raise SourceError(address.shown, cause_of(error, address)) from None
+    except UnicodeError:  # no name that can be looked up
+        raise SourceError(address.shown, losses.NO_SUCH_NAME) from None
 
 
 def hardware_decoders() -> dict[str, bool]:

@@ -28,8 +28,6 @@ from edgebox.media.pacing import Pacer
 
 _REPORT = "prft"
 """FFmpeg's name of what a sender report says of a packet: its wall clock, in microseconds."""
-BEHIND_MAX_S = 0.5
-"""A file's picture that is decoded later than this is left out."""
 _KEYFRAME_PATIENCE_NS = 5_000_000_000
 _UNDECODED_MAX_NS = 5_000_000_000
 """A stream of which nothing can be decoded for so long is another one now: it is opened anew."""
@@ -75,28 +73,45 @@ class PathClock:
         return arrival_ns - self._path_ns
 
 
+class Scalers:
+    """What scales the pictures of one stream: for pictures and for their brightness one each.
+
+    They are used in two threads at once, and FFmpeg's scaler hangs or crashes if it is.
+    """
+
+    def __init__(self) -> None:
+        make = import_av().video.reformatter.VideoReformatter
+        self.rgb, self.luma = make(), make()
+
+
 class DecodedPicture:
     """A picture as it came out of the decoder."""
 
-    def __init__(self, frame: Any, captured_ns: int, reformatter: Any) -> None:
+    def __init__(self, frame: Any, captured_ns: int, scalers: Scalers) -> None:
         self.captured_ns = captured_ns
         self.width_px: int = frame.width
         self.height_px: int = frame.height
         self._frame = frame
-        self._reformatter = reformatter
+        self._scalers = scalers
 
     def rgb(self, width_px: int, height_px: int) -> NDArray[np.uint8]:
-        """Return it scaled to a size, as (height, width, 3) RGB. Not from two threads at once."""
-        scaled = self._reformatter.reformat(
-            self._frame, width_px, height_px, "rgb24", interpolation="AREA"
-        )
-        found: NDArray[np.uint8] = scaled.to_ndarray()
-        return found
+        """Return it scaled to a size, as (height, width, 3) RGB.
+
+        Of the pictures of a stream, one at a time.
+        """
+        return self._scaled(self._scalers.rgb, width_px, height_px, "rgb24")
 
     def luma(self, width_px: int, height_px: int) -> NDArray[np.uint8]:
-        """Return its brightness scaled to a size, as (height, width)."""
-        scaled = self._reformatter.reformat(
-            self._frame, width_px, height_px, "gray", interpolation="AREA"
+        """Return its brightness scaled to a size, as (height, width).
+
+        Of the pictures of a stream, one at a time; meanwhile another may become RGB.
+        """
+        return self._scaled(self._scalers.luma, width_px, height_px, "gray")
+
+    def _scaled(self, scaler: Any, width_px: int, height_px: int, layout: str) -> NDArray[np.uint8]:
+        # One thread: FFmpeg would start one for each core and scaler, whose time nobody counts.
+        scaled = scaler.reformat(
+            self._frame, width_px, height_px, layout, interpolation="AREA", threads=1
         )
         found: NDArray[np.uint8] = scaled.to_ndarray()
         return found
@@ -166,7 +181,7 @@ class _Opened:
         self.decoder = decoder if getattr(context, "is_hwaccel", False) else SOFTWARE
         self.width_px: int = context.width
         self.height_px: int = context.height
-        self._reformatter = import_av().video.reformatter.VideoReformatter()
+        self._scalers = Scalers()
         self._closed = False
         self._undecoded_ns: int | None = None
         """Since when packets complete no picture; None: the last one did."""
@@ -237,7 +252,7 @@ class LiveStream(_Opened):
                 for frame in self._decoded(packet):
                     at_ns = self._captured.get(frame.pts, captured_ns)
                     if every_one_alone or wanted(at_ns):
-                        yield DecodedPicture(frame, at_ns, self._reformatter)
+                        yield DecodedPicture(frame, at_ns, self._scalers)
         except (av.error.FFmpegError, OSError) as error:
             if not self._closed:
                 raise SourceError(shown, cause_of(error, self.address)) from None
@@ -289,13 +304,13 @@ class FileStream(_Opened):
                 end_s = begin_s
                 for at_s, frame in self._played():
                     end_s = begin_s + at_s
-                    if self._pacer.behind_s(end_s) > BEHIND_MAX_S:
+                    if self._pacer.misses(end_s):
                         continue
                     if not self._pacer.wait(end_s):
                         return
                     captured_ns = time.monotonic_ns()
                     if wanted(captured_ns):
-                        yield DecodedPicture(frame, captured_ns, self._reformatter)
+                        yield DecodedPicture(frame, captured_ns, self._scalers)
                 if end_s == begin_s:
                     raise SourceError(self.address.shown, losses.SHORT_FILE)
                 begin_s = end_s + 1 / float(self._stream.average_rate or 25)

@@ -208,6 +208,8 @@ def decode_picture(data: bytes) -> Frame:
         raise InvalidInputError(f"it has too many pixels: {FILE_LIMITS.wanted}") from None
     except UnidentifiedImageError:  # whose own text names a buffer in memory
         raise InvalidInputError(f"it is none of {', '.join(_FORMATS)}") from None
+    except (SyntaxError, EOFError) as error:  # what Pillow raises for some that are broken
+        raise InvalidInputError(f"it is broken or cut off: {error}") from None
 
 
 def _read_address(text: str) -> tuple[SourceAddress, Credentials | None]:

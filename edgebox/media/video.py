@@ -15,10 +15,15 @@ from numpy.typing import NDArray
 
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.source_address import Credentials, SourceAddress, SourceKind
-from edgebox.media.containers import SourceError, import_av, open_container
+from edgebox.media.containers import (
+    SourceError,
+    cause_of_failure,
+    import_av,
+    open_container,
+)
 from edgebox.media.losses import SourceTrouble, lost_text
 from edgebox.media.pacing import Pacer
-from edgebox.media.picture_stream import BEHIND_MAX_S, DecodedPicture, LiveStream
+from edgebox.media.picture_stream import DecodedPicture, LiveStream
 
 Frame = NDArray[np.uint8]
 
@@ -60,7 +65,7 @@ class VideoFileSource:
                 end_s = max(end_s, offset_s + at_s)
                 if self._rate_hz is not None and at_s < due_s - 1e-3:
                     continue
-                if self._pacer.behind_s(offset_s + at_s) > BEHIND_MAX_S:
+                if self._pacer.misses(offset_s + at_s):
                     continue
                 if not self._pacer.wait(offset_s + at_s):
                     return
@@ -136,6 +141,7 @@ class LiveSource:
         """
         self.trouble: SourceTrouble | None = None
         self._open: Callable[[], LiveStream] = partial(LiveStream, address, credentials)
+        self._shown = address.shown
         self._stream = self._open()
         self.width_px, self.height_px = self._stream.width_px, self._stream.height_px
         self._rate_hz = rate_hz
@@ -186,7 +192,8 @@ class LiveSource:
                 if self._closed:
                     stream.close()
                 self._drain(stream)
-            except SourceError as error:
+            except Exception as broken:  # a decoder's defect must not end the reading for ever
+                error = SourceError(self._shown, cause_of_failure(broken))
                 if self._retry is None:
                     with self._changed:
                         self._ended = error
@@ -222,5 +229,6 @@ class LiveSource:
 
 def _to_rgb(frame: Any, width_px: int, height_px: int) -> Frame:
     """Convert; a stream that changes its size is scaled to what was announced."""
-    rgb: Frame = frame.to_ndarray(format="rgb24", width=width_px, height=height_px)
+    # One thread: FFmpeg would start some for each frame, which costs half as much again.
+    rgb: Frame = frame.to_ndarray(format="rgb24", width=width_px, height=height_px, threads=1)
     return rgb

@@ -8,6 +8,7 @@ from edgebox.domain.access import Scope
 from edgebox.domain.errors import StorageError, TooLargeError, UnknownNameError
 from edgebox.domain.field_reader import FieldReader
 from edgebox.domain.requests import CameraId
+from edgebox.domain.source_settings import SourceSettings
 from edgebox.ingest.camera_search import SearchBusyError
 from edgebox.ingest.onvif_cameras import DiscoveryError, FoundCamera, NoDiscoveryError
 from edgebox.ingest.pulled_cameras import (
@@ -59,12 +60,14 @@ async def _add(context: WebContext, request: web.Request) -> web.Response:
 
 async def _change(context: WebContext, request: web.Request) -> web.Response:
     camera = CameraId(_ID.read(request))
-    before = context.sources.settings(camera)
-    if before is None:
-        raise UnknownNameError(f"the box fetches no camera {camera!r}; POST /v1/cameras adds one")
-    settings = read_settings(camera, await read_object(request), before)
-    check_models(context.box.models, "source", before, settings)
-    await context.sources.change(settings)
+    fields = await read_object(request)
+
+    def changed(before: SourceSettings) -> SourceSettings:
+        settings = read_settings(camera, fields, before)
+        check_models(context.box.models, "source", before, settings)
+        return settings
+
+    await context.sources.change(camera, changed)
     return json_response(await camera_document(context, camera))
 
 

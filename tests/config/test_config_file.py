@@ -344,6 +344,11 @@ def test_errors_in_repeated_sections_say_which_one(tmp_path: Path) -> None:
     )
 
 
+def test_the_address_of_a_webhook_that_is_none_is_reported(tmp_path: Path) -> None:
+    found = errors(tmp_path, '[[webhooks]]\nurl = "http://[::1"\n')
+    assert found == ["webhooks[0].url: must be an address that begins with http:// or https://"]
+
+
 def test_keys_that_contradict_each_other_are_reported(tmp_path: Path) -> None:
     found = errors(
         tmp_path,

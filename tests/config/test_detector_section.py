@@ -22,6 +22,7 @@ from edgebox.config.detector_section import ZmqDetectorParameters, detector_cont
         ("tcp://127.0.0.1:0", "nobody", "must be"),
         ("http://127.0.0.1:5555", "nobody", "must be"),
         ("5555", "nobody", "must be"),
+        ("tcp://[::1:5555", "nobody", "must be"),
     ],
 )
 def test_an_endpoint_is_checked(endpoint: str, open_to: str, problem: str | None) -> None:

@@ -53,7 +53,8 @@ def test_files_and_webcams(typed: str, kind: SourceKind, text: str) -> None:
 @pytest.mark.parametrize(
     "typed",
     ["", " ", "ftp://cam/a", "rtsp://", "rtsp:///path", "rtsp://cam:99999/a", "rtsp://ca m/a",
-     "file:", "webcam:", "webcam:x", "concat:a|b", "rtsp://cam:0/a"],
+     "file:", "webcam:", "webcam:x", "concat:a|b", "rtsp://cam:0/a",
+     "file:rtsp://ann:secret@cam/a"],
 )  # fmt: skip
 def test_what_is_no_address_is_refused_without_repeating_it(typed: str) -> None:
     with pytest.raises(InvalidInputError, match="must be an address like"):

@@ -10,7 +10,12 @@ import pytest
 
 from edgebox.app.composition import App
 from edgebox.domain.requests import CameraId
+from edgebox.ingest import pulled_session
+from edgebox.ingest.pulled_session import PulledSession
+from edgebox.ingest.source_reader import NewestPicture, SourceReader
+from edgebox.link.sender import Send
 from edgebox.media import losses
+from edgebox.media.picture_stream import DecodedPicture
 from edgebox.runtime.source_status import SourceState, SourceStatus
 from tests.end_to_end.running import SLO_MS, counts_of, get_json, running, texts, until
 from tests.end_to_end.sources import (
@@ -363,3 +368,88 @@ async def test_still_pictures_are_left_out_and_are_no_misses(
         counts = counts_of(app, "yard")
         assert counts.captured <= decoding.captured_total
         assert counts.dropped["sender"] == 0
+
+
+async def test_pictures_that_cannot_be_converted_are_a_loss_and_are_tried_again(
+    database: Path, h264: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, left = pulled_session._encoded, iter(range(3))
+
+    def breaks_at_first(picture: DecodedPicture, send: Send) -> tuple[bytes, int]:
+        if next(left, None) is not None:
+            raise ValueError("no such layout")
+        return whole(picture, send)
+
+    monkeypatch.setattr(pulled_session, "_encoded", breaks_at_first)
+    async with running(database, **ADMIN) as app:
+        await add(app, "gate", f"file:{h264}")
+        await answered(app, "gate")
+        assert source(app, "gate").losses == 3
+        why = "its pictures could not be converted (ValueError)"
+        assert any(why in text for text in texts(app, "warning"))
+
+
+async def test_a_defect_does_not_end_the_fetching_of_a_camera(
+    database: Path, h264: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, left = PulledSession.captured, iter(range(2))
+
+    def breaks_at_first(session: PulledSession, newest: NewestPicture) -> None:
+        if next(left, None) is not None:
+            raise KeyError("sub")
+        whole(session, newest)
+
+    monkeypatch.setattr(PulledSession, "captured", breaks_at_first)
+    async with running(database, **ADMIN) as app:
+        await add(app, "gate", f"file:{h264}")
+        await answered(app, "gate")
+        assert any("the box failed with it (KeyError)" in text for text in texts(app, "warning"))
+
+
+async def test_changes_of_one_camera_at_once_follow_each_other(database: Path, h264: Path) -> None:
+    url = f"file:{h264}"
+    async with running(database, **ADMIN) as app:
+        path = "/v1/cameras/gate"
+        body = {"id": "gate", "url": url, "slo_ms": SLO_MS}
+        adding = [send(app, "POST", "/v1/cameras", body) for _ in range(4)]
+        statuses = [status for status, _ in await asyncio.gather(*adding)]
+        assert sorted(statuses) == [201, 409, 409, 409]
+        await answered(app, "gate")
+        fields: list[dict[str, Any]] = [
+            {"rate_hz": 9}, {"min_accuracy": 0.01}, {"min_rate_hz": 2}, {"motion_gate": True}
+        ]  # fmt: skip
+        changing = [send(app, "PATCH", f"{path}/source", each) for each in fields]
+        assert {status for status, _ in await asyncio.gather(*changing)} == {200}
+        fetching = [task for task in asyncio.all_tasks() if task.get_name() == "source gate"]
+        assert len(fetching) == 1
+        settings = app._sources._settings[CameraId("gate")]
+        for name, value in (item for each in fields for item in each.items()):
+            assert getattr(settings, name) == value
+        removing = [send(app, "DELETE", path) for _ in range(4)]
+        statuses = {status for status, _ in await asyncio.gather(*removing)}
+        assert statuses in ({204}, {204, 404})
+        assert not [task for task in asyncio.all_tasks() if task.get_name() == "source gate"]
+
+
+async def test_what_an_ended_reader_says_does_not_count(
+    database: Path, h264: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgebox.ingest.stream_choice.SETTLED_NS", 100_000_000)
+    ended: list[SourceReader] = []
+    close = SourceReader.close
+
+    def closes(reader: SourceReader) -> None:
+        ended.append(reader)
+        close(reader)
+
+    monkeypatch.setattr(SourceReader, "close", closes)
+    async with running(database, **ADMIN) as app:
+        await add(app, "gate", f"file:{h264}", substream_url=f"file:{h264}")
+        await until(lambda: source(app, "gate").stream == "sub", "the change")
+        [main] = ended
+        # It is opened again, and only now does the old reader notice that it was ended.
+        main._on_lost(losses.ENDED)
+        main._on_picture()
+        main._on_opened(main._stream)  # type: ignore[arg-type]
+        await answered(app, "gate")
+        assert (source(app, "gate").stream, source(app, "gate").losses) == ("sub", 0)

@@ -2,6 +2,7 @@
 
 import builtins
 import itertools
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -19,7 +20,10 @@ from PIL import Image
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.source_address import SourceAddress, SourceKind, read_address
 from edgebox.media import losses
+from edgebox.media.containers import SourceError, measured_path_ns, open_container
 from edgebox.media.jpeg import encode
+from edgebox.media.pacing import LEFT_OUT_MAX_S, Pacer
+from edgebox.media.picture_stream import LiveStream
 from edgebox.media.sources import FrameSource, PictureSource, open_source, read_picture
 from edgebox.media.video import LiveSource, VideoFileSource
 from tests.conftest import PATIENCE_S
@@ -312,3 +316,97 @@ def test_a_file_with_too_many_pixels_says_how_many_are_taken(tmp_path: Path) -> 
         Image.new("1", size).save(tmp_path / name)
         with pytest.raises(InvalidInputError, match=wanted):
             read_picture(tmp_path / name)
+
+
+def test_a_png_whose_chunks_are_broken_is_refused_in_words(tmp_path: Path) -> None:
+    path = tmp_path / "broken.png"
+    noise = np.random.default_rng(0).integers(0, 256, (200, 200, 3), dtype=np.uint8)
+    Image.fromarray(noise).save(path)
+    content = path.read_bytes()
+    # Of the second part of the picture, whose name is another then.
+    at = content.index(b"IDAT", content.index(b"IDAT") + 4)
+    path.write_bytes(content[:at] + b"V(o\xfc" + content[at + 4 :])
+    with pytest.raises(InvalidInputError, match="not a picture that can be read: it is broken"):
+        read_picture(path)
+
+
+def test_what_a_video_says_of_itself_need_not_be_text(video: Path, tmp_path: Path) -> None:
+    path = tmp_path / "titled.mkv"
+    with av.open(str(video)) as before, av.open(str(path), "w") as after:
+        after.metadata["title"] = "QQQQ"
+        stream = after.add_stream_from_template(before.streams.video[0])
+        for packet in before.demux(video=0):
+            if packet.dts is not None:
+                packet.stream = stream
+                after.mux(packet)
+    content = path.read_bytes()
+    assert b"QQQQ" in content
+    path.write_bytes(content.replace(b"QQQQ", b"\xe9\xe8Q\xff"))
+    assert (VideoFileSource(path, None, loop=False).width_px) == 96
+
+
+def test_only_files_are_opened_as_files(video: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(SourceError, match="the file is no video"):
+        open_container(SourceAddress(SourceKind.FILE, str(pipe)))
+    with pytest.raises(SourceError, match="there is no such file"):
+        open_container(SourceAddress(SourceKind.FILE, "http://127.0.0.1:1/x.mp4"))
+    odd = tmp_path / "12:30.mp4"
+    odd.write_bytes(video.read_bytes())
+    with open_container(SourceAddress(SourceKind.FILE, str(odd))) as container:
+        assert container.streams.video[0].width == 96
+
+
+@pytest.mark.parametrize("host", ["cam..local", "a" * 70])
+def test_a_host_that_no_name_can_be_is_a_name_that_is_not_found(host: str) -> None:
+    address, _ = read_address(f"rtsp://{host}/stream")
+    with pytest.raises(SourceError, match="there is no machine of that name"):
+        measured_path_ns(address)
+
+
+def test_a_decoder_that_fails_in_a_way_of_its_own_ends_a_live_source_with_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def breaks(stream: LiveStream, packet: object) -> list[object]:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(LiveStream, "_decoded", breaks)
+    with mjpeg_camera(frames=100, connections=1) as address:
+        source = LiveSource(read_address(address)[0])
+        failed: list[BaseException] = []
+
+        def read() -> None:
+            try:
+                next(source.frames())
+            except BaseException as error:
+                failed.append(error)
+
+        reading = threading.Thread(target=read, daemon=True)
+        reading.start()
+        reading.join(PATIENCE_S)
+        source.close()
+    [error] = failed
+    assert isinstance(error, SourceError)
+    assert error.cause.reason == "it could not be decoded (RuntimeError)"
+
+
+def test_of_a_video_that_is_decoded_too_slowly_some_frames_come_all_the_same() -> None:
+    now_s = 0.0
+    pacer = Pacer(lambda: now_s)
+    given: list[float] = []
+    # 25 frames a second, each of which takes 0.2 s to decode: five times too slow.
+    for number in range(500):
+        now_s += 0.2
+        if not pacer.misses(number / 25):
+            assert pacer.wait(number / 25)
+            given.append(now_s)
+    waits_s = np.diff(given)
+    assert waits_s.max() <= LEFT_OUT_MAX_S + 0.2
+    # Who falls behind for a moment has all of them again.
+    now_s = 0.0
+    pacer = Pacer(lambda: now_s)
+    assert pacer.wait(0.0)
+    now_s = 0.8
+    assert pacer.misses(0.04)
+    assert not pacer.misses(0.4)

@@ -101,7 +101,7 @@ function Tokens({ tokens, onRevoked }: { tokens: readonly Token[]; onRevoked: ()
     <section class={`card ${styles.card}`} aria-labelledby="tokens-title">
       <h2 id="tokens-title">Tokens</h2>
       {refusal && <p class={styles.refused} role="alert">{refusal}</p>}
-      <div class="scroll-x">
+      <div class="scroll-x" tabIndex={0} role="region" aria-label="All tokens">
         <table class={styles.tokens}>
           <thead>
             <tr><th scope="col">Name</th><th scope="col">Scope</th><th scope="col">Made</th><th scope="col">Last used</th><th scope="col"><span class="visually-hidden">Revoke</span></th></tr>

@@ -68,6 +68,14 @@ describe('the documented state', () => {
   })
 })
 
+test('the line for a first camera has a pairing code where the box wants one', () => {
+  const state = { ...documentedState(), cameras: [] }
+  const line = (session: Session) => /aria-label="Copy (edgebox camera [^"]*)"/.exec(page(state, { phase: 'live' }, session))?.[1]
+  expect(line(SESSION)).toBe('edgebox camera scene: --server ws://box.example:8787 --pair CODE')
+  expect(line({ ...SESSION, open_to: 'loopback' })).toContain('--pair CODE')
+  expect(line({ ...SESSION, open_to: 'everybody' })).toBe('edgebox camera scene: --server ws://box.example:8787')
+})
+
 test('only a box of a fleet has a page of all boxes', () => {
   const state = documentedState()
   expect(page(state)).not.toContain('href="#/boxes"')

@@ -13,6 +13,7 @@ import { PipelineStages } from '../src/camera/PipelineStages'
 import { membersOf } from '../src/scheduler/BatchDetails'
 import type { BatchRequest } from '../src/scheduler/timeline'
 import { Settings } from '../src/camera/Settings'
+import { Confirm } from '../src/ui/Confirm'
 import { ConnectionBar } from '../src/ui/ConnectionStatus'
 import { ErrorBoundary } from '../src/ui/ErrorBoundary'
 import { Lazy } from '../src/ui/Lazy'
@@ -41,6 +42,23 @@ test('arrows go round the tabs, Home and End to the ends, and the panel follows'
     expect(document.activeElement?.textContent).toBe(name)
     expect(screen.getByRole('tabpanel').textContent).toBe(panel)
   }
+})
+
+test('who is asked back by a button keeps the place: the focus goes to the way out, and back', () => {
+  const onConfirm = vi.fn()
+  render(<Confirm ask="Remove…" label="Remove gate…" confirm="Remove gate" onConfirm={onConfirm}>Its files go.</Confirm>)
+  const first = screen.getByRole('button', { name: 'Remove gate…' })
+  first.focus()
+  fireEvent.click(first)
+  expect(document.body.textContent).toContain('Its files go.')
+  expect(document.activeElement?.textContent).toBe('Keep it')
+  fireEvent.click(document.activeElement as Element)
+  expect(document.activeElement?.getAttribute('aria-label')).toBe('Remove gate…')
+  expect(onConfirm).not.toHaveBeenCalled()
+  fireEvent.click(document.activeElement as Element)
+  fireEvent.click(screen.getByRole('button', { name: 'Remove gate' }))
+  expect(onConfirm).toHaveBeenCalledOnce()
+  expect(document.activeElement?.getAttribute('aria-label')).toBe('Remove gate…')
 })
 
 const NONE = {

@@ -9,6 +9,7 @@ import { messageOf, request } from '../api/api'
 import { usePolled } from '../api/polling'
 import type { Answers } from '../api/api-types'
 import { Command } from '../ui/Command'
+import { Confirm } from '../ui/Confirm'
 import { duration } from '../ui/format'
 import type { Scope } from './session'
 
@@ -85,10 +86,8 @@ function NewToken({ onMade }: { onMade: () => void }) {
 }
 
 function Tokens({ tokens, onRevoked }: { tokens: readonly Token[]; onRevoked: () => void }) {
-  const [asking, setAsking] = useState('')
   const [refusal, setRefusal] = useState('')
   const revoke = async (id: string) => {
-    setAsking('')
     try {
       await request('DELETE /v1/tokens/{id}', { path: { id } })
       setRefusal('')
@@ -114,14 +113,7 @@ function Tokens({ tokens, onRevoked }: { tokens: readonly Token[]; onRevoked: ()
                 <td>{ago(created_ms)}</td>
                 <td>{ago(last_used_ms)}</td>
                 <td>
-                  {asking === id ? (
-                    <>
-                      <button type="button" class={styles.danger} onClick={() => void revoke(id)}>Revoke {name}</button>{' '}
-                      <button type="button" onClick={() => setAsking('')}>Keep it</button>
-                    </>
-                  ) : (
-                    <button type="button" aria-label={`Revoke ${name}…`} onClick={() => setAsking(id)}>Revoke…</button>
-                  )}
+                  <Confirm ask="Revoke…" label={`Revoke ${name}…`} confirm={`Revoke ${name}`} class={styles.danger} onConfirm={() => void revoke(id)} />
                 </td>
               </tr>
             ))}

@@ -107,8 +107,13 @@ test('a camera of which nothing is known yet has its place', () => {
 test('a camera that left says when and why', () => {
   const state = documentedState()
   const left = { at_ms: state.now_ms, why: 'it said goodbye' }
-  const html = page({ ...state, cameras: state.cameras.map((camera) => ({ ...camera, connected: false, grade: 'gone' as const, left })) })
+  const gone = state.cameras.map((camera) => ({ ...camera, connected: false, grade: 'gone' as const, left }))
+  vi.setSystemTime(state.now_ms)
+  const html = page({ ...state, cameras: gone })
   expect(html).toMatch(/Disconnected at \d\d:\d\d:\d\d: it said goodbye/)
+  vi.setSystemTime(state.now_ms + 3 * 86_400_000)
+  expect(page({ ...state, cameras: gone })).toMatch(/Disconnected at \d+ \w+, \d\d:\d\d:\d\d: it said goodbye/)
+  vi.useRealTimers()
 })
 
 test('with several deadlines the later ones and the worth of the answers are shown', () => {

@@ -33,7 +33,7 @@ export function NoCameras({ ready, expected }: NoCamerasProps) {
         The box is ready. Start a first camera, a synthetic street scene, on this machine or any other that reaches it:
       </p>
       <Command text={command} />
-      {!open && <p class="muted">The box printed this line whole at its start: CODE is a pairing code, which works once, within ten minutes. Later <a href={hashOf({ page: 'add' })}>Add a camera</a> gives another one.</p>}
+      {!open && <p class="muted">The box printed this line whole at its start: CODE is a pairing code, which works once, within ten minutes. Later the page Add a camera gives another one.</p>}
       <p class="muted">It shows up here within a second, with its frames, its link and what the box decides for it.</p>
       <p><a href={hashOf({ page: 'add' })}>Add a camera of your own</a>: a stream, a USB camera, a video file, or a phone.</p>
     </section>

@@ -22,7 +22,10 @@ STREET_PX = (320, 180)
 STICKING_OUT = """
 [...document.querySelectorAll('body *:not(br)')]
   .filter((e) => e.checkVisibility() && e.getBoundingClientRect().right > innerWidth + 1)
-  .filter((e) => !e.closest('.scroll-x'))
+  .filter((e) => {
+    const within = e.closest('.scroll-x')
+    return !within || within === e || getComputedStyle(within).overflowX === 'visible'
+  })
   .map((e) => `${e.tagName}.${e.className}: ${e.textContent.slice(0, 80)}`)
 """
 """What is wider than the window, but for what scrolls by itself."""

@@ -7,7 +7,7 @@ from playwright.async_api import Browser, expect
 
 from edgebox.domain.access import Scope
 from edgebox.domain.requests import CameraId
-from tests.end_to_end.browsing import new_page, tile_of
+from tests.end_to_end.browsing import PHONE, STICKING_OUT, new_page, tile_of
 from tests.end_to_end.running import CLOSED, new_token, running, streaming, until
 
 pytestmark = [
@@ -55,6 +55,19 @@ async def test_a_person_logs_in_makes_a_token_and_logs_out(
         cookies = await page.context.cookies()
         assert cookies == []
         assert not complaints
+
+
+async def test_the_tokens_need_no_sideways_scrolling_on_a_phone(
+    database: Path, browser: Browser
+) -> None:
+    async with running(database, **CLOSED) as app:
+        page, _ = await new_page(browser, viewport=PHONE)
+        await page.goto(f"{app.url}/#/access")
+        await page.get_by_label("Token").fill(await new_token(app, Scope.ADMIN))
+        await page.get_by_role("button", name="Log in").click()
+        await expect(page.get_by_test_id("token")).to_have_count(1)
+        assert await page.evaluate(STICKING_OUT) == []
+        assert await page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
 
 async def test_a_camera_is_added_with_a_code_on_the_page(database: Path, browser: Browser) -> None:

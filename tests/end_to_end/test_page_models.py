@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
+from PIL import ExifTags, Image
 from playwright.async_api import Browser, Page, expect
 
 from edgebox.app.composition import App
@@ -167,17 +167,20 @@ async def test_a_model_is_imported_by_upload(
 async def test_a_picture_is_tried_on_any_model(
     database: Path, browser: Browser, tmp_path: Path
 ) -> None:
-    jpeg, png = tmp_path / "street.jpg", tmp_path / "street.png"
+    jpeg, png, phone = (tmp_path / name for name in ("street.jpg", "street.png", "phone.jpg"))
     jpeg.write_bytes(street_jpeg(3))
     with Image.open(jpeg) as picture:
         picture.save(png)
+        lying, exif = picture.transpose(Image.Transpose.ROTATE_90), Image.Exif()
+        exif[ExifTags.Base.Orientation] = 6  # as a phone stores it: to be turned clockwise
+        lying.save(phone, quality=95, exif=exif)
     text = tmp_path / "notes.jpg"
     text.write_text("no picture")
     async with running(database, inference__bundled=["street", "vehicles"]) as app:
         page, complaints = await open_models(browser, app)
         card = page.get_by_test_id("try")
         picture_field, shown = card.get_by_label("Picture"), card.get_by_test_id("try-picture")
-        for file in (jpeg, png):
+        for file in (jpeg, phone, png):
             await picture_field.set_input_files(file)
             await expect(shown).to_have_attribute(
                 "aria-label", f"{file.name} with what street sees"

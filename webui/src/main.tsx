@@ -35,10 +35,15 @@ let failures = 0
 const socket = new BoxSocket(webSocketAddress(document.baseURI, 'v1/ui'), {
   onConnection(next) {
     if (next.phase === 'live' && connection.phase === 'live') return
+    const before = connection
     connection = next
     draw()
-    if (next.phase === 'live') failures = 0
-    else if (next.phase === 'lost' && next.retry_at_ms !== null) failures += 1
+    if (next.phase === 'live') {
+      failures = 0
+      // It may be another box by now, or one that did not say before who uses this page.
+      if (session === null || before.phase === 'lost') void askSession()
+    }
+    if (next.phase === 'lost' && next.retry_at_ms !== null) failures += 1
     // A token that was revoked closes the socket and keeps it closed, as a box does that is down.
     if (failures > 1) void askSession().then(() => session && !may(session, 'viewer') && location.reload())
   },

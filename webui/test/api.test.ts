@@ -37,6 +37,12 @@ test('says that nobody answers', async () => {
   await expect(request('GET /v1/plan')).rejects.toMatchObject({ status: 0, message: 'The box does not answer.' })
 })
 
+test('an answer that breaks off is none', async () => {
+  const body = new ReadableStream({ start: (stream) => stream.error(new TypeError('terminated')) })
+  vi.stubGlobal('fetch', () => Promise.resolve(new Response(body)))
+  await expect(request('GET /v1/plan')).rejects.toMatchObject({ status: 0, message: 'The box does not answer.' })
+})
+
 test('an answer without a body is one', async () => {
   vi.stubGlobal('fetch', () => Promise.resolve(new Response(null, { status: 204 })))
   expect(await request('DELETE /v1/cameras/{id}', { path: { id: 'gate-2' } })).toBeNull()

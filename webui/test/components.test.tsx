@@ -6,13 +6,16 @@ import { useState } from 'preact/hooks'
 import { afterEach, expect, test, vi } from 'vitest'
 
 import type { Camera as CameraDocument } from '../src/api/api-types'
+import { SessionContext } from '../src/access/session'
 import { Boxes } from '../src/boxes/Boxes'
 import { HistoryElsewhere } from '../src/camera/EarlierHistory'
 import { Cascade } from '../src/camera/Cascade'
 import { PipelineStages } from '../src/camera/PipelineStages'
 import { membersOf } from '../src/scheduler/BatchDetails'
+import { Recorder } from '../src/scheduler/Recorder'
 import type { BatchRequest } from '../src/scheduler/timeline'
 import { Settings } from '../src/camera/Settings'
+import { Confirm } from '../src/ui/Confirm'
 import { ConnectionBar } from '../src/ui/ConnectionStatus'
 import { ErrorBoundary } from '../src/ui/ErrorBoundary'
 import { Lazy } from '../src/ui/Lazy'
@@ -41,6 +44,23 @@ test('arrows go round the tabs, Home and End to the ends, and the panel follows'
     expect(document.activeElement?.textContent).toBe(name)
     expect(screen.getByRole('tabpanel').textContent).toBe(panel)
   }
+})
+
+test('who is asked back by a button keeps the place: the focus goes to the way out, and back', () => {
+  const onConfirm = vi.fn()
+  render(<Confirm ask="Remove…" label="Remove gate…" confirm="Remove gate" onConfirm={onConfirm}>Its files go.</Confirm>)
+  const first = screen.getByRole('button', { name: 'Remove gate…' })
+  first.focus()
+  fireEvent.click(first)
+  expect(document.body.textContent).toContain('Its files go.')
+  expect(document.activeElement?.textContent).toBe('Keep it')
+  fireEvent.click(document.activeElement as Element)
+  expect(document.activeElement?.getAttribute('aria-label')).toBe('Remove gate…')
+  expect(onConfirm).not.toHaveBeenCalled()
+  fireEvent.click(document.activeElement as Element)
+  fireEvent.click(screen.getByRole('button', { name: 'Remove gate' }))
+  expect(onConfirm).toHaveBeenCalledOnce()
+  expect(document.activeElement?.getAttribute('aria-label')).toBe('Remove gate…')
 })
 
 const NONE = {
@@ -214,4 +234,14 @@ test('a box that is alone says so, and is not asked', () => {
   render(<Boxes inFleet={false} />)
   expect(screen.getByRole('main').textContent).toContain('This box is alone')
   expect(fetch).not.toHaveBeenCalled()
+})
+
+test('the flight recorder is offered to those who may have it', () => {
+  const session = { name: 'Bob', camera: null, logged_in: true, open_to: 'nobody' } as const
+  const recorder = (scope: 'viewer' | 'operator') => <SessionContext.Provider value={{ ...session, scope }}><Recorder ready request={null} /></SessionContext.Provider>
+  const { rerender } = render(recorder('viewer'))
+  expect(screen.queryByTestId('journal')).toBeNull()
+  expect(document.body.textContent).toContain('Log in with an operator’s token to download it.')
+  rerender(recorder('operator'))
+  expect(screen.getByTestId('journal').getAttribute('href')).toBe('v1/journal')
 })

@@ -1,6 +1,6 @@
-import { expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 
-import { bitrate, count, duration, microseconds, milliseconds, percent, plural, rate } from '../src/ui/format'
+import { bitrate, clockTime, count, duration, microseconds, milliseconds, percent, plural, rate } from '../src/ui/format'
 
 /** Without the narrow no-break spaces, which are hard to see in a test. */
 const plain = (text: string) => text.replaceAll('\u202f', ' ')
@@ -58,4 +58,12 @@ test('small ones', () => {
   expect(rate(9.87)).toBe('9.9')
   expect(count(9000)).toBe('9,000')
   expect([plural(1, 'object'), plural(1200, 'object')]).toEqual(['1 object', '1,200 objects'])
+})
+
+afterEach(() => void vi.useRealTimers())
+
+test('a time of another day has its day', () => {
+  vi.useFakeTimers({ now: new Date(2026, 2, 5, 0, 10) })
+  expect(clockTime(new Date(2026, 2, 5, 0, 9, 7).getTime())).toBe('00:09:07')
+  expect(clockTime(new Date(2026, 2, 4, 23, 59, 59).getTime())).toBe('4 Mar, 23:59:59')
 })

@@ -49,6 +49,7 @@ test('what keeps the camera away is said with a way out', () => {
   expect(obstacle(around)).toBeNull()
   const insecure = obstacle({ ...around, isSecure: false })
   expect(insecure?.text).toContain('only to pages opened over https or at localhost')
+  expect(insecure?.ways[0]?.code).toBe('edgebox serve --host 0.0.0.0 --tls self-signed')
   expect(insecure?.ways.map(({ code }) => code)).toContain('adb reverse tcp:8787 tcp:8787')
   expect(obstacle({ ...around, missing: ['OffscreenCanvas'] })?.text).toContain('lacks OffscreenCanvas')
   const titles = ['NotAllowedError', 'NotFoundError', 'NotReadableError'].map((name) => explain(new DOMException('', name)).title)

@@ -68,6 +68,14 @@ describe('the documented state', () => {
   })
 })
 
+test('the line for a first camera has a pairing code where the box wants one', () => {
+  const state = { ...documentedState(), cameras: [] }
+  const line = (session: Session) => /aria-label="Copy (edgebox camera [^"]*)"/.exec(page(state, { phase: 'live' }, session))?.[1]
+  expect(line(SESSION)).toBe('edgebox camera scene: --server ws://box.example:8787 --pair CODE')
+  expect(line({ ...SESSION, open_to: 'loopback' })).toContain('--pair CODE')
+  expect(line({ ...SESSION, open_to: 'everybody' })).toBe('edgebox camera scene: --server ws://box.example:8787')
+})
+
 test('only a box of a fleet has a page of all boxes', () => {
   const state = documentedState()
   expect(page(state)).not.toContain('href="#/boxes"')
@@ -99,8 +107,13 @@ test('a camera of which nothing is known yet has its place', () => {
 test('a camera that left says when and why', () => {
   const state = documentedState()
   const left = { at_ms: state.now_ms, why: 'it said goodbye' }
-  const html = page({ ...state, cameras: state.cameras.map((camera) => ({ ...camera, connected: false, grade: 'gone' as const, left })) })
+  const gone = state.cameras.map((camera) => ({ ...camera, connected: false, grade: 'gone' as const, left }))
+  vi.setSystemTime(state.now_ms)
+  const html = page({ ...state, cameras: gone })
   expect(html).toMatch(/Disconnected at \d\d:\d\d:\d\d: it said goodbye/)
+  vi.setSystemTime(state.now_ms + 3 * 86_400_000)
+  expect(page({ ...state, cameras: gone })).toMatch(/Disconnected at \d+ \w+, \d\d:\d\d:\d\d: it said goodbye/)
+  vi.useRealTimers()
 })
 
 test('with several deadlines the later ones and the worth of the answers are shown', () => {

@@ -125,3 +125,26 @@ test('every variant of a large family has a colour of its own that is not red or
     }
   }
 })
+
+/** The relative luminance (WCAG) of a colour in oklch, as a screen in sRGB shows it. */
+function luminance(lightness: number, chroma: number, hue: number): number {
+  const [a, b] = [chroma * Math.cos((hue * Math.PI) / 180), chroma * Math.sin((hue * Math.PI) / 180)]
+  const [l, m, s] = [[0.3963377774, 0.2158037573], [-0.1055613458, -0.0638541728], [-0.0894841775, -1.291485548]]
+    .map(([ofA, ofB]) => (lightness + (ofA as number) * a + (ofB as number) * b) ** 3) as [number, number, number]
+  const red = 4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s
+  const green = -1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s
+  const blue = -0.0041960863 * l - 0.7034186147 * m + 1.707614701 * s
+  const [r, g, bl] = [red, green, blue].map((part) => Math.min(1, Math.max(0, part))) as [number, number, number]
+  return 0.2126 * r + 0.7152 * g + 0.0722 * bl
+}
+
+test.each([true, false])('what is written on a batch can be read (dark: %s)', (dark) => {
+  const variants = Array.from({ length: 60 }, (_, n) => `street-${n}`)
+  const INKS: Readonly<Record<string, number>> = { '#ffffff': 1, '#101614': 0.0076 }
+  for (const variant of variants) {
+    const { fill, ink } = variantColour(variant, variants, dark)
+    const [lightness, chroma, hue] = (/oklch\((.*)\)/.exec(fill)?.[1] ?? '').split(' ').map(Number) as [number, number, number]
+    const [low, high] = [luminance(lightness, chroma, hue), INKS[ink] as number].sort((a, b) => a - b) as [number, number]
+    expect((high + 0.05) / (low + 0.05), fill).toBeGreaterThanOrEqual(4.5)
+  }
+})

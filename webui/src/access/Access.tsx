@@ -9,6 +9,7 @@ import { messageOf, request } from '../api/api'
 import { usePolled } from '../api/polling'
 import type { Answers } from '../api/api-types'
 import { Command } from '../ui/Command'
+import { Confirm } from '../ui/Confirm'
 import { duration } from '../ui/format'
 import type { Scope } from './session'
 
@@ -85,10 +86,8 @@ function NewToken({ onMade }: { onMade: () => void }) {
 }
 
 function Tokens({ tokens, onRevoked }: { tokens: readonly Token[]; onRevoked: () => void }) {
-  const [asking, setAsking] = useState('')
   const [refusal, setRefusal] = useState('')
   const revoke = async (id: string) => {
-    setAsking('')
     try {
       await request('DELETE /v1/tokens/{id}', { path: { id } })
       setRefusal('')
@@ -101,7 +100,7 @@ function Tokens({ tokens, onRevoked }: { tokens: readonly Token[]; onRevoked: ()
     <section class={`card ${styles.card}`} aria-labelledby="tokens-title">
       <h2 id="tokens-title">Tokens</h2>
       {refusal && <p class={styles.refused} role="alert">{refusal}</p>}
-      <div class="scroll-x">
+      <div class="scroll-x" tabIndex={0} role="region" aria-label="All tokens">
         <table class={styles.tokens}>
           <thead>
             <tr><th scope="col">Name</th><th scope="col">Scope</th><th scope="col">Made</th><th scope="col">Last used</th><th scope="col"><span class="visually-hidden">Revoke</span></th></tr>
@@ -114,14 +113,7 @@ function Tokens({ tokens, onRevoked }: { tokens: readonly Token[]; onRevoked: ()
                 <td>{ago(created_ms)}</td>
                 <td>{ago(last_used_ms)}</td>
                 <td>
-                  {asking === id ? (
-                    <>
-                      <button type="button" class={styles.danger} onClick={() => void revoke(id)}>Revoke {name}</button>{' '}
-                      <button type="button" onClick={() => setAsking('')}>Keep it</button>
-                    </>
-                  ) : (
-                    <button type="button" aria-label={`Revoke ${name}…`} onClick={() => setAsking(id)}>Revoke…</button>
-                  )}
+                  <Confirm ask="Revoke…" label={`Revoke ${name}…`} confirm={`Revoke ${name}`} class={styles.danger} onConfirm={() => void revoke(id)} />
                 </td>
               </tr>
             ))}

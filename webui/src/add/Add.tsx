@@ -134,13 +134,20 @@ function reachHint(box: URL | null, reach: Reach | null): string {
   return 'Only this machine itself reaches the box there.'
 }
 
-/** A code for the camera of this name, asked for by a person; none for another name. */
+const NO_CODE = { name: '', code: '', expires_s: 0, refusal: '' }
+
+/** A code for the camera of this name, asked for by a person, for as long as it works; none for another name. */
 function usePairingCode(name: string): { pairing: string; refusal: string; ask: () => void } {
-  const [known, setKnown] = useState({ name: '', code: '', refusal: '' })
+  const [known, setKnown] = useState(NO_CODE)
+  useEffect(() => {
+    if (known.code === '') return
+    const timer = window.setTimeout(() => setKnown(NO_CODE), known.expires_s * 1000)
+    return () => window.clearTimeout(timer)
+  }, [known])
   const ask = () => {
     request('POST /v1/pairings', { body: { camera: name } }).then(
-      ({ code }) => setKnown({ name, code, refusal: '' }),
-      (error) => setKnown({ name, code: '', refusal: messageOf(error) }),
+      ({ code, expires_s }) => setKnown({ name, code, expires_s, refusal: '' }),
+      (error) => setKnown({ ...NO_CODE, name, refusal: messageOf(error) }),
     )
   }
   const mine = known.name === name

@@ -10,6 +10,7 @@ import { Discovery } from './Discovery'
 import type { FoundCamera, Streams } from './discovered'
 import { bodyOf, liveWords, NO_FIELDS, type Fields, type TestPicture } from './fetched'
 import type { Source } from '../api/types'
+import { Confirm } from '../ui/Confirm'
 
 interface FetchFormProps {
   /** The camera gets the name that stands above the form on the page. */
@@ -125,10 +126,8 @@ export function FetchedSources({ sources }: { sources: readonly Source[] }) {
 }
 
 function FetchedSource({ source }: { source: Source }) {
-  const [asking, setAsking] = useState(false)
   const [refusal, setRefusal] = useState('')
   const remove = async () => {
-    setAsking(false)
     try {
       await request('DELETE /v1/cameras/{id}', { path: { id: source.camera } })
     } catch (error) {
@@ -141,8 +140,7 @@ function FetchedSource({ source }: { source: Source }) {
       <p class={source.state === 'live' || source.state === 'connecting' ? 'muted' : styles.lost} data-testid="source-state">{refusal || source.text || liveWords(source)}</p>
       <div class={styles.remove}>
         {source.origin === 'configuration' ? <span class="muted">in the configuration file</span>
-        : asking ? <><button type="button" onClick={() => void remove()}>Remove {source.camera}</button> <button type="button" onClick={() => setAsking(false)}>Keep it</button></>
-        : <button type="button" aria-label={`Remove ${source.camera}…`} onClick={() => setAsking(true)}>Remove…</button>}
+        : <Confirm ask="Remove…" label={`Remove ${source.camera}…`} confirm={`Remove ${source.camera}`} onAsk={() => setRefusal('')} onConfirm={() => void remove()} />}
       </div>
     </li>
   )

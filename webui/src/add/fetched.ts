@@ -21,9 +21,16 @@ export const NO_FIELDS: Fields = { url: '', substream_url: '', username: '', pas
 export function bodyOf(fields: Fields): Record<string, unknown> {
   const body: Record<string, unknown> = { url: fields.url.trim() }
   for (const name of ['substream_url', 'username', 'password'] as const) if (fields[name].trim() !== '') body[name] = name === 'password' ? fields[name] : fields[name].trim()
-  if (fields.rate_hz.trim() !== '') body.rate_hz = Number(fields.rate_hz)
+  const rate = fields.rate_hz.trim()
+  if (rate !== '') body.rate_hz = numberOr(rate)
   if (fields.motion_gate) body.motion_gate = true
   return body
+}
+
+/** A number, also with a decimal comma. A text that is none goes as it is: the box says what is wrong with it. */
+function numberOr(text: string): number | string {
+  const number = Number(text.replace(',', '.'))
+  return Number.isFinite(number) ? number : text
 }
 
 /** "0.21 of a core", "1.3 cores". */

@@ -41,13 +41,14 @@ export async function request<Name extends Operation>(operation: Name, { body, s
     init.body = file ? body : JSON.stringify(body)
   }
   let response: Response
+  let text: string
   try {
     response = await fetch(addressOf(operation, address), init)
+    text = await response.text()
   } catch (error) {
     if (signal?.aborted) throw error
     throw new ApiError('The box does not answer.', 0)
   }
-  const text = await response.text()
   if (!response.ok) throw new ApiError(problemOf(text) ?? `The box answered ${response.status}.`, response.status)
   const answer = parsed(text)
   const wrong = mismatch(answer, ANSWERS[operation] ?? 'unknown')

@@ -17,8 +17,8 @@ export interface Polled<Answer> {
   put: (answer: Answer) => void
 }
 
-/** Ask at once and then every so often; no address: ask nothing. */
-export function usePolled<Name extends Operation>(operation: Name, address: Address | null, period_ms: number): Polled<Answers[Name]> {
+/** Ask at once, then every so often, and whenever `version` is another one; no address: ask nothing. */
+export function usePolled<Name extends Operation>(operation: Name, address: Address | null, period_ms: number, version = ''): Polled<Answers[Name]> {
   type Answer = Answers[Name]
   const route = address && addressOf(operation, address)
   const [answer, setAnswer] = useState<Answer | null>(null)
@@ -60,6 +60,6 @@ export function usePolled<Name extends Operation>(operation: Name, address: Addr
       window.clearTimeout(timer)
       asking.abort()
     }
-  }, [route, period_ms])
+  }, [route, period_ms, version])
   return { answer, error, put: useCallback((newer: Answer) => latest.current?.(newer), []) }
 }

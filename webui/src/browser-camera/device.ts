@@ -41,9 +41,10 @@ export function obstacle({ isSecure, host, port, missing }: Surroundings): Camer
   if (!isSecure) {
     return {
       title: 'This page needs https or localhost',
-      text: `Browsers give cameras only to pages opened over https or at localhost, and this one was opened at http://${host}. Three ways to get there:`,
+      text: `Browsers give cameras only to pages opened over https or at localhost, and this one was opened at http://${host}. Four ways to get there:`,
       ways: [
-        { text: 'For good: a proxy with TLS before the box, and this page opened with https. With Caddy it is one line, on the box:', code: `caddy reverse-proxy --from https://${hostOnly(host)} --to 127.0.0.1:${port} --internal-certs` },
+        { text: 'For good: let the box serve with TLS (its extra tls), and open this page with https. The phone warns once of a certificate that the box has signed itself:', code: 'edgebox serve --host 0.0.0.0 --tls self-signed' },
+        { text: 'Or a proxy with TLS before the box. With Caddy it is one line, on the box:', code: `caddy reverse-proxy --from https://${hostOnly(host)} --to 127.0.0.1:${port} --internal-certs` },
         { text: 'To try an Android phone on a USB cable: on the computer it is plugged into, then open localhost:8787/camera on the phone:', code: `adb reverse tcp:8787 tcp:${port}` },
         { text: 'To try a laptop that may log in to the box: on the laptop, then open localhost:8787/camera there:', code: `ssh -L 8787:127.0.0.1:${port} ${hostOnly(host)}` },
       ],

@@ -1,5 +1,7 @@
 // How far back a chart can look, and how often it is worth asking again. Pure.
 
+import { dayOf } from '../ui/format'
+
 const SECOND_MS = 1_000
 const MINUTE_MS = 60 * SECOND_MS
 const HOUR_MS = 60 * MINUTE_MS
@@ -37,5 +39,5 @@ export function instantText(at_ms: number, span_ms: number): string {
   const at = new Date(at_ms)
   const time = at.toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit', ...(span_ms <= HOUR_MS && { second: '2-digit' }) })
   if (span_ms < DAY_MS) return time
-  return `${at.toLocaleDateString('en-GB', { day: 'numeric', month: 'short' })}, ${time}`
+  return `${dayOf(at)}, ${time}`
 }

@@ -6,6 +6,7 @@ import styles from './FamilyActions.module.css'
 import { useState } from 'preact/hooks'
 
 import { messageOf, request } from '../api/api'
+import { Confirm } from '../ui/Confirm'
 import type { Family, ModelList } from './families'
 
 interface FamilyActionsProps {
@@ -17,12 +18,10 @@ interface FamilyActionsProps {
 }
 
 export function FamilyActions({ list, family, busy, onChanged }: FamilyActionsProps) {
-  const [asked, setAsked] = useState(false)
   const [refusal, setRefusal] = useState('')
   const isDefault = family.name === list.default
   const run = (change: Promise<unknown>) => {
     setRefusal('')
-    setAsked(false)
     change.then(onChanged, (error: unknown) => setRefusal(messageOf(error)))
   }
   const path = { family: family.name }
@@ -31,13 +30,10 @@ export function FamilyActions({ list, family, busy, onChanged }: FamilyActionsPr
       {!isDefault && (
         <button type="button" onClick={() => run(request('POST /v1/models/{family}/default', { path }))}>Make {family.name} the default</button>
       )}
-      {family.imported && !isDefault && !asked && <button type="button" disabled={busy} onClick={() => setAsked(true)}>Remove {family.name}</button>}
-      {asked && (
-        <>
+      {family.imported && !isDefault && (
+        <Confirm ask={`Remove ${family.name}`} confirm={`Delete ${family.name}`} disabled={busy} onAsk={() => setRefusal('')} onConfirm={() => run(request('DELETE /v1/models/{family}', { path }))}>
           <span>Its files are deleted.</span>
-          <button type="button" onClick={() => run(request('DELETE /v1/models/{family}', { path }))}>Delete {family.name}</button>
-          <button type="button" onClick={() => setAsked(false)}>Keep it</button>
-        </>
+        </Confirm>
       )}
       {refusal && <p class={jobStyles.failed} role="alert">{refusal}</p>}
     </div>

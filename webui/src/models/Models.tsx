@@ -6,17 +6,19 @@ import styles from './Models.module.css'
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 
 import { useMay } from '../access/session'
-import { ApiError, request } from '../api/api'
+import { request } from '../api/api'
+import { usePolled } from '../api/polling'
 import { ErrorBoundary } from '../ui/ErrorBoundary'
 import { FamilyCard } from './FamilyCard'
 import { ImportCard } from './ImportCard'
 import { type Job, running } from './jobs'
-import { type ModelList, usersOf } from './families'
+import { usersOf } from './families'
 import { TryPicture } from './TryPicture'
 import type { BoxState } from '../api/types'
 
 const POLL_BUSY_MS = 400
 const POLL_IDLE_MS = 4_000
+const MODELS_PERIOD_MS = 15_000
 
 export function Models({ state }: { state: BoxState }) {
   const admin = useMay('admin')
@@ -24,12 +26,13 @@ export function Models({ state }: { state: BoxState }) {
   const busy = running(jobs)
   const ended = jobs.reduce((newest, { id, state }) => (state === 'running' ? newest : Math.max(newest, id)), 0)
   const [changes, setChanges] = useState(0)
-  const { list, error } = useModels(`${state.box.ready} ${ended} ${changes}`)
+  // The command line changes models as well, so they are asked for even if nothing is known to have changed.
+  const { answer: list, error } = usePolled('GET /v1/models', {}, MODELS_PERIOD_MS, `${state.box.ready} ${ended} ${changes}`)
   const users = usersOf(state.cameras)
   const connected = state.cameras.filter((camera) => camera.connected).length
   return (
     <main class={`live-data ${styles.page}`} aria-label="Models">
-      {error && <p class={`card ${notices.broken}`} role="alert">The list of models cannot be shown: {error}</p>}
+      {error && !list && <p class={`card ${notices.broken}`} role="alert">The list of models cannot be shown: {error.message}</p>}
       {!list && !error && <p class={notices.opening} aria-busy="true">Loading…</p>}
       {list?.families.length === 0 && <p class={`card ${styles.none}`}>There are none yet: {state.box.ready_reason || 'the box is starting'}.</p>}
       {list?.families.map((family) => (
@@ -49,21 +52,6 @@ export function Models({ state }: { state: BoxState }) {
       )}
     </main>
   )
-}
-
-/** The models, asked for again when `version` changes; what was known stays until the answer. */
-function useModels(version: string): { list: ModelList | null; error: string } {
-  const [known, setKnown] = useState<{ list: ModelList | null; error: string }>({ list: null, error: '' })
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another version means another list
-  useEffect(() => {
-    const asking = new AbortController()
-    request('GET /v1/models', { signal: asking.signal }).then(
-      (list) => setKnown({ list, error: '' }),
-      (error) => error instanceof ApiError && setKnown(({ list }) => ({ list, error: list ? '' : error.message })),
-    )
-    return () => asking.abort()
-  }, [version])
-  return known
 }
 
 /** The box's jobs: asked for often while one runs. `refresh` asks at once. */

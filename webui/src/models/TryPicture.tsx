@@ -13,6 +13,7 @@ import { scaleBox } from '../live/geometry'
 import { milliseconds, percent } from '../ui/format'
 import type { Family, ModelList } from './families'
 import type { PictureAnswer } from './pictureAnswer'
+import { upright } from './upright'
 
 /** A person waits for it, and nobody else does. */
 const DEADLINE_MS = 60_000
@@ -43,8 +44,10 @@ export function TryPicture({ list, ready }: { list: ModelList; ready: boolean })
     setAsking(true)
     setRefusal('')
     try {
-      const answer = await request('POST /v1/infer', { query: { family: wanted, deadline_ms: DEADLINE_MS }, body: picture })
-      const bitmap = await createImageBitmap(picture)
+      // What the browser cannot read the box is given all the same: it says what is wrong with it.
+      const photo = await upright(picture).catch(() => null)
+      const answer = await request('POST /v1/infer', { query: { family: wanted, deadline_ms: DEADLINE_MS }, body: photo?.body ?? picture })
+      const bitmap = photo?.bitmap ?? (await createImageBitmap(picture))
       if (number === latest.current) setSeen({ answer: answer as PictureAnswer, family, bitmap, name: picture.name })
     } catch (error) {
       if (number === latest.current) {

@@ -60,7 +60,7 @@ export function CameraTile({ camera, window_s, dispatcher, enlarged, fetched = f
         <span class={styles.health}><HealthIcon health={health} /></span>
         <h2><a href={hashOf({ page: 'camera', camera: camera.id })}>{camera.id}</a></h2>
         <p class={classes(isTroubled && styles.troubled)} title={camera.advice?.reason}><Status camera={camera} /></p>
-        {synthetic && <SyntheticMark />}
+        {synthetic && <span class={styles.roomy}><SyntheticMark /></span>}
         {toggle && (
           <button
             type="button"
@@ -95,11 +95,11 @@ function Status({ camera }: { camera: Camera }) {
   switch (camera.grade) {
     case 'failing':
     case 'strained':
-      return <>{percent(camera.on_time_share, 0)}<span class={styles.unit}> on time</span></>
+      return <>{percent(camera.on_time_share, 0)}<span class={styles.roomy}> on time</span></>
     case 'lost':
       return <>{HEALTH_WORD.lost}</>
     case 'reduced':
-      return <>{rate(camera.advice?.rate_hz)} of {rate(camera.rate_hz)} fps<span class={styles.unit}>, as planned</span></>
+      return <>{rate(camera.advice?.rate_hz)} of {rate(camera.rate_hz)} fps<span class={styles.roomy}>, as planned</span></>
     default:
       return <>{rate(camera.fps)} fps</>
   }

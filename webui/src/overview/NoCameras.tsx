@@ -2,7 +2,8 @@
 
 import notices from '../ui/notices.module.css'
 
-import { serverOf } from '../add/onboarding'
+import { useSession } from '../access/session'
+import { isLoopback, serverOf } from '../add/onboarding'
 import { hashOf } from '../app/route'
 import { Command } from '../ui/Command'
 import { plural } from '../ui/format'
@@ -14,6 +15,7 @@ interface NoCamerasProps {
 }
 
 export function NoCameras({ ready, expected }: NoCamerasProps) {
+  const session = useSession()
   if (!ready || expected > 0) return (
     <section class={notices.empty} aria-labelledby="empty-title" data-testid="empty">
       <h2 id="empty-title">{ready ? `Connecting to ${plural(expected, 'camera')}` : 'The box is getting ready'}</h2>
@@ -21,7 +23,9 @@ export function NoCameras({ ready, expected }: NoCamerasProps) {
       <p><a href={hashOf({ page: 'add' })}>Add a camera</a>: a stream, a USB camera, a video file, or a phone.</p>
     </section>
   )
-  const command = `edgebox camera scene: --server ${serverOf(new URL('./', location.href))}`
+  const here = new URL('./', location.href)
+  const open = session?.open_to === 'everybody' || (session?.open_to === 'loopback' && isLoopback(here))
+  const command = `edgebox camera scene: --server ${serverOf(here)}${open ? '' : ' --pair CODE'}`
   return (
     <section class={notices.empty} aria-labelledby="empty-title" data-testid="empty">
       <h2 id="empty-title">No camera yet</h2>
@@ -29,6 +33,7 @@ export function NoCameras({ ready, expected }: NoCamerasProps) {
         The box is ready. Start a first camera, a synthetic street scene, on this machine or any other that reaches it:
       </p>
       <Command text={command} />
+      {!open && <p class="muted">The box printed this line whole at its start: CODE is a pairing code, which works once, within ten minutes. Later the page Add a camera gives another one.</p>}
       <p class="muted">It shows up here within a second, with its frames, its link and what the box decides for it.</p>
       <p><a href={hashOf({ page: 'add' })}>Add a camera of your own</a>: a stream, a USB camera, a video file, or a phone.</p>
     </section>

@@ -2,9 +2,8 @@
 
 import styles from './Changes.module.css'
 
-import { rate } from '../ui/format'
+import { clockTime, rate } from '../ui/format'
 import type { PlanChange, AdvisedSize } from './timeline'
-import { timeOfDay } from './view'
 
 const SHOWN = 30
 
@@ -17,7 +16,7 @@ export function Changes({ changes, offset_ms }: { changes: readonly PlanChange[]
       <ol tabIndex={0} aria-labelledby="changes-title">
         {latest.map((change) => (
           <li key={`${change.at_ms} ${change.camera}`}>
-            <time dateTime={new Date(change.at_ms + offset_ms).toISOString()}>{timeOfDay(change.at_ms + offset_ms, false)}</time>
+            <time dateTime={new Date(change.at_ms + offset_ms).toISOString()}>{clockTime(change.at_ms + offset_ms)}</time>
             <p>
               <strong>{change.camera}</strong> {step(change)}
               <br />

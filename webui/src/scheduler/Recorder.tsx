@@ -2,15 +2,19 @@
 
 import styles from './Recorder.module.css'
 
+import { useMay } from '../access/session'
 import { DownloadIcon } from '../ui/icons'
 
 /** `request`: one that is looked at, to be asked about. */
 export function Recorder({ ready, request }: { ready: boolean; request: number | null }) {
+  const may = useMay('operator')
   return (
     <section class={`${styles.recorder} card`} aria-labelledby="recorder-title">
       <h2 id="recorder-title">Flight recorder</h2>
       <p>The last 60 s of every decision: names, sizes and instants, never pictures. It replays exactly, anywhere.</p>
-      {ready ? (
+      {!may ? (
+        <p class="muted">Log in with an operator’s token to download it.</p>
+      ) : ready ? (
         <a class={styles.button} href="v1/journal" download data-testid="journal"><DownloadIcon /> Download the flight recorder</a>
       ) : (
         <p class="muted">There is none before the models are ready.</p>

@@ -4,8 +4,8 @@ const HUE_FROM = 150
 const HUES = 190
 /** Steps of the golden ratio lie far apart, however many there are: neighbours in size run side by side. */
 const HUE_STEP = 0.618
-/** They differ in lightness, too. */
-const LIGHTNESS = { light: [0.6, 0.74, 0.5], dark: [0.68, 0.82, 0.58] } as const
+/** They differ in lightness, too. Between 0.54 and 0.62 neither white nor dark letters have enough contrast. */
+const LIGHTNESS = { light: [0.62, 0.74, 0.5], dark: [0.68, 0.82, 0.54] } as const
 
 export interface VariantColour {
   fill: string
@@ -20,6 +20,6 @@ export function variantColour(variant: string, variants: readonly string[], dark
   const hue = HUE_FROM + ((at * HUE_STEP) % 1) * HUES
   return {
     fill: `oklch(${lightness} 0.125 ${hue.toFixed(0)})`,
-    ink: lightness > 0.63 ? '#101614' : '#ffffff',
+    ink: lightness > 0.58 ? '#101614' : '#ffffff',
   }
 }

@@ -3,10 +3,7 @@
 import notices from '../ui/notices.module.css'
 import styles from './Settings.module.css'
 
-import { useEffect, useState } from 'preact/hooks'
-
-import { ApiError, type Operation, request } from '../api/api'
-import type { Answers } from '../api/api-types'
+import { usePolled } from '../api/polling'
 import { ErrorBoundary } from '../ui/ErrorBoundary'
 import { ConfigCard } from './ConfigCard'
 import { EventsOutCard } from './EventsOutCard'
@@ -16,12 +13,14 @@ import { StorageCard } from './StorageCard'
 import { VersionsCard } from './VersionsCard'
 import type { BoxState } from '../api/types'
 
-const AGAIN_MS = 10_000
+/** Another configuration comes with a restart of the box only. */
+const CONFIG_PERIOD_MS = 60_000
+const SYSTEM_PERIOD_MS = 10_000
 
 export function Settings({ state }: { state: BoxState }) {
-  const { answer: config, error } = useAnswer('GET /v1/config')
-  const { answer: system, error: systemError } = useAnswer('GET /v1/system', AGAIN_MS)
-  const failed = error || systemError
+  const { answer: config, error } = usePolled('GET /v1/config', {}, CONFIG_PERIOD_MS)
+  const { answer: system, error: systemError } = usePolled('GET /v1/system', {}, SYSTEM_PERIOD_MS)
+  const failed = (error ?? systemError)?.message
   return (
     <main class={`live-data ${styles.page}`} aria-label="Settings">
       {failed && !(config && system) && <p class={`card ${notices.broken}`} role="alert">The settings cannot be shown: {failed}</p>}
@@ -40,24 +39,4 @@ export function Settings({ state }: { state: BoxState }) {
       )}
     </main>
   )
-}
-
-/** What the box answers; asked again every `again_ms`, and what was known stays until then. */
-function useAnswer<Name extends Operation>(operation: Name, again_ms?: number): { answer: Answers[Name] | null; error: string } {
-  const [known, setKnown] = useState<{ answer: Answers[Name] | null; error: string }>({ answer: null, error: '' })
-  useEffect(() => {
-    const asking = new AbortController()
-    const look = () =>
-      request(operation, { signal: asking.signal }).then(
-        (answer) => setKnown({ answer, error: '' }),
-        (error) => error instanceof ApiError && setKnown(({ answer }) => ({ answer, error: error.message })),
-      )
-    look()
-    const timer = again_ms === undefined ? 0 : window.setInterval(look, again_ms)
-    return () => {
-      asking.abort()
-      window.clearInterval(timer)
-    }
-  }, [operation, again_ms])
-  return known
 }

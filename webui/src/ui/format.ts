@@ -1,4 +1,4 @@
-// Numbers for people: every figure with its unit, short enough to stay in its place. Pure.
+// Numbers for people: every figure with its unit, short enough to stay in its place. Pure, but for what day it is.
 
 /** Stands for a value that is not known yet. */
 export const UNKNOWN = '–'
@@ -70,9 +70,16 @@ export function duration(seconds: number | null | undefined): string {
   return parts.join(' ')
 }
 
-/** The time of day where the viewer is. */
+/** The time of day where the viewer is, with the day where that is not today: boxes and their events run for months. */
 export function clockTime(at_ms: number): string {
-  return new Date(at_ms).toLocaleTimeString('en-GB', { hour12: false })
+  const at = new Date(at_ms)
+  const time = at.toLocaleTimeString('en-GB', { hour12: false })
+  return at.toDateString() === new Date().toDateString() ? time : `${dayOf(at)}, ${time}`
+}
+
+/** A day where the viewer is: "5 Mar". */
+export function dayOf(at: Date): string {
+  return at.toLocaleDateString('en-GB', { day: 'numeric', month: 'short' })
 }
 
 export function plural(amount: number, one: string, many = `${one}s`): string {

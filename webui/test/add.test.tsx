@@ -1,0 +1,48 @@
+// @vitest-environment happy-dom
+// The page that adds a camera, operated as a person does.
+
+import { act, cleanup, fireEvent, render, screen } from '@testing-library/preact'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+
+import { SessionContext, type Session } from '../src/access/session'
+import { Add } from '../src/add/Add'
+import { bodyOf, NO_FIELDS } from '../src/add/fetched'
+import type { FrameDispatcher } from '../src/live/frameDispatcher'
+import { documentedState } from './documented'
+
+const ANN: Session = { scope: 'admin', name: 'Ann', camera: null, logged_in: true, open_to: 'nobody' }
+const ANSWERS: Readonly<Record<string, unknown>> = {
+  'v1/addresses': { only_here: false, addresses: [] },
+  'v1/pairings': { code: 'K7QF-2M9D', camera: 'camera-1', expires_s: 600 },
+}
+
+beforeEach(() => {
+  vi.useFakeTimers()
+  vi.stubGlobal('fetch', (address: string) => Promise.resolve(new Response(JSON.stringify(ANSWERS[address]))))
+})
+
+afterEach(() => {
+  cleanup()
+  vi.useRealTimers()
+  vi.unstubAllGlobals()
+})
+
+const pass = (ms: number) => act(async () => void (await vi.advanceTimersByTimeAsync(ms)))
+
+test('a pairing code is shown for as long as it works, and then another one can be had', async () => {
+  const state = { ...documentedState(), cameras: [], sources: [] }
+  render(<SessionContext.Provider value={ANN}><Add state={state} dispatcher={{} as FrameDispatcher} /></SessionContext.Provider>)
+  fireEvent.click(screen.getByRole('button', { name: 'Get a pairing code' }))
+  await pass(100)
+  expect(screen.getByTestId('pairing-code').textContent).toBe('K7QF-2M9D')
+  await pass(590_000)
+  expect(screen.getByTestId('lines').textContent).toContain('--pair K7QF-2M9D')
+  await pass(10_000)
+  expect(screen.getByTestId('lines').textContent).not.toContain('--pair')
+  expect(screen.getByRole('button', { name: 'Get a pairing code' })).toBeTruthy()
+})
+
+test('a rate may have a decimal comma, and what is no number is for the box to refuse', () => {
+  expect(bodyOf({ ...NO_FIELDS, url: 'webcam:0', rate_hz: ' 2,5 ' })).toEqual({ url: 'webcam:0', rate_hz: 2.5 })
+  expect(bodyOf({ ...NO_FIELDS, url: 'webcam:0', rate_hz: 'many' })).toEqual({ url: 'webcam:0', rate_hz: 'many' })
+})

@@ -230,7 +230,8 @@ def _with_folder(path: Path) -> Path:
         path = expanded(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         for file in _own_files(path):  # earlier versions let all read
-            with contextlib.suppress(OSError):  # another user's, or missing
+            # Another user's, missing, or (told when it is opened) no name of a file.
+            with contextlib.suppress(OSError, ValueError):
                 file.chmod(file.stat().st_mode & ~0o077)
     except (OSError, RuntimeError, ValueError) as error:
         full = isinstance(error, OSError) and error.errno == errno.ENOSPC

@@ -16,7 +16,12 @@ from edgebox.scheduling.events import (
     Infer,
     SampleCompleted,
 )
-from edgebox.scheduling.supervised import LATE_FROM_NS, LATE_NS, LIMIT_DOUBLINGS_MAX
+from edgebox.scheduling.supervised import (
+    LATE_FROM_NS,
+    LATE_NS,
+    LIMIT_DOUBLINGS_MAX,
+    Limit,
+)
 from edgebox.scheduling.supervision import LIMIT_FACTOR
 from edgebox.simulation.faults.faulty_camera import FaultyCamera
 from edgebox.simulation.faults.judge import World
@@ -121,11 +126,15 @@ class FrameChecks:
         limit = self._world.scheduler.supervised[infer.executor].limit
         _require(limit is not None, f"a batch on {infer.executor} has no limit")
         assert limit is not None
+        self._limits[infer.executor] = infer.batch, self._checked_ns(limit)
+
+    def _checked_ns(self, limit: Limit) -> int:
+        """Return the instant of a batch's limit, which may not be too far away."""
         least_ns = self._world.scheduler.parameters.batch_limit_min_ns
         most_ns = max(least_ns, LIMIT_FACTOR * self._longest_ns) << LIMIT_DOUBLINGS_MAX
-        waits_ns = limit.at_ns - self._world.now_ns
+        waits_ns = limit.at_ns - limit.began_ns
         _require(waits_ns <= most_ns, f"a batch may take {waits_ns / 1e9:.0f} s")
-        self._limits[infer.executor] = infer.batch, limit.at_ns
+        return limit.at_ns
 
     def _nothing_waits(self) -> None:
         """Insist that lost executors were noticed, and that no frame waits beyond its deadline."""
@@ -133,8 +142,11 @@ class FrameChecks:
         for executor, infer in self._world.busy.items():
             batch, at_ns = self._limits[executor]
             if batch == infer.batch and now_ns > at_ns + LATE_FROM_NS:
-                # A late wake-up gives its work a second more, once.
                 limit = self._world.scheduler.supervised[executor].limit
+                if limit is not None and limit.derived and not limit.extended:
+                    at_ns = self._checked_ns(limit)
+                    self._limits[executor] = batch, at_ns
+                # A late wake-up gives its work a second more, once.
                 extended = limit is not None and limit.extended and now_ns < limit.at_ns
                 _require(
                     extended or now_ns < at_ns + LATE_NS,

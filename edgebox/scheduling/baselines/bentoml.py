@@ -69,7 +69,7 @@ class BentoMl(QueueingPolicy):
         self._newest_ns[self._waiting.variant(request)] = now_ns
 
     def expired(self, now_ns: int) -> list[RequestId]:
-        """Remove and return the requests that waited too long; reset delays of batches that are due.
+        """Remove and return the requests that waited too long; reset a delay that is due.
 
         One that is not due yet stays: a wake-up that comes early must change nothing, and whether
         an executor is asked next depends on what it waits for.

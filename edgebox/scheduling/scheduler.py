@@ -310,9 +310,12 @@ class Scheduler(SchedulerState):
         self._sampling.cameras_changed(self._adaptation.tightest_slo_ns)
 
     def _camera_changed(self, event: events.CameraChanged) -> None:
-        if event.camera.id not in self._adaptation.cameras:
+        before = self._adaptation.cameras.get(event.camera.id)
+        if before is None:
             self._ignore(event)
             return
+        if before.camera.pipeline != event.camera.pipeline:
+            self._endings.pipeline_changed(event.camera.id)
         self._out.extend(self._adaptation.change(event.camera, self._now_ns))
         self._sampling.cameras_changed(self._adaptation.tightest_slo_ns)
 

@@ -359,7 +359,7 @@ class Scheduler(SchedulerState):
         self._out += self._executors.memory_limited(event, self._now_ns)
 
     def _load_ended(self, event: events.WeightsLoaded | events.LoadFailed) -> None:
-        self._out += self._executors.load_ended(event, self._now_ns)
+        self._out += self._executors.load_ended(event, self._now_ns, stopping=self._stopping)
 
     def _shutdown_requested(self, event: events.ShutdownRequested) -> None:
         self._stopping = True

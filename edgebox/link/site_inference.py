@@ -26,7 +26,8 @@ A link much faster than its frames gives no evidence, nor do cameras whose frame
 the same way. A camera that does not share is left out when transmission times of others are
 predicted. If one address has two shared uplinks, none is found.
 
-Pure: the instants are arguments. O(frames in transit meanwhile) per evaluated frame.
+Pure: the instants are arguments. O(frames of its address since it was sent) per evaluated frame,
+which is the half second of `SETTLED_NS` and its own time.
 """
 
 from bisect import bisect_left

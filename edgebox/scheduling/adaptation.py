@@ -94,7 +94,6 @@ class Adaptation:
         """
         connected = self.cameras[camera.id]
         if connected.camera.pipeline != camera.pipeline:
-            self._fan_out.forget(camera.id)
             self.crop_sides.forget(camera.id)
         connected.camera = camera
         self._tightest_slo_ns = None

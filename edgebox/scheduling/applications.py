@@ -16,8 +16,8 @@ from edgebox.scheduling.distributions import SAMPLES_MIN, EmpiricalDistribution
 from edgebox.scheduling.work import WorkTable
 
 APPS_MAX = 64
-"""Applications of a variant with a slot of their own. A box has fewer cameras than this, and tables
-of this size are still fast."""
+"""Applications of a variant with a slot of their own. Hardly any box has more, and tables of this
+size are still fast."""
 
 APP_IDLE_NS = 600_000_000_000
 """Idle time after which an application may lose its slot. No request waits this long, so no waiting

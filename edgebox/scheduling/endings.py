@@ -205,6 +205,11 @@ class Endings:
         if connected is not None and request.frame is None and of_camera == pipeline:
             self._fan_out.observe(connected.camera, crops)
 
+    def pipeline_changed(self, camera: CameraId) -> None:
+        """Forget what a camera's frames brought while it had another pipeline."""
+        self._fan_out.forget(camera)
+        self._frames.forget(camera)
+
     def depart(self, camera: CameraId) -> tuple[list[Drop], bool]:
         """Drop the requests of a camera that left; say also whether it had any."""
         frames = self._ledger.joins.depart(camera)

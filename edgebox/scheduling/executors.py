@@ -103,11 +103,14 @@ class Executors:
         return [*self.residency.limit(event), *self._adaptation.resources_changed(now_ns)]
 
     def load_ended(
-        self, event: events.WeightsLoaded | events.LoadFailed, now_ns: int
+        self, event: events.WeightsLoaded | events.LoadFailed, now_ns: int, *, stopping: bool
     ) -> list[Action]:
-        """Note that weights are in memory, or could not be loaded."""
+        """Note that weights are in memory, or could not be loaded.
+
+        A box that is stopping loads nothing more.
+        """
         in_use = self._ledger.variants | self._sampling.variants
-        out = self.residency.ended(event, in_use, now_ns)
+        out = self.residency.ended(event, in_use, now_ns, more=not stopping)
         return [*out, *self._adaptation.resources_changed(now_ns)]
 
     def planned(self, now_ns: int) -> list[Action]:

@@ -151,15 +151,20 @@ class Residency:
         return out
 
     def ended(
-        self, event: WeightsLoaded | LoadFailed, in_use: AbstractSet[VariantName], now_ns: int
+        self,
+        event: WeightsLoaded | LoadFailed,
+        in_use: AbstractSet[VariantName],
+        now_ns: int,
+        *,
+        more: bool,
     ) -> list[Action]:
-        """Note the end of a load, and start the next."""
+        """Note the end of a load, and start the next if `more` may be loaded."""
         memory = self.memories.get(event.executor)
         if memory is None or memory.loading != event.weights:
             return []
         memory.load_ended(event.weights, now_ns, well=isinstance(event, WeightsLoaded))
         out = self._update_resident(event.executor)
-        return out + self._move(event.executor, in_use, now_ns)
+        return out + self._move(event.executor, in_use, now_ns) if more else out
 
     def _update_resident(self, executor: ExecutorId) -> list[Action]:
         variants = self.memories[executor].variants

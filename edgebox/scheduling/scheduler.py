@@ -310,9 +310,12 @@ class Scheduler(SchedulerState):
         self._sampling.cameras_changed(self._adaptation.tightest_slo_ns)
 
     def _camera_changed(self, event: events.CameraChanged) -> None:
-        if event.camera.id not in self._adaptation.cameras:
+        before = self._adaptation.cameras.get(event.camera.id)
+        if before is None:
             self._ignore(event)
             return
+        if before.camera.pipeline != event.camera.pipeline:
+            self._endings.pipeline_changed(event.camera.id)
         self._out.extend(self._adaptation.change(event.camera, self._now_ns))
         self._sampling.cameras_changed(self._adaptation.tightest_slo_ns)
 
@@ -356,7 +359,7 @@ class Scheduler(SchedulerState):
         self._out += self._executors.memory_limited(event, self._now_ns)
 
     def _load_ended(self, event: events.WeightsLoaded | events.LoadFailed) -> None:
-        self._out += self._executors.load_ended(event, self._now_ns)
+        self._out += self._executors.load_ended(event, self._now_ns, stopping=self._stopping)
 
     def _shutdown_requested(self, event: events.ShutdownRequested) -> None:
         self._stopping = True

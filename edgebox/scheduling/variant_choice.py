@@ -356,5 +356,6 @@ class VariantChoice:
             row = latencies.row(executor, running.infer.variant)
             if row is not None:
                 took_ns = row.median_ns[row.sizes.index(running.infer.batch_size)]
+                took_ns = round(took_ns * latencies.core_factor(running.infer))
                 free_ns = max(now_ns, running.started_ns + took_ns + overhead_ns)
         return ExecutorTimes(free_ns, batch_ns)

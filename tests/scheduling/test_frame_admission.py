@@ -12,6 +12,7 @@ from edgebox.domain.pipelines import StageName
 from edgebox.domain.plans import Assignment, Plan
 from edgebox.domain.requests import Camera, CameraId, DropReason, Request
 from edgebox.scheduling.events import (
+    CameraChanged,
     CameraConnected,
     CameraDisconnected,
     Drop,
@@ -169,6 +170,17 @@ def test_a_camera_that_leaves_no_longer_counts() -> None:
     admission.incomplete(2 * MS)
     assert admission._share(SPARSE, 2 * MS) == 1
     assert set(admission._density) == {SPARSE}
+
+
+def test_a_camera_whose_pipeline_was_taken_away_no_longer_counts() -> None:
+    bench = box()
+    for number, camera in enumerate((SPARSE, DENSE)):
+        assert not refused(bench, frame(number + 1, camera, 1, 290))
+    bench(CameraChanged(replace(camera_with(None), id=DENSE)), 2)
+    admission = admission_of(bench)
+    admission.incomplete(2 * MS)
+    assert admission._share(SPARSE, 2 * MS) == 1
+    assert set(admission._density) == set(admission._crops) == {SPARSE}
 
 
 def test_a_frame_that_expires_is_a_sign_of_overload() -> None:

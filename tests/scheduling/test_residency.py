@@ -22,6 +22,7 @@ from edgebox.scheduling.events import (
     Prepare,
     RequestArrived,
     RequestPrepared,
+    ShutdownRequested,
     Unload,
     WeightsLoaded,
 )
@@ -123,6 +124,13 @@ def test_neighbours_are_prefetched_one_after_the_other_and_then_a_switch_costs_n
     assert advised(bench(plan_of(608), 400)) == [name(608)]
     memory = bench.scheduler.memories[CPU]
     assert (memory.hits, memory.misses, memory.loads) == (2, 0, 2)
+
+
+def test_a_box_that_stops_loads_nothing_more() -> None:
+    bench = limited(4, 128, 416)
+    assert moves(bench(plan_of(416), 100)) == [Load(CPU, weights(320))]
+    bench(ShutdownRequested(), 110)
+    assert moves(bench(WeightsLoaded(CPU, weights(320)), 120)) == []
 
 
 def test_nothing_leaves_while_anything_waits_or_runs_on_it() -> None:

@@ -56,6 +56,15 @@ def test_a_batch_gets_the_fewest_threads_with_which_it_is_in_time() -> None:
         assert run_one(box, 1, 0, left_ms).threads == threads
 
 
+def test_an_executor_is_free_when_a_batch_on_few_threads_has_ended() -> None:
+    for left_ms, factor in ((400, 3.0), (70, 1.6), (40, 1.0)):
+        box = bench(with_choice())
+        box(CameraConnected(camera(slo_ms=400)), 0)
+        run_one(box, 1, 0, left_ms)
+        choice = box.scheduler._dispatch._variants
+        assert choice._times_of(CPU, (), 1.0, 0).free_ns == round(20 * factor * MS)
+
+
 def test_a_request_that_waits_hurries_the_batch_before_it() -> None:
     box = bench(with_choice())
     for of in ("gate-1", "gate-2", "gate-3"):

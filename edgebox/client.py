@@ -29,6 +29,8 @@ _SILENT_S = 45.0
 """The box sends something every 15 s."""
 _LINE_BYTES_MAX = 1 << 22
 _ANSWER_S = 30.0
+_FOR_NOW = (408, 429)
+"""Statuses of a box that was too slow or asked too often, maybe by others at the same address."""
 
 
 class SubscriptionRefusedError(EdgeboxError):
@@ -126,7 +128,12 @@ async def get_document(
         raise SubscriptionRefusedError(f"{server}: {why}") from None
     if response.status != 200:
         raise SubscriptionRefusedError(_said(body))
-    found: dict[str, Any] = orjson.loads(body)
+    try:
+        found = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        found = None
+    if not isinstance(found, dict):
+        raise SubscriptionRefusedError(_said(body))
     return found
 
 
@@ -141,7 +148,7 @@ async def _connection(
     """
     headers = {"Accept": "text/event-stream"}
     async with client.get(address, params=query, headers=headers) as response:
-        if 400 <= response.status < 500:
+        if 400 <= response.status < 500 and response.status not in _FOR_NOW:
             raise SubscriptionRefusedError(_said(await response.read()))
         if response.status != 200:
             raise aiohttp.ClientPayloadError(_said(await response.read()))

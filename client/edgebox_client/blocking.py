@@ -21,6 +21,10 @@ from edgebox_client.options import CameraOptions
 from edgebox_client.pictures import Picture
 
 _Value = TypeVar("_Value")
+_IN_CALLBACK = (
+    "callbacks must not call the client: they are called in its own thread, which would wait for "
+    "itself; note what came, for example in a queue.Queue, and call the client elsewhere"
+)
 
 
 class _Loop:
@@ -28,6 +32,7 @@ class _Loop:
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self.closed = False
 
@@ -36,16 +41,18 @@ class _Loop:
 
         Raises:
             CancelledError: the client was closed meanwhile.
-            InvalidInputError: it was closed before.
+            InvalidInputError: it was closed before, or this is called by one of its callbacks.
         """
         with self._lock:
-            if self.closed:
+            if self.closed or self._is_own:
                 work.close()
-                raise InvalidInputError("this client is closed")
+                raise InvalidInputError("this client is closed" if self.closed else _IN_CALLBACK)
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                run = self._loop.run_forever
-                threading.Thread(target=run, name="edgebox-client", daemon=True).start()
+                self._thread = threading.Thread(
+                    target=_run, args=(self._loop,), name="edgebox-client", daemon=True
+                )
+                self._thread.start()
             future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
@@ -53,9 +60,20 @@ class _Loop:
             future.cancel()
             raise
 
+    @property
+    def _is_own(self) -> bool:
+        """Whether it is called in its own thread, which would wait for itself for ever."""
+        return threading.current_thread() is self._thread
+
     def close(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Cancel what runs, run one thing more, and end the thread."""
+        """Cancel what runs, run one thing more, and end the thread.
+
+        Raises:
+            InvalidInputError: this is called by one of its callbacks.
+        """
         with self._lock:
+            if self._is_own:
+                raise InvalidInputError(_IN_CALLBACK)
             loop, self.closed = self._loop, True
         if loop is None or loop.is_closed():
             return
@@ -74,6 +92,14 @@ class _Loop:
             self._loop = None
 
 
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    """Run a loop until it is stopped, and give back what it holds."""
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
+
+
 class Client:
     """A client of one box.
 
@@ -82,7 +108,7 @@ class Client:
                 print(detection.label, detection.score, detection.box)
 
     Its methods are those of `AsyncClient`, may be called in any thread, and block. Callbacks are
-    called in a thread of the client's own and must be quick.
+    called in a thread of the client's own, must be quick, and must not call the client.
 
     Args and Raises: as `AsyncClient`.
     """

@@ -215,20 +215,25 @@ class Camera:
             patience_s = None if duration_s is None else max(duration_s, ANSWER_PATIENCE_S)
             await self._first_welcome(patience_s)
             if not self._stopped.is_set():
-                capture.start()
-                watching = asyncio.create_task(
-                    watch_source(self._source, lambda: self._session, self._say)
-                )
-                await self._until_any(
-                    self._stopped.wait(), capture.ended.wait(), timeout_s=duration_s
-                )
-                watching.cancel()
-                await capture.stop()
+                await self._capture(self._source, capture, duration_s)
         finally:
+            self._source.close()
             await self.finish()
         if capture.error is not None:
             raise capture.error
         return self.summary()
+
+    async def _capture(
+        self, source: FrameSource, capture: Capture, duration_s: float | None
+    ) -> None:
+        """Capture until the source ends, `stop` is called or the time is over."""
+        capture.start()
+        watching = asyncio.create_task(watch_source(source, lambda: self._session, self._say))
+        try:
+            await self._until_any(self._stopped.wait(), capture.ended.wait(), timeout_s=duration_s)
+        finally:
+            watching.cancel()
+        await capture.stop()
 
     async def _first_welcome(self, patience_s: float | None) -> None:
         """Wait for the first welcome or `stop`; raises if no box answers for so long."""

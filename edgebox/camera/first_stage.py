@@ -36,6 +36,8 @@ class FirstStage:
         self._mode = mode
         self._cache = cache
         self._model: LocalModel | None = None
+        self._opening: asyncio.Task[LocalModel] | None = None
+        self._closed = False
 
     async def prepare(
         self,
@@ -70,6 +72,8 @@ class FirstStage:
     ) -> "LocalModel":
         from edgebox.camera.local_model import cache_folder, fetch, open_model  # noqa: PLC0415
 
+        if self._opening is not None and not self._opening.done():
+            await asyncio.wait({self._opening})  # since an earlier connection
         model = self._model
         if (
             model is not None
@@ -78,10 +82,10 @@ class FirstStage:
         ):
             self._model = replace(model, given=given)  # the later stages may be others
             return self._model
-        self.close()
+        self._free()
         family = await fetch(client, self._url, given, self._cache or cache_folder())
         size_px, slo_ns = (hello.width_px, hello.height_px), round(hello.slo_ms * 1e6)
-        opening = asyncio.create_task(
+        opening = self._opening = asyncio.create_task(
             asyncio.to_thread(open_model, family, given, size_px, hello.rate_hz, slo_ns)
         )
         opening.add_done_callback(self._opened)
@@ -91,9 +95,15 @@ class FirstStage:
     def _opened(self, opening: "asyncio.Task[LocalModel]") -> None:
         if not opening.cancelled() and opening.exception() is None:
             self._model = opening.result()
+            if self._closed:
+                self._free()
 
     def close(self) -> None:
-        """Free the model."""
+        """Free the model, also one that is about to be opened."""
+        self._closed = True
+        self._free()
+
+    def _free(self) -> None:
         if self._model is not None:
             self._model.close()
             self._model = None

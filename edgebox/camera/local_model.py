@@ -82,7 +82,7 @@ async def fetch(
                 await _fetch_file(client, files_url, file)
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise LocalModelError(
-            f"the box's model cannot be fetched: {error or 'no answer'}"
+            f"the box's model cannot be fetched: {str(error) or 'no answer in time'}"
         ) from None
     except ModelError as error:
         raise LocalModelError(str(error)) from None

@@ -74,10 +74,15 @@ class KnownBoxes:
 
     def __init__(self) -> None:
         self._boxes: dict[BoxName, KnownBox] = {}
+        """The one that reported the longest ago is first."""
 
     def reported(self, report: BoxReport, now_ns: int) -> None:
         """Take in a report that was received; it says what was sent there before."""
+        self._boxes.pop(report.box, None)
         self._boxes[report.box] = KnownBox(report, now_ns)
+        # Names may be those of containers, of which each start has another.
+        while _is_old(first := next(iter(self._boxes.values())), now_ns):
+            del self._boxes[first.report.box]
 
     def sent(self, box: BoxName, load: float) -> None:
         """Count a camera that was sent to a box, which its latest report does not have."""
@@ -88,7 +93,9 @@ class KnownBoxes:
     def fresh(self, now_ns: int) -> list[BoxReport]:
         """Return the boxes that are up, in the order of their names."""
         return [
-            known.report
-            for _, known in sorted(self._boxes.items())
-            if now_ns - known.received_ns <= REPORT_AGE_MAX_NS
+            known.report for _, known in sorted(self._boxes.items()) if not _is_old(known, now_ns)
         ]
+
+
+def _is_old(known: KnownBox, now_ns: int) -> bool:
+    return now_ns - known.received_ns > REPORT_AGE_MAX_NS

@@ -23,12 +23,12 @@ CUDA = "CUDAExecutionProvider"
 TENSORRT = "TensorrtExecutionProvider"
 
 _FATAL_ONLY = 4
+"""ONNX Runtime's severity: failures become exceptions with better messages."""
 _PLACE_IN_CODE = re.compile(
     r"\[ONNXRuntimeError\] : \d+ : \w+ : |"
     r"\S+\.(?:cc|h):\d+ [^()\n]*\([^()\n]*\)(?: const)?(?: \[with [^\]\n]*\])? ?"
 )
 """What ONNX Runtime says of itself: the kind of error, its file, line and function."""
-"""ONNX Runtime's severity: failures become exceptions with better messages."""
 
 
 @dataclass(frozen=True, slots=True)

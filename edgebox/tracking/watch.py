@@ -162,7 +162,8 @@ class ZoneWatch:
         for watched in self._zones:
             of = found[watched.zone.name] = {}
             for stay in watched.inside.values():
-                if self._at_ns - stay.seen_ns < self._hold_ns:
+                # What the last picture shows inside counts, also if nothing is held.
+                if self._at_ns - stay.seen_ns < max(1, self._hold_ns):
                     of[stay.label] = of.get(stay.label, 0) + 1
         return found
 

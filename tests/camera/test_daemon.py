@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -414,6 +415,45 @@ async def test_a_source_that_breaks_ends_the_run_with_its_message() -> None:
         with pytest.raises(InvalidInputError, match="the plug"):
             await broken.run()
     assert broken.summary().on_time == 1
+
+
+async def test_a_defect_of_a_source_is_no_end_of_it() -> None:
+    class Broken:
+        width_px, height_px, trouble = 320, 180, None
+
+        def frames(self) -> Iterator[np.ndarray[tuple[int, ...], np.dtype[np.uint8]]]:
+            yield NOISE
+            raise RuntimeError("a defect")
+
+        def close(self) -> None:
+            """Nothing to end."""
+
+    async with Box() as box:
+        with pytest.raises(RuntimeError, match="a defect"):
+            await Camera(Broken(), box.url).run()
+
+
+async def test_a_run_that_is_cancelled_closes_its_source() -> None:
+    closed = threading.Event()
+
+    class Endless:
+        width_px, height_px, trouble = 320, 180, None
+
+        def frames(self) -> Iterator[np.ndarray[tuple[int, ...], np.dtype[np.uint8]]]:
+            while not closed.wait(0.01):
+                yield NOISE
+
+        def close(self) -> None:
+            closed.set()
+
+    async with Box() as box:
+        running = Camera(Endless(), box.url)
+        run = asyncio.create_task(running.run())
+        await until(lambda: running.summary().on_time >= 1, "an answer")
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        assert closed.is_set()
 
 
 def test_a_camera_that_no_box_would_take_is_refused_at_once() -> None:

@@ -267,3 +267,13 @@ def test_the_cameras_of_a_box_that_died_spread_over_the_others(seed: int) -> Non
         fleet[at] = fleet[at].with_load(0.01)
     # Two cameras a box on average. Everybody to the emptiest would be a hundred.
     assert max(each.load for each in fleet.values()) <= 0.7 + 0.12
+
+
+def test_boxes_that_are_gone_are_forgotten() -> None:
+    # As containers are, of which each start has another name.
+    others = KnownBoxes()
+    for number in range(50):
+        others.reported(box(f"box-{number}"), number * REPORT_AGE_MAX_NS)
+    others.reported(box("box-49"), 50 * REPORT_AGE_MAX_NS)
+    assert [each.box for each in others.fresh(50 * REPORT_AGE_MAX_NS)] == ["box-49"]
+    assert len(others._boxes) == 1

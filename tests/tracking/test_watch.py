@@ -158,3 +158,12 @@ def test_all_stays_end_with_the_camera() -> None:
     assert watch.counts() == {"short": {}, "long": {}}
     assert watch.crossings() == {"line": {"in": {}, "out": {}}}
     assert watch.end() == []
+
+
+def test_with_nothing_held_who_is_seen_inside_is_counted() -> None:
+    watch = ZoneWatch([Zone("yard", _SQUARE, (), 0)], [], hold_ns=0)
+    for number in range(3):
+        watch.update([Sighting(1, "car", (0.5, 0.5), 0.1)], frozenset({1}), number * _SECOND_NS)
+        assert watch.counts() == {"yard": {"car": 1}}
+    watch.update([Sighting(1, "car", (0.9, 0.9), 0.1)], frozenset({1}), 3 * _SECOND_NS)
+    assert watch.counts() == {"yard": {}}

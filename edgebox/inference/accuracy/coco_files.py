@@ -76,7 +76,9 @@ def read_coco(file: Path, place: Path) -> Dataset:
     for image in _rows(file, document, "images"):
         path = find(str(image.get("file_name", "")))
         if path is not None:
-            pictures.append(_picture(path, image, rows[image.get("id")], index_of))
+            number = image.get("id")
+            found = rows[number] if _is_id(number) else []
+            pictures.append(_picture(path, image, found, index_of))
     if not pictures:
         raise InvalidInputError(
             f"{file}: none of its pictures was found"
@@ -124,7 +126,8 @@ def _categories(
         if all(isinstance(row.get("name"), str) and _is_id(row.get("id")) for row in rows):
             index_of = {row["id"]: index for index, row in enumerate(rows)}
             return tuple(row["name"] for row in rows), index_of, []
-    used = {row.get("category_id") for row in _rows(file, document, "annotations")}
+    said = [row.get("category_id") for row in _rows(file, document, "annotations")]
+    used = set(filter(_is_id, said))
     if used <= set(COCO80_IDS):
         index_of = {number: index for index, number in enumerate(COCO80_IDS)}
         return COCO80, index_of, ["categories have no names; their numbers are taken for COCO's"]

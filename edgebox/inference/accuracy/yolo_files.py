@@ -84,7 +84,8 @@ def _names(inline: str, block: Sequence[str]) -> tuple[str, ...]:
     if text.startswith(("[", "{")):
         try:
             found = ast.literal_eval(text)
-        except (ValueError, SyntaxError):  # names without quotes
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            # Names without quotes, or something else.
             if text[0] == "{":
                 return ()
             found = [name.strip().strip("'\"") for name in text.strip("[]").split(",")]
@@ -129,7 +130,7 @@ def _read_labels(file: Path, classes: int) -> tuple[list[list[float]], list[int]
             continue
         try:
             label, values = int(float(fields[0])), [float(field) for field in fields[1:]]
-        except ValueError:
+        except (ValueError, OverflowError):
             label, values = -1, []
         if len(values) < 4 or not 0 <= label < classes or not all(map(math.isfinite, values)):
             raise InvalidInputError(

@@ -166,7 +166,10 @@ class ServerConnection:
         response = self._http.getresponse()
         content = response.read(BODY_BYTES_MAX + 1)
         if len(content) > BODY_BYTES_MAX:
-            raise IncompleteRead(b"")
+            most = BODY_BYTES_MAX >> 20
+            raise ModelError(f"{self.address.url} answers more than the {most} MiB that are read")
+        if response.length:  # reading a part says nothing of one that is cut off
+            raise IncompleteRead(content, response.length)
         return Reply(response.status, response.headers, content)  # type: ignore[arg-type]
 
     def _connect(self) -> None:

@@ -1,7 +1,8 @@
 """Messages between a box, its Ray process and the workers: a JSON header and raw buffers.
 
-Nothing that a box receives is unpickled, so a worker cannot run code on the box. A message is
-framed by the length of its header (4 bytes, big-endian); the header has the length of each buffer.
+Nothing that a box receives is unpickled, so a worker cannot run code in the box's process; Ray
+itself unpickles what workers answer, in the Ray process. A message is framed by the length of its
+header (4 bytes, big-endian); the header has the length of each buffer.
 """
 
 import socket

@@ -207,10 +207,12 @@ def test_yolo_labels(tmp_path: Path, names: str) -> None:
     [
         ("val: images", "0 1 1 1 1", "names is missing"),
         ("names: {0: car", "0 1 1 1 1", "names is missing"),
+        ("names: {[0]: 'car'}", "0 1 1 1 1", "names is missing"),
         ("names: [car]\nval: nowhere", "0 1 1 1 1", "no folder of pictures that exists"),
         ("names: [car]\nval: images", "1 .5 .5 .5 .5", "line 1 is no label: a class from 0 to 0"),
         ("names: [car]\nval: images", "0 .5 .5 .5", "line 1 is no label"),
         ("names: [car]\nval: images", "0 nan .5 .5 .5", "line 1 is no label"),
+        ("names: [car]\nval: images", "inf .5 .5 .5 .5", "line 1 is no label"),
         ("names: [car]\nval: images", "car .5 .5 .5 .5", "line 1 is no label"),
         ("names: [car]\nval: images", None, "is missing, and so are all other labels"),
         ("names: [car]\nval: labels", "0 .5 .5 .5 .5", "no pictures in this folder"),
@@ -226,3 +228,18 @@ def test_what_is_wrong_with_yolo_files_is_said(
         (tmp_path / "labels" / "a.txt").write_text(label)
     with pytest.raises(InvalidInputError, match=message):
         read_dataset(tmp_path)
+
+
+def test_numbers_of_pictures_and_categories_that_are_none_are_left_out(tmp_path: Path) -> None:
+    for name in NAMES:
+        picture(tmp_path / name)
+    document = coco()
+    document["images"][1]["id"] = [2]
+    written(tmp_path / "labels.json", document)
+    first, second = read_dataset(tmp_path).pictures
+    assert len(first.truth.boxes) > 0
+    assert len(second.truth.boxes) == 0
+    document["annotations"][0]["category_id"] = {}
+    del document["categories"]
+    written(tmp_path / "labels.json", document)
+    assert "left out" in read_dataset(tmp_path).remarks[1]

@@ -177,3 +177,24 @@ def test_a_token_that_cannot_be_read_any_more_is_an_error_of_the_executor(tmp_pa
         ServerConnection(ServerAddress("http://x", token=partial(secret, "x.token", str(file), "")))
     with pytest.raises(ModelError, match=r"^token_file: a token is one word"):
         ServerConnection(ServerAddress("http://x", token=lambda: "two words"))
+
+
+def test_an_answer_that_is_cut_off_is_none_and_the_next_one_is_whole() -> None:
+    def cut_off(client: socket.socket) -> None:
+        client.recv(65_536)
+        client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nok")
+
+    with answering(cut_off, answer) as url:
+        server = connection(url)
+        with pytest.raises(UnreachableError, match="IncompleteRead"):
+            server.ask("GET", "/v2")
+        assert server.ask("GET", "/v2").body == b"ok"
+        server.close()
+
+
+def test_an_answer_that_is_too_long_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("edgebox.inference.remote.http_connection.BODY_BYTES_MAX", 1)
+    with answering(answer) as url:
+        server = connection(url)
+        with pytest.raises(ModelError, match="answers more than"):
+            server.ask("GET", "/v2")

@@ -1,0 +1,98 @@
+"""The client's connections: what it tries again, what it refuses, and what it gives back."""
+
+import gc
+import threading
+import warnings
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+
+import pytest
+from aiohttp import web
+from edgebox_client import Client, InvalidInputError, SubscriptionRefusedError, subscribe
+from edgebox_client.blocking import _Loop
+
+from edgebox.client import get_document
+from tests.conftest import PATIENCE_S
+
+
+@asynccontextmanager
+async def answering(*answers: web.Response) -> AsyncIterator[str]:
+    """Serve these answers to whatever is asked, the last one for ever; yield the address."""
+    left = list(answers)
+
+    async def answer(request: web.Request) -> web.Response:
+        of = left.pop(0) if len(left) > 1 else left[0]
+        return web.Response(status=of.status, body=of.body, content_type=of.content_type)
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        host, port = runner.addresses[0][:2]
+        yield f"http://{host}:{port}"
+    finally:
+        await runner.cleanup()
+
+
+@pytest.mark.parametrize("status", [408, 429, 503])
+async def test_a_box_that_refuses_for_now_is_asked_again(status: int) -> None:
+    refusal = web.Response(status=status, text='{"detail": "too many wrong tokens"}')
+    message = web.Response(text='data: {"type": "subscribed"}\n\n')
+    remarks: list[str] = []
+    async with answering(refusal, message) as url:
+        messages = subscribe(url, on_remark=remarks.append)
+        async with aclosing(messages):
+            assert await anext(messages) == {"type": "subscribed"}
+    assert remarks[0] == "too many wrong tokens; trying again until it works"
+
+
+async def test_a_wrong_token_ends_it() -> None:
+    async with answering(web.Response(status=401, text='{"detail": "no token"}')) as url:
+        with pytest.raises(SubscriptionRefusedError, match="no token"):
+            await anext(subscribe(url))
+
+
+@pytest.mark.parametrize("text", ["<html>", "[]"])
+async def test_a_document_that_is_none_is_an_error_in_words(text: str) -> None:
+    async with answering(web.Response(text=text)) as url:
+        with pytest.raises(SubscriptionRefusedError, match="this is no edgebox"):
+            await get_document(url, "fleet")
+
+
+def test_a_callback_that_calls_the_client_is_told_so_and_does_not_hang() -> None:
+    client = Client("http://127.0.0.1:1")
+    told: list[str] = []
+
+    async def callback() -> None:
+        for call in (lambda: client.infer(b"\xff\xd8"), client.close):
+            try:
+                call()
+            except InvalidInputError as error:
+                told.append(str(error))
+
+    calling = threading.Thread(target=client._loop.run, args=(callback(),), daemon=True)
+    calling.start()
+    calling.join(PATIENCE_S)
+    assert len(told) == 2
+    assert all(text.startswith("callbacks must not call the client") for text in told)
+    client.close()
+
+
+def test_a_client_that_is_closed_gives_its_loop_back() -> None:
+    async def nothing() -> None:
+        """Do nothing."""
+
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        loop = _Loop()
+        loop.run(nothing())
+        thread = loop._thread
+        assert thread is not None
+        loop.close(nothing)
+        thread.join(PATIENCE_S)
+        del loop, thread
+        gc.collect()
+    assert not [each for each in given if issubclass(each.category, ResourceWarning)]

@@ -28,6 +28,8 @@ async def test_zones_and_lines_are_drawn_and_removed(database: Path, browser: Br
         await page.get_by_label("Event after s").fill("2")
         await page.get_by_role("button", name="Save").first.click()
         await expect(page.get_by_test_id("zones-saved")).to_have_text("yard is saved.")
+        # The keyboard goes on where one draws, after saving and after removing.
+        await expect(page.get_by_role("button", name="Draw a zone")).to_be_focused()
         await expect(page.get_by_test_id("zones").locator("polygon")).to_have_count(1)
         overrides = (await get_json(app, "/v1/cameras/gate"))[1]["overrides"]
         assert overrides["zones"] == [
@@ -58,5 +60,6 @@ async def test_zones_and_lines_are_drawn_and_removed(database: Path, browser: Br
         assert abs(second[0] - 0.75) < 0.01
         await page.get_by_role("button", name="Remove zone yard").click()
         await expect(page.get_by_test_id("zones").locator("polygon")).to_have_count(0)
+        await expect(page.get_by_role("button", name="Draw a zone")).to_be_focused()
         await expect(page.get_by_test_id("line-counts")).to_contain_text("in,")
         assert [text for text in complaints if "400" not in text] == []

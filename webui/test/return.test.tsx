@@ -5,6 +5,8 @@ import { act, cleanup, render, screen } from '@testing-library/preact'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
 import type { Session } from '../src/access/session'
+import { Camera } from '../src/camera/Camera'
+import type { FrameDispatcher } from '../src/live/frameDispatcher'
 import { Models } from '../src/models/Models'
 import { Settings } from '../src/settings/Settings'
 import { documentedState } from './documented'
@@ -16,21 +18,22 @@ const SYSTEM = { edgebox: '1.0', python: '3.11', onnxruntime: null, providers: [
 const ANSWERS: Readonly<Record<string, unknown>> = {
   'v1/session': SESSION,
   'v1/models': { default: 'street', quantiles: [0.5], families: [] },
-  'v1/jobs': { jobs: [] },
   'v1/config': { keys: [] },
   'v1/system': SYSTEM,
 }
 
 let refuses = true
+let jobs: unknown[] = []
 const asked: string[] = []
 
 beforeEach(() => {
   vi.useFakeTimers()
   refuses = true
+  jobs = []
   asked.length = 0
   vi.stubGlobal('fetch', (address: string) => {
     asked.push(address)
-    return Promise.resolve(refuses ? new Response('{"detail": "too busy"}', { status: 503 }) : new Response(JSON.stringify(ANSWERS[address])))
+    return Promise.resolve(refuses ? new Response('{"detail": "too busy"}', { status: 503 }) : new Response(JSON.stringify(address === 'v1/jobs' ? { jobs } : ANSWERS[address])))
   })
 })
 
@@ -38,9 +41,13 @@ afterEach(() => {
   cleanup()
   vi.useRealTimers()
   vi.unstubAllGlobals()
+  vi.restoreAllMocks()
 })
 
-const pass = (ms: number) => act(async () => void (await vi.advanceTimersByTimeAsync(ms)))
+/** Let time pass, with the page drawn in between. */
+async function pass(ms: number): Promise<void> {
+  for (let passed = 0; passed < ms; passed += 100) await act(async () => void (await vi.advanceTimersByTimeAsync(Math.min(100, ms - passed))))
+}
 
 test('the models are shown when the box answers after all', async () => {
   render(<Models state={STATE} />)
@@ -63,6 +70,33 @@ test('the settings are shown when the box answers after all, and follow a restar
   asked.length = 0
   await pass(70_000)
   expect(asked).toContain('v1/config')
+})
+
+test('a job is followed often while it runs, and never while nobody looks', async () => {
+  refuses = false
+  const job = { id: 1, kind: 'profile', family: 'street', state: 'running', text: 'measuring', share: 0.5, started_ms: 1, ended_ms: null, remarks: [], problem: null }
+  const questions = () => asked.filter((address) => address === 'v1/jobs').length
+  jobs = [job]
+  render(<Models state={STATE} />)
+  await pass(2_000)
+  expect(questions()).toBeGreaterThanOrEqual(4)
+  jobs = [{ ...job, state: 'done' }]
+  await pass(1_000)
+  asked.length = 0
+  await pass(8_000)
+  expect(questions()).toBe(2)
+  vi.spyOn(document, 'hidden', 'get').mockReturnValue(true)
+  document.dispatchEvent(new Event('visibilitychange'))
+  asked.length = 0
+  await pass(20_000)
+  expect(asked).toEqual([])
+})
+
+test('a camera of which the box says nothing has a reason', async () => {
+  const quiet = { follow: () => () => {}, attach: () => () => {} } as unknown as FrameDispatcher
+  render(<Camera state={{ ...STATE, cameras: [] }} dispatcher={quiet} camera="gate-9" range={undefined} />)
+  await pass(100)
+  expect(screen.getByRole('alert').textContent).toBe('What the box knows of it cannot be shown: too busy')
 })
 
 class FakeWebSocket {

@@ -72,6 +72,7 @@ function OneCamera({ state, dispatcher, camera: id, range }: CameraProps) {
   return (
     <main class={`live-data ${styles.page}`} aria-label={`Camera ${id}`} data-connected={connected}>
       <Title id={id} camera={camera} source={source} known={known} />
+      {error && !known && error.status !== 404 && <p class={`card ${notices.broken}`} role="alert">What the box knows of it cannot be shown: {error.message}</p>}
       {!camera && source && source.remedies.length > 0 && <Unfetched source={source} />}
       {camera && (
         <div class={styles.top}>

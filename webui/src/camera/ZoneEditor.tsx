@@ -3,7 +3,7 @@
 import page from './Camera.module.css'
 import styles from './ZoneEditor.module.css'
 
-import { useState } from 'preact/hooks'
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 
 import { messageOf, request } from '../api/api'
 import type { Camera } from '../api/types'
@@ -28,6 +28,14 @@ export interface Drawing {
 export function ZoneEditor({ camera, known, drawing, onChanged }: ZoneEditorProps) {
   const [message, setMessage] = useState('')
   const [failed, setFailed] = useState(false)
+  const tools = useRef<HTMLDivElement>(null)
+  const wasDrawing = useRef(false)
+  /** What had the focus is gone: the keyboard goes on where one draws. */
+  const toTools = useCallback(() => tools.current?.querySelector('button')?.focus(), [])
+  useEffect(() => {
+    if (drawing.kind === null && wasDrawing.current) toTools()
+    wasDrawing.current = drawing.kind !== null
+  }, [drawing.kind, toTools])
   // What was saved a moment ago is here at once; the states of the camera come later.
   const shapes: Shapes = {
     zones: known.overrides.zones ?? camera.tracking?.zones ?? [],
@@ -47,6 +55,10 @@ export function ZoneEditor({ camera, known, drawing, onChanged }: ZoneEditorProp
     }
   }
 
+  async function remove(name: string): Promise<void> {
+    if (await save(without(shapes, name), `${name} is removed.`)) toTools()
+  }
+
   return (
     <section class={`${styles.card} card`} aria-labelledby="zones-title">
       <h2 id="zones-title">Zones and lines {camera.tracking && <span class="muted">{camera.tracking.tracks} tracked</span>}</h2>
@@ -54,18 +66,18 @@ export function ZoneEditor({ camera, known, drawing, onChanged }: ZoneEditorProp
         {camera.tracking?.zones.map((zone) => (
           <li key={`zone-${zone.name}`}>
             <strong>{zone.name}</strong> <span data-testid="zone-counts">{inWords(zone.counts)}</span>
-            <button type="button" onClick={() => void save(without(shapes, zone.name), `${zone.name} is removed.`)} aria-label={`Remove zone ${zone.name}`}>Remove</button>
+            <button type="button" onClick={() => void remove(zone.name)} aria-label={`Remove zone ${zone.name}`}>Remove</button>
           </li>
         ))}
         {camera.tracking?.lines.map((line) => (
           <li key={`line-${line.name}`}>
             <strong>{line.name}</strong> <span data-testid="line-counts">{crossingsInWords(line)}</span>
-            <button type="button" onClick={() => void save(without(shapes, line.name), `${line.name} is removed.`)} aria-label={`Remove line ${line.name}`}>Remove</button>
+            <button type="button" onClick={() => void remove(line.name)} aria-label={`Remove line ${line.name}`}>Remove</button>
           </li>
         ))}
       </ul>
       {drawing.kind === null ? (
-        <div class={page.tools}>
+        <div class={page.tools} ref={tools}>
           <button type="button" onClick={() => drawing.set('zone', [])}>Draw a zone</button>
           <button type="button" onClick={() => drawing.set('line', [])}>Draw a line</button>
         </div>

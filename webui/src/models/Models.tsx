@@ -3,10 +3,9 @@
 import notices from '../ui/notices.module.css'
 import styles from './Models.module.css'
 
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { useCallback, useEffect, useState } from 'preact/hooks'
 
 import { useMay } from '../access/session'
-import { request } from '../api/api'
 import { usePolled } from '../api/polling'
 import { ErrorBoundary } from '../ui/ErrorBoundary'
 import { FamilyCard } from './FamilyCard'
@@ -56,32 +55,11 @@ export function Models({ state }: { state: BoxState }) {
 
 /** The box's jobs: asked for often while one runs. `refresh` asks at once. */
 function useJobs(): { jobs: readonly Job[]; refresh: () => void } {
-  const [jobs, setJobs] = useState<readonly Job[]>([])
-  const timer = useRef(0)
-  const asking = useRef<AbortController | null>(null)
-  const refresh = useCallback(() => {
-    window.clearTimeout(timer.current)
-    asking.current?.abort()
-    const current = new AbortController()
-    asking.current = current
-    request('GET /v1/jobs', { signal: current.signal })
-      .then(
-        (answer) => {
-          setJobs(answer.jobs)
-          return running(answer.jobs) ? POLL_BUSY_MS : POLL_IDLE_MS
-        },
-        () => POLL_IDLE_MS,
-      )
-      .then((wait_ms) => {
-        if (!current.signal.aborted) timer.current = window.setTimeout(refresh, wait_ms)
-      })
-  }, [])
-  useEffect(() => {
-    refresh()
-    return () => {
-      window.clearTimeout(timer.current)
-      asking.current?.abort()
-    }
-  }, [refresh])
-  return { jobs, refresh }
+  const [period_ms, setPeriod] = useState(POLL_IDLE_MS)
+  const [asked, setAsked] = useState(0)
+  const { answer } = usePolled('GET /v1/jobs', {}, period_ms, String(asked))
+  const jobs = answer?.jobs ?? []
+  const isBusy = running(jobs) !== null
+  useEffect(() => setPeriod(isBusy ? POLL_BUSY_MS : POLL_IDLE_MS), [isBusy])
+  return { jobs, refresh: useCallback(() => setAsked((times) => times + 1), []) }
 }

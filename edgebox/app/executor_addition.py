@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from edgebox.app.executor_replacement import ExecutorReplacer
 from edgebox.app.executor_setup import open_in_time
-from edgebox.app.startup import measured
+from edgebox.app.startup import ModelInventory, measured
 from edgebox.config.inference_section import InferenceParameters
 from edgebox.domain.errors import ModelError
 from edgebox.inference.family import Family
@@ -48,22 +48,21 @@ class ExecutorAdder:
         Raises:
             EdgeboxError: it cannot be opened, or nothing runs on it.
         """
-        inference, storage = self._prepare
-        opening = asyncio.ensure_future(asyncio.to_thread(open_in_time, spec, self._families))
+        opened_with = list(self._families)
+        opening = asyncio.ensure_future(asyncio.to_thread(open_in_time, spec, opened_with))
         try:
             executor = await asyncio.shield(opening)
         except asyncio.CancelledError:
             opening.add_done_callback(_abandon_opened)
             raise
-        held = [family.name for family in self._families if family.name in executor.families]
-        if held and inference.family not in held:
-            # It is measured for what it holds; others hold the default.
-            inference = replace(inference, family=held[0])
         try:
             async with self._measuring:
-                found = await measured(
-                    inference, storage, [executor], self._families, lambda text, share: None
-                )
+                found = await self._measured(executor)
+                while later := self._later(spec, opened_with):
+                    opened_with += later
+                    for family in later:
+                        await self._add_family(executor, family)
+                    found = await self._measured(executor)
             profiles = found.profiles.get(executor.id)
             if not profiles:
                 raise ModelError("; ".join(found.problems) or "nothing runs on it")
@@ -79,6 +78,29 @@ class ExecutorAdder:
         memory = next((of for of in found.limits if of.executor == executor.id), None)
         driver.feed(ExecutorStarted(executor.id, served, memory=memory))
         return executor
+
+    async def _measured(self, executor: ModelExecutor) -> ModelInventory:
+        inference, storage = self._prepare
+        held = [family.name for family in self._families if family.name in executor.families]
+        if held and inference.family not in held:
+            # It is measured for what it holds; others hold the default.
+            inference = replace(inference, family=held[0])
+        return await measured(
+            inference, storage, [executor], self._families, lambda text, share: None
+        )
+
+    def _later(self, spec: ExecutorSpecification, known: Sequence[Family]) -> list[Family]:
+        """Return the families for an executor that were imported while it was opened."""
+        return [
+            family for family in self._families if family not in known and spec.holds(family.name)
+        ]
+
+    async def _add_family(self, executor: ModelExecutor, family: Family) -> None:
+        try:
+            await asyncio.to_thread(executor.add_family, family)
+        except ModelError as error:
+            text = f"{family.name} does not run on {executor.id}: {error}"
+            self._box.notices.publish("warning", text)
 
 
 def _abandon_opened(opening: asyncio.Future[ModelExecutor]) -> None:

@@ -66,7 +66,11 @@ class LiveFamilies:
         family = await asyncio.to_thread(load_family, folder)
         found: list[ExecutorId] = []
         failures: list[str] = []
-        for executor in self._executors(family):
+        tried: set[ExecutorId] = set()
+        # Others may come meanwhile, which were opened without this family.
+        while untried := [each for each in self._executors(family) if each.id not in tried]:
+            executor = untried[0]
+            tried.add(executor.id)
             try:
                 await asyncio.to_thread(executor.add_family, family)
                 profiles = await self._profiles(family, executor, progress)

@@ -1,5 +1,6 @@
 """The end of a box in which something goes wrong while it stops."""
 
+import asyncio
 import threading
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from edgebox.app.composition import App
 from edgebox.config.config_file import load
-from tests.conftest import settings
+from tests.conftest import PATIENCE_S, settings
 
 
 async def test_the_database_is_closed_whatever_goes_wrong_before(
@@ -24,4 +25,6 @@ async def test_the_database_is_closed_whatever_goes_wrong_before(
     with pytest.raises(ZeroDivisionError):
         await app.stop()
     left = [each for each in set(threading.enumerate()) - before if "asyncio" not in each.name]
-    assert left == []
+    for each in left:
+        await asyncio.to_thread(each.join, PATIENCE_S)
+    assert not any(each.is_alive() for each in left)

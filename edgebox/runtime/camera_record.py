@@ -129,7 +129,10 @@ class CameraRecord:
         """Apply the box's settings from the next frame on."""
         self.overrides = overrides
         camera = overrides.applied_to(self.requested, self.pipelines, self.families)
-        self.camera = replace(camera, site=camera.site or self.inferred)
+        # What carries the pictures that the box fetches is none of a site's business: the uplink of
+        # such a camera would count as that of all of them.
+        site = None if self.pulled else camera.site or self.inferred
+        self.camera = replace(camera, site=site)
 
     @property
     def slo_ms(self) -> float | None:

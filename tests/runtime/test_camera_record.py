@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from edgebox.domain.model_family import VariantName
 from edgebox.domain.overrides import NOTHING_SET, Overrides
 from edgebox.domain.plans import Advice
+from edgebox.domain.requests import SiteId
 from edgebox.link.messages import FrameHeader
 from edgebox.link.transit import FrameArrival
 from edgebox.runtime.camera_record import CameraRecord, FrameUpdate
@@ -171,3 +172,13 @@ def test_a_report_of_nothing_new_changes_no_account() -> None:
     assert known.reported(0, NOW_NS + 5 * SECOND).ordered == 0
     # Ten captured in the second before; the plan asked for them all.
     assert known.reported(9, NOW_NS + 5 * SECOND).ordered == 0
+
+
+def test_a_camera_whose_pictures_the_box_fetches_is_of_no_site() -> None:
+    yard = Overrides(site=SiteId("yard"))
+    sends, fetched = (
+        CameraRecord(camera(), "test/1", None, None, overrides=yard, pulled=pulled)
+        for pulled in (False, True)
+    )
+    assert (sends.camera.site, fetched.camera.site) == ("yard", None)
+    assert fetched.overrides == yard

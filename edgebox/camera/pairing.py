@@ -123,7 +123,11 @@ class KeptTokens:
             StorageError: it cannot be written.
         """
         file = self.prepare()
-        kept = {**self._read(), _key(server, name): token}
+        try:
+            before = _object(file.read_bytes()) if file.exists() else {}
+        except OSError as error:  # it has those of other cameras, which must not be lost
+            raise StorageError(f"{file}: the tokens in it cannot be read ({error})") from error
+        kept = {**before, _key(server, name): token}
         new = file.with_name(f"{file.name}.{os.getpid()}.part")
         try:
             with os.fdopen(
@@ -132,6 +136,8 @@ class KeptTokens:
                 written.write(orjson.dumps(kept, option=orjson.OPT_INDENT_2))
             new.replace(file)
         except OSError as error:
+            with contextlib.suppress(OSError):
+                new.unlink()
             raise StorageError(f"{file}: the token cannot be kept ({error})") from error
         return file
 

@@ -369,7 +369,8 @@ class OnnxExecutor(FamilyExecutor):
     def _make_tensors(self) -> InputTensors:
         cuda = cuda_runtime() if self.provider != CPU else None
         if self.provider != CPU and cuda is None:
-            self.note = "host memory is not page-locked (no libcudart): copies are slower"
+            slower = "host memory is not page-locked (no libcudart): copies are slower"
+            self.note = f"{self.note}; {slower}" if self.note else slower
         return InputTensors(cuda)
 
     def load(self, path: Path, runs: Sequence[tuple[VariantName, int]] = ()) -> None:

@@ -17,6 +17,7 @@ from edgebox.domain.source_address import Credentials, SourceAddress, SourceKind
 from edgebox.domain.source_settings import CaptureTimes
 from edgebox.media import jpeg, losses
 from edgebox.media.containers import (
+    SILENCE_S,
     SOFTWARE,
     SourceError,
     cause_of,
@@ -238,9 +239,7 @@ class LiveStream(_Opened):
         whole = every_one_alone = self._stream.codec_context.codec.intra_only
         give_up_ns = time.monotonic_ns() + _KEYFRAME_PATIENCE_NS
         try:
-            for packet in self._container.demux(self._stream):
-                if self._closed:
-                    break
+            for packet in self._video_packets():
                 captured_ns = self._capture_of(packet)
                 # Who joins a stream in the middle sees grey smears until the next keyframe. Some
                 # cameras send none.
@@ -260,6 +259,23 @@ class LiveStream(_Opened):
             self._container.close()
         if not self._closed:
             raise SourceError(shown, losses.ENDED)
+
+    def _video_packets(self) -> Iterator[Any]:
+        """Yield the packets of the video until `close`; its sound is read only to notice silence.
+
+        Raises:
+            SourceError: the video has stopped, and something else goes on.
+        """
+        latest_ns = time.monotonic_ns()
+        for packet in self._container.demux():
+            if self._closed:
+                return
+            now_ns = time.monotonic_ns()
+            if packet.stream.index == self._stream.index:
+                latest_ns = now_ns
+                yield packet
+            elif now_ns - latest_ns > SILENCE_S * 1e9:
+                raise SourceError(self.address.shown, losses.silent(SILENCE_S))
 
     def _capture_of(self, packet: Any) -> int:
         """Return when the picture of a packet was captured."""

@@ -1,6 +1,6 @@
 """The shapes that stand still along a street: buildings, trees, lamps, signs.
 
-Builders return `Solid`s in local metres, as scene_vehicles does; a building's forward axis runs
+Builders return `Solid`s in local metres, as `vehicles` does; a building's forward axis runs
 along its road. Variety comes from the `random.Random` passed in.
 """
 

@@ -187,7 +187,7 @@ class Painter:
             ValueError: The canvas was given; what it covered before is not known.
         """
         if self._cover is None:
-            raise ValueError("an painter over a given canvas does not know what is covered")
+            raise ValueError("a painter over a given canvas does not know what is covered")
         return self._cover.reduce(self._factor)
 
 

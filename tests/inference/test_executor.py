@@ -294,3 +294,13 @@ def test_batches_run_while_another_file_is_loaded(street: Family, tmp_path: Path
     thread.join()
     executor.close()
     assert count > 0
+
+
+def test_a_note_about_copies_adds_to_what_is_noted_of_the_device(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("edgebox.inference.executor.cuda_runtime", lambda: None)
+    executor = OnnxExecutor.__new__(OnnxExecutor)
+    executor.provider, executor.note = "CUDAExecutionProvider", "TensorRT cannot be used"
+    executor._make_tensors()
+    assert executor.note.startswith("TensorRT cannot be used; host memory is not page-locked")

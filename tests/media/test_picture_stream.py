@@ -2,17 +2,22 @@
 
 import itertools
 import threading
+import time
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import av
 import numpy as np
 import pytest
 
 from edgebox.domain.source_address import SourceAddress, SourceKind
-from edgebox.media.picture_stream import DecodedPicture, FileStream
+from edgebox.media.containers import SourceError
+from edgebox.media.picture_stream import DecodedPicture, FileStream, LiveStream
 from tests.conftest import PATIENCE_S
 
+SILENT_S = 0.1
 TASKS = Path("/proc/self/task")
 
 
@@ -67,3 +72,47 @@ def test_scaling_starts_no_threads(pictures: list[DecodedPicture]) -> None:
     pictures[0].rgb(160, 90)
     pictures[0].luma(32, 18)
     assert len(list(TASKS.iterdir())) == before
+
+
+class Sounding:
+    """A container whose video stops, while its sound goes on."""
+
+    def demux(self, *wanted: SimpleNamespace) -> Iterator[SimpleNamespace]:
+        """Yield packets; of some streams only if they are given, as PyAV does."""
+        for number in itertools.count():
+            stream = SimpleNamespace(index=int(number > 0))
+            if not wanted or stream.index in {each.index for each in wanted}:
+                yield SimpleNamespace(stream=stream, pts=None, is_keyframe=False)
+            time.sleep(0.01)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+@pytest.mark.parametrize("closes", [False, True])
+def test_a_source_whose_sound_goes_on_without_video_has_broken_off(
+    closes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgebox.media.picture_stream.SILENCE_S", 60.0 if closes else SILENT_S)
+    stream = LiveStream.__new__(LiveStream)
+    stream.address = SourceAddress(SourceKind.NETWORK, "http://camera/stream.ts")
+    stream._container, stream._closed = Sounding(), False
+    codec = SimpleNamespace(codec=SimpleNamespace(intra_only=True))
+    stream._stream = SimpleNamespace(index=0, codec_context=codec)
+    monkeypatch.setattr(LiveStream, "_capture_of", lambda stream, packet: 0)
+    ended: list[str] = []
+
+    def read() -> None:
+        try:
+            list(stream.pictures(lambda _: False))
+            ended.append("closed")
+        except SourceError as error:
+            ended.append(error.cause.reason)
+
+    reading = threading.Thread(target=read, daemon=True)
+    reading.start()
+    if closes:
+        time.sleep(SILENT_S)
+        stream.close()
+    reading.join(PATIENCE_S)
+    assert ended == ["closed" if closes else "nothing was received for 0.1 s"]

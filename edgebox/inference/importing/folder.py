@@ -95,8 +95,9 @@ def unfinished(models: Path) -> Iterator[Path]:
 
 def _remove_forgotten(models: Path) -> None:
     for folder in models.glob(f"{UNFINISHED}*"):
-        if time.time() - folder.stat().st_mtime > _FORGOTTEN_S:
-            shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):  # another import is done with it just now
+            if time.time() - folder.stat().st_mtime > _FORGOTTEN_S:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_family(folder: Path, family: ImportedFamily) -> None:

@@ -162,7 +162,7 @@ class EdgeboxModels:
         """Of one JPEG; 0: not known."""
 
     def check(self, family: Family, server: ServerConnection) -> None:
-        """Compare a family's fingerprint and variants."""
+        """Compare a family's fingerprint, labels and variants."""
         reply = server.ask("GET", f"{_path(family.name)}/config")
         if reply.status == 404:
             raise ModelError(
@@ -181,6 +181,13 @@ class EdgeboxModels:
             raise ModelError(
                 f"the server's family.toml of {family.name} says otherwise how pictures become "
                 "inputs, or outputs detections: copy the folder of one to the other"
+            )
+        # The fingerprint is of files and sizes. Labels are in the manifest, and travel as numbers.
+        labels = parameters.get("labels", {}).get("string_value")
+        if labels is not None and tuple(orjson.loads(labels)) != family.labels:
+            raise ModelError(
+                f"the server has other labels for the family {family.name!r}: copy the family.toml "
+                "of one box to the other"
             )
         index = _document(server.ask("POST", "/v2/repository/index"), list)
         there = {each.get("name") for each in index}

@@ -107,6 +107,25 @@ def test_a_family_that_another_box_reads_otherwise_cannot_run_there(
         open_executor(spec, [family])
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_another_edgebox_has_the_same_labels_in_the_same_order(
+    folder: Path, spec: OpenInferenceSpec, answers: dict[str, Any], reverse: bool
+) -> None:
+    family = load_family(folder)
+    labels = family.labels[::-1] if reverse else family.labels
+    said = {"fingerprint": family_print(family), "labels": json.dumps(labels)}
+    answers |= {
+        "/v2": EDGEBOX,
+        CONFIG: {"parameters": {name: {"string_value": text} for name, text in said.items()}},
+        "/v2/repository/index": [{"name": "gate-192"}],
+    }
+    if reverse:
+        with pytest.raises(ModelError, match="has other labels for the family 'gate'"):
+            open_executor(spec, [family])
+    else:
+        open_executor(spec, [family]).close()
+
+
 def test_what_it_says_is_shown_as_a_line_of_text(
     folder: Path, spec: OpenInferenceSpec, answers: dict[str, Any]
 ) -> None:

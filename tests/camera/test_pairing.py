@@ -1,0 +1,39 @@
+"""The tokens that cameras keep: none is lost for another."""
+
+from pathlib import Path
+
+import pytest
+
+from edgebox.camera.pairing import KeptTokens
+from edgebox.domain.errors import StorageError
+
+
+def test_tokens_that_cannot_be_read_are_not_written_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "tokens.json"
+    kept = KeptTokens(file)
+    kept.put("ws://box:8787", "gate", "one")
+
+    def refuses(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_bytes", refuses)
+        with pytest.raises(StorageError, match="the tokens in it cannot be read"):
+            kept.put("ws://box:8787", "door", "other")
+    kept.put("ws://box:8787", "door", "other")
+    assert kept.get("ws://box:8787", "gate") == "one"
+    assert kept.get("ws://box:8787", "door") == "other"
+
+
+def test_a_token_that_cannot_be_kept_leaves_no_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(path: Path, target: Path) -> Path:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", refuses)
+    with pytest.raises(StorageError, match="cannot be kept"):
+        KeptTokens(tmp_path / "tokens.json").put("ws://box:8787", "gate", "secret")
+    assert not list(tmp_path.iterdir())

@@ -24,6 +24,7 @@ PAGES = {
     "#/models": "[data-testid=family]",
     "#/add": "[data-testid=lines]",
     "#/settings": "[data-testid=config]",
+    "#/access": "main[aria-label=Access] form",
 }
 """Each page's address and what is there once it is complete."""
 
@@ -87,7 +88,7 @@ async def walk(page: Page, app: App, places: Sequence[str], own: dict[str, list[
 async def test_pages_look_the_same_whatever_was_visited_before(
     database: Path, tmp_path: Path, browser: Browser
 ) -> None:
-    async with running(database, **in_fleet(tmp_path)) as app:
+    async with running(database, access__open_scope="admin", **in_fleet(tmp_path)) as app:
         async with streaming(app, "gate"):
             pass
         page, _ = await new_page(browser, reduced_motion="reduce")

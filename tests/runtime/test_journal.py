@@ -18,6 +18,7 @@ from tests.runtime.recorded import Life, all_lines, entries_of, eventful, filed
 from tests.scheduling.scene import MS
 
 WINDOW_NS = 100 * MS
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "journal.md"
 
 
 @settings(max_examples=60, deadline=None)
@@ -127,3 +128,9 @@ def test_what_raised_is_recorded() -> None:
     life = eventful()
     life.journal.record_raised(life.now_ns, None, "KeyError: 5")
     assert entries_of(life.journal)[-1] == JournalEntry(life.now_ns, None, (), "KeyError: 5")
+
+
+def test_the_documentation_describes_this_version() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert f"## Format, version {FORMAT_VERSION}\n" in text
+    assert f"`format_version` {FORMAT_VERSION}." in text

@@ -68,6 +68,36 @@ async def test_the_tokens_need_no_sideways_scrolling_on_a_phone(
         await expect(page.get_by_test_id("token")).to_have_count(1)
         assert await page.evaluate(STICKING_OUT) == []
         assert await page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+        table = page.get_by_role("region", name="All tokens")
+        fits = "(table) => table.scrollWidth <= table.clientWidth"
+        assert await table.evaluate(fits)  # what is outside, nobody finds
+        await app.access.issue("a-name-without-any-place-to-break-it-" * 2, Scope.VIEWER, None)
+        await expect(page.get_by_test_id("token")).to_have_count(2)
+        await expect(table).to_contain_text("viewer, made")
+        await page.get_by_role("button", name="Revoke a-name").click()
+        await expect(page.get_by_role("button", name="Keep it")).to_be_in_viewport()
+        assert await table.evaluate(fits)
+        version = await page.get_by_role("banner").locator("p span").first.bounding_box()
+        tools = await page.get_by_test_id("connection").bounding_box()
+        assert version is not None and tools is not None
+        assert version["x"] + version["width"] <= tools["x"]
+
+
+async def test_the_links_of_an_empty_page_have_the_pages_colour(
+    database: Path, browser: Browser
+) -> None:
+    async with running(database) as app:
+        page, _ = await new_page(browser, color_scheme="dark")
+        await page.goto(app.url)
+        link = page.get_by_test_id("empty").get_by_role("link")
+        shown, wanted = await link.evaluate(
+            """(link) => {
+              const probe = link.appendChild(document.createElement('span'))
+              probe.style.color = 'var(--accent)'
+              return [getComputedStyle(link).color, getComputedStyle(probe).color]
+            }"""
+        )
+        assert shown == wanted
 
 
 async def test_a_camera_is_added_with_a_code_on_the_page(database: Path, browser: Browser) -> None:

@@ -103,15 +103,18 @@ function Tokens({ tokens, onRevoked }: { tokens: readonly Token[]; onRevoked: ()
       <div class="scroll-x" tabIndex={0} role="region" aria-label="All tokens">
         <table class={styles.tokens}>
           <thead>
-            <tr><th scope="col">Name</th><th scope="col">Scope</th><th scope="col">Made</th><th scope="col">Last used</th><th scope="col"><span class="visually-hidden">Revoke</span></th></tr>
+            <tr><th scope="col">Name</th><th scope="col" class={styles.wide}>Scope</th><th scope="col" class={styles.wide}>Made</th><th scope="col" class={styles.wide}>Last used</th><th scope="col"><span class="visually-hidden">Revoke</span></th></tr>
           </thead>
           <tbody>
             {tokens.map(({ id, name, scope, created_ms, last_used_ms }) => (
               <tr key={id} data-testid="token" data-token={id}>
-                <th scope="row">{name}</th>
-                <td>{scope}</td>
-                <td>{ago(created_ms)}</td>
-                <td>{ago(last_used_ms)}</td>
+                <th scope="row">
+                  {name}
+                  <small class={`muted ${styles.narrow}`}>{scope}, made {ago(created_ms)}, {last_used_ms === null ? 'never used' : `last used ${ago(last_used_ms)}`}</small>
+                </th>
+                <td class={styles.wide}>{scope}</td>
+                <td class={styles.wide}>{ago(created_ms)}</td>
+                <td class={styles.wide}>{ago(last_used_ms)}</td>
                 <td>
                   <Confirm ask="Revoke…" label={`Revoke ${name}…`} confirm={`Revoke ${name}`} class={styles.danger} onConfirm={() => void revoke(id)} />
                 </td>

@@ -228,7 +228,7 @@ def _detected(
     # The first run of a session is not what later ones take.
     executor.warm([variant.name], [batch_size])
     for path in images:
-        rgb = read_picture(path)
+        rgb = read_picture(path, upright=True)
         canvas = np.empty((height, width, 3), np.uint8)
         lay_into(rgb, canvas, how.fill, how.fit)
         result = executor.submit(variant.name, [canvas], batch_size).result()

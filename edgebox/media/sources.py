@@ -7,16 +7,21 @@ Video needs PyAV (`pip install av`); everything else needs nothing beyond Pillow
 """
 
 import io
+import stat
+import struct
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import ExifTags, Image, UnidentifiedImageError
 
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.source_address import Credentials, SourceAddress, SourceKind, read_address
+from edgebox.media import losses
+from edgebox.media.containers import SourceError
 from edgebox.media.jpeg import decode
 from edgebox.media.jpeg_header import JpegLimits
 from edgebox.media.losses import SourceTrouble
@@ -28,6 +33,18 @@ SCENE_SIZE_PX = (1280, 720)
 PICTURE_SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".bmp", ".webp"))
 _FORMATS = ("PNG", "BMP", "WEBP", "GIF", "TIFF")
 """Beside JPEG. Of all that Pillow reads some start other programs."""
+_UPRIGHT = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+"""By the orientation that EXIF has: how the pixels are turned to be seen as they were."""
+_BROKEN_EXIF = (OSError, SyntaxError, EOFError, ValueError, TypeError, LookupError, struct.error)
+"""What Pillow raises for some that is broken."""
 FILE_LIMITS = JpegLimits(
     side_max_px=65_500, pixels_max=178_956_970, scan_pixels_max=20 * 178_956_970
 )
@@ -133,6 +150,9 @@ def open_source(
     try:
         if path.is_dir():
             return _open_folder(path, rate_hz or RATE_DEFAULT_HZ, loop)
+        # Whoever opens a pipe waits for somebody who writes into it.
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise SourceError(text, losses.NOT_A_VIDEO_FILE)
         with path.open("rb"):
             pass
         if path.suffix.lower() in PICTURE_SUFFIXES:
@@ -174,8 +194,15 @@ def _open_pictures(names: list[Path], rate_hz: float, loop: bool) -> FrameSource
     return PictureSource((size[1], size[0]), rate_hz, picture, count)
 
 
-def read_picture(path: Path, size_px: tuple[int, int] | None = None) -> Frame:
+def read_picture(
+    path: Path, size_px: tuple[int, int] | None = None, *, upright: bool = False
+) -> Frame:
     """Read a picture file, scaled to a width and height if they are given.
+
+    Args:
+        path: the file.
+        size_px: width and height to scale it to; None: it stays as it is.
+        upright: turn it as its EXIF says, as phones store portraits lying.
 
     Raises:
         InvalidInputError: it is missing or no picture.
@@ -183,6 +210,8 @@ def read_picture(path: Path, size_px: tuple[int, int] | None = None) -> Frame:
     try:
         data = path.read_bytes()
         picture = decode_picture(data)
+        if upright and (turn := _UPRIGHT.get(_orientation(data))) is not None:
+            picture = np.asarray(Image.fromarray(picture).transpose(turn))
         if size_px is not None and (picture.shape[1], picture.shape[0]) != size_px:
             picture = np.asarray(Image.fromarray(picture).resize(size_px))
         return picture
@@ -207,9 +236,22 @@ def decode_picture(data: bytes) -> Frame:
     except Image.DecompressionBombError:  # whose words name a limit of Pillow's
         raise InvalidInputError(f"it has too many pixels: {FILE_LIMITS.wanted}") from None
     except UnidentifiedImageError:  # whose own text names a buffer in memory
-        raise InvalidInputError(f"it is none of {', '.join(_FORMATS)}") from None
+        raise InvalidInputError(f"it is none of JPEG, {', '.join(_FORMATS)}") from None
     except (SyntaxError, EOFError) as error:  # what Pillow raises for some that are broken
         raise InvalidInputError(f"it is broken or cut off: {error}") from None
+
+
+def _orientation(data: bytes) -> int:
+    """Return how a picture is to be turned, 2 to 8 as in EXIF; 1: not at all, or unreadable."""
+    try:
+        with (
+            warnings.catch_warnings(action="ignore"),  # of a note that is cut off
+            Image.open(io.BytesIO(data), formats=("JPEG", *_FORMATS)) as image,
+        ):
+            said = image.getexif().get(ExifTags.Base.Orientation)
+    except _BROKEN_EXIF:
+        return 1
+    return said if isinstance(said, int) else 1
 
 
 def _read_address(text: str) -> tuple[SourceAddress, Credentials | None]:

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from PIL import Image
+from PIL import ExifTags, Image
 
 from edgebox.commands.models import parse_sizes
 from edgebox.domain.errors import ModelError
@@ -121,6 +121,21 @@ def test_detect_says_what_is_wrong(tmp_path: Path, picture: Path) -> None:
         assert message in " ".join(ended.err.split())
 
 
+def test_detect_turns_photos_of_phones(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = 6
+    photo = tmp_path / "photo.jpg"
+    lying = Image.fromarray(Scene(0, 320, 240).render(2.0).rgb).transpose(Image.Transpose.ROTATE_90)
+    lying.save(photo, exif=exif)
+    drawn = tmp_path / "drawn.png"
+    ended = within_this_process(
+        tmp_path, "detect", str(photo), "--family", "street", "--json", "--draw", str(drawn)
+    )
+    (seen,) = ended.json()["pictures"]
+    assert (seen["width_px"], seen["height_px"]) == (320, 240)
+    assert Image.open(drawn).size == (320, 240)
+
+
 def test_detect_takes_folders_and_makes_the_one_it_draws_into(tmp_path: Path) -> None:
     pictures = tmp_path / "pictures"
     pictures.mkdir()
@@ -147,9 +162,9 @@ def test_detect_holds_one_picture_of_a_folder_after_the_other(
     read: list[weakref.ref[Frame]] = []
     held: list[int] = []
 
-    def reading(path: Path) -> Frame:
+    def reading(path: Path, *, upright: bool) -> Frame:
         held.append(sum(each() is not None for each in read))
-        rgb = read_picture(path)
+        rgb = read_picture(path, upright=upright)
         read.append(weakref.ref(rgb))
         return rgb
 

@@ -1,6 +1,7 @@
 """Frame sources: real folders and videos, made on the spot; errors that say what to do."""
 
 import builtins
+import io
 import itertools
 import os
 import threading
@@ -15,7 +16,7 @@ from typing import Any
 import av
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import ExifTags, Image, ImageOps
 
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.source_address import SourceAddress, SourceKind, read_address
@@ -284,6 +285,8 @@ def test_files_that_are_no_pictures(tmp_path: Path) -> None:
     text.write_text("hello " * 100)
     with pytest.raises(InvalidInputError, match="the file is no video"):
         open_source(str(text))
+    with pytest.raises(InvalidInputError, match="it is none of JPEG, PNG, "):
+        read_picture(text)
     (tmp_path / "broken.jpg").write_bytes(b"\xff\xd8nothing")
     with pytest.raises(InvalidInputError, match=r"broken\.jpg: not a picture"):
         open_source(str(tmp_path))
@@ -356,6 +359,45 @@ def test_only_files_are_opened_as_files(video: Path, tmp_path: Path) -> None:
     odd.write_bytes(video.read_bytes())
     with open_container(SourceAddress(SourceKind.FILE, str(odd))) as container:
         assert container.streams.video[0].width == 96
+
+
+def test_a_pipe_is_refused_before_it_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe = tmp_path / "pipe.mp4"
+    os.mkfifo(pipe)
+
+    def opened(path: Path, *_: object) -> io.BytesIO:
+        raise AssertionError("whoever opens a pipe waits until somebody writes into it")
+
+    monkeypatch.setattr(Path, "open", opened)
+    with pytest.raises(InvalidInputError, match="the file is no video; name a video file"):
+        open_source(str(pipe), 10.0)
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_a_photo_is_turned_as_its_exif_says(tmp_path: Path, orientation: int) -> None:
+    seen = np.zeros((32, 48, 3), np.uint8)
+    seen[:16, :24] = 255
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = orientation
+    # Turning by the opposite orientation is how the camera stores it.
+    turned = Image.fromarray(seen)
+    turned.getexif()[ExifTags.Base.Orientation] = {6: 8, 8: 6}.get(orientation, orientation)
+    path = tmp_path / "photo.jpg"
+    ImageOps.exif_transpose(turned).save(path, exif=exif, quality=95)
+    upright = read_picture(path, upright=True)
+    assert upright.shape == seen.shape
+    assert np.abs(upright.astype(int) - seen).mean() < 8
+    assert read_picture(path).shape[:2] == ((32, 48) if orientation < 5 else (48, 32))
+
+
+def test_a_photo_whose_exif_is_broken_stays_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "photo.jpg"
+    Image.new("RGB", (48, 32)).save(path, exif=b"Exif\x00\x00MM\x00*\x00\x00\xff\xff")
+    assert read_picture(path, upright=True).shape == (32, 48, 3)
+    Image.new("RGB", (48, 32)).save(path, exif=b"Exif\x00\x00no note")
+    assert read_picture(path, upright=True).shape == (32, 48, 3)
 
 
 @pytest.mark.parametrize("host", ["cam..local", "a" * 70])

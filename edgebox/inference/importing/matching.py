@@ -193,6 +193,10 @@ def doubts(
             against.append(Doubt("the labels are no whole numbers"))
     if head.box_form != "whole picture":
         against += _doubts_of_boxes(head, chosen, width_px, height_px)
+    elif any(array.shape[1:] == (found.classes, 4) for array in arrays):
+        against.append(
+            Doubt("another output has four numbers for each of its classes, as boxes have")
+        )
     return against
 
 

@@ -66,6 +66,14 @@ def test_scores_boxes_and_key_points_of_faces_fit_no_layout(tmp_path: Path) -> N
         assert "argmax" not in message
 
 
+def test_scores_of_boxes_are_not_those_of_a_classifiers_classes(tmp_path: Path) -> None:
+    # As edgebox's own detector gives them.
+    outputs = [Raw("boxes", shares(20, 4)), Raw("scores", shares(20)), Raw("labels", shares(20))]
+    message = str(refusal(tmp_path, outputs))
+    assert "fits no layout; nearest is classifier" in message
+    assert "another output has four numbers for each of its classes, as boxes have" in message
+
+
 def test_what_is_one_for_each_stride_is_never_read_in_part(tmp_path: Path) -> None:
     # 36 columns of shares look like boxes and 32 classes, as any number of queries would.
     path = tmp_path / "unseen.onnx"

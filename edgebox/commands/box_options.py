@@ -30,7 +30,20 @@ def given_token(file: Path | None) -> str | None:
     """
     if file is None:
         return os.environ.get(_VARIABLE) or None
+    return _read(file)
+
+
+def _read(file: Path) -> str:
+    """Return what stands in the file.
+
+    Raises:
+        InvalidInputError: the file cannot be read.
+    """
     try:
         return file.read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"--token-file {file}: cannot be read: {error}") from None
+    except FileNotFoundError:
+        raise InvalidInputError(f"--token-file {file}: there is no such file") from None
+    except UnicodeDecodeError:
+        raise InvalidInputError(f"--token-file {file}: is no text") from None
+    except OSError as error:
+        raise InvalidInputError(f"--token-file {file}: cannot be read: {error.strerror}") from None

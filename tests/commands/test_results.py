@@ -11,6 +11,7 @@ import orjson
 import pytest
 
 from edgebox.client import SubscriptionRefusedError, subscribe
+from edgebox.commands.box_options import given_token
 from edgebox.commands.results import line_of
 from edgebox.domain.errors import InvalidInputError
 from edgebox.media.sources import PictureSource
@@ -193,3 +194,14 @@ async def test_the_command_waits_for_a_box_that_is_not_there_yet(tmp_path: Path)
     assert "trying again until it works" in await said(process, "edgebox results:")
     process.send_signal(signal.SIGTERM)
     assert (await finish(process)).code == 0
+
+
+def test_a_file_that_has_no_token_is_told_in_words(tmp_path: Path) -> None:
+    (tmp_path / "video").write_bytes(b"\xff\xfe\xb9")
+    for name, words in (("none", "none: there is no such file"), ("video", "video: is no text")):
+        with pytest.raises(InvalidInputError, match=f"--token-file .*{words}$"):
+            given_token(tmp_path / name)
+    with pytest.raises(InvalidInputError, match=r"cannot be read: Is a directory$"):
+        given_token(tmp_path)
+    (tmp_path / "token").write_text("edgebox_x\n")
+    assert given_token(tmp_path / "token") == "edgebox_x"

@@ -137,8 +137,10 @@ async def _forget(context: WebContext, request: web.Request) -> web.Response:
     camera, _ = await _find_camera(context, request)
     if camera in context.box.sources:
         await context.sources.remove(camera)
-        await _without_pending(context, camera)
     live = context.box.cameras.get(camera)
+    if live is not None and not live.connected:
+        await _without_pending(context, camera)
+        live = context.box.cameras.get(camera)
     if live is not None and live.connected:
         raise CameraConnectedError(
             f"{camera} is connected: it would come back at once; stop it first"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from edgebox.domain.errors import InvalidInputError
+from edgebox.commands.shared_options import read_text
 
 _VARIABLE = "EDGEBOX_TOKEN"
 
@@ -30,20 +30,4 @@ def given_token(file: Path | None) -> str | None:
     """
     if file is None:
         return os.environ.get(_VARIABLE) or None
-    return _read(file)
-
-
-def _read(file: Path) -> str:
-    """Return what stands in the file.
-
-    Raises:
-        InvalidInputError: the file cannot be read.
-    """
-    try:
-        return file.read_text("utf-8").strip()
-    except FileNotFoundError:
-        raise InvalidInputError(f"--token-file {file}: there is no such file") from None
-    except UnicodeDecodeError:
-        raise InvalidInputError(f"--token-file {file}: is no text") from None
-    except OSError as error:
-        raise InvalidInputError(f"--token-file {file}: cannot be read: {error.strerror}") from None
+    return read_text(file, "--token-file", "is no text").strip()

@@ -35,3 +35,25 @@ def policy_names(text: str, known: Collection[str]) -> list[str]:
         if name not in known:
             raise InvalidInputError(f"--policy: there is no policy {name!r} {there_are}")
     return names
+
+
+def read_text(path: Path, option: str = "", no_text: str = "is not a text file in UTF-8") -> str:
+    """Return the text of a file.
+
+    Args:
+        path: the file.
+        option: that names it; empty: an argument does.
+        no_text: what is said of one that is no text.
+
+    Raises:
+        InvalidInputError: it cannot be read, in one line.
+    """
+    file = f"{option} {path}".lstrip()
+    try:
+        return path.read_text("utf-8")
+    except FileNotFoundError:
+        raise InvalidInputError(f"{file}: there is no such file") from None
+    except UnicodeDecodeError:
+        raise InvalidInputError(f"{file}: {no_text}") from None
+    except OSError as error:
+        raise InvalidInputError(f"{file}: cannot be read: {error.strerror}") from None

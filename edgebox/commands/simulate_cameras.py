@@ -14,7 +14,7 @@ import click
 
 from edgebox.commands.console import clear_errors, out, print_json, table
 from edgebox.commands.plots import figures_for, save_figure
-from edgebox.commands.shared_options import JSON
+from edgebox.commands.shared_options import JSON, read_text
 from edgebox.domain.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -100,22 +100,6 @@ def read_beside(path: Path, name: str) -> str:
         InvalidInputError: it cannot be read, in one line.
     """
     return read_text(path.parent / Path(name).expanduser())
-
-
-def read_text(path: Path) -> str:
-    """Return the text of a file.
-
-    Raises:
-        InvalidInputError: it cannot be read, in one line.
-    """
-    try:
-        return path.read_text("utf-8")
-    except FileNotFoundError:
-        raise InvalidInputError(f"{path}: there is no such file") from None
-    except UnicodeDecodeError:
-        raise InvalidInputError(f"{path}: is not a text file in UTF-8") from None
-    except OSError as error:
-        raise InvalidInputError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def with_hardware(path: Path, scenario: "Scenario", config_file: Path | None) -> "Scenario":

@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from edgebox.commands.console import clear_errors, out, print_json, table
-from edgebox.commands.shared_options import JSON, policy_names
-from edgebox.commands.simulate_cameras import read_beside, read_text
+from edgebox.commands.shared_options import JSON, policy_names, read_text
+from edgebox.commands.simulate_cameras import read_beside
 
 
 @click.command()

@@ -17,8 +17,9 @@ from edgebox.web.state_document import StateCache
 from edgebox.web.web_context import WebContext
 
 
-def site_of(storage: Storage) -> WebContext:
-    box = Box(
+def box_that_waits() -> Box:
+    """Return a box for one camera, without models or executors."""
+    return Box(
         name="test",
         version="1",
         cameras_max=1,
@@ -27,6 +28,10 @@ def site_of(storage: Storage) -> WebContext:
         on_event=lambda event: None,
         on_camera=lambda record: None,
     )
+
+
+def site_of(storage: Storage) -> WebContext:
+    box = box_that_waits()
     machine = MachineMeasurements()
     config = Config()
     model_jobs = ModelJobs(config, box, storage)

@@ -4,24 +4,15 @@ import pytest
 
 from edgebox.domain.model_family import VariantName
 from edgebox.domain.requests import DropReason
-from edgebox.link.bandwidth import EstimatorKind
-from edgebox.runtime.box import Box
 from edgebox.web.camera_pictures import NotServedError, all_answered, answered
 from tests.runtime.driving import JPEG_LESS, Bench, ManualExecutor, settle
+from tests.web.sites import box_that_waits
 
 
 async def test_once_a_picture_of_a_request_cannot_be_answered_the_others_are_not_run() -> None:
     executor = ManualExecutor()
     bench = Bench(executor)
-    box = Box(
-        name="test",
-        version="1",
-        cameras_max=1,
-        unacknowledged_max=2,
-        bandwidth=EstimatorKind.CAUTIOUS,
-        on_event=lambda event: None,
-        on_camera=lambda record: None,
-    )
+    box = box_that_waits()
     box.attach(bench.driver, {})
     bench.submit()  # keeps the executor busy
 

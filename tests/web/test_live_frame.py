@@ -6,27 +6,19 @@ from dataclasses import replace
 import orjson
 
 from edgebox.domain.model_family import FamilyName
-from edgebox.link.bandwidth import EstimatorKind
 from edgebox.runtime.box import Box
 from edgebox.runtime.frames import PendingFrame
 from edgebox.runtime.model_choice import ModelChoice
 from edgebox.web.live_frame import live_frame_message
 from tests.runtime.staged import STREET, answer, detections
 from tests.scheduling.scene import request
+from tests.web.sites import box_that_waits
 
 OTHER = replace(STREET, name=FamilyName("other"), labels=("ship",))
 
 
 def box_that_shows_a_frame() -> tuple[Box, PendingFrame]:
-    box = Box(
-        name="test",
-        version="1",
-        cameras_max=1,
-        unacknowledged_max=2,
-        bandwidth=EstimatorKind.CAUTIOUS,
-        on_event=lambda event: None,
-        on_camera=lambda record: None,
-    )
+    box = box_that_waits()
     box.offer(ModelChoice({each.name: each for each in (STREET, OTHER)}, STREET.name))
     frame = PendingFrame(
         request(1, 300.0), b"a picture", 640, 360, 0, lambda frame, ending: None, 1, STREET.name

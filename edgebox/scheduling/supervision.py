@@ -32,7 +32,7 @@ laptop), and the running work with it: that work gets `LATE_NS` more, once.
 All operations cost O(executors) at most.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from edgebox.domain.loss_cause import LossCause
@@ -118,28 +118,16 @@ class Supervision:
         had = any(variant in of.without for of in self.executors.values())
         return (bool(has) or had) and all(of.state is not ExecutorState.UP for of in has)
 
-    def limit_ns(
-        self,
-        executor: ExecutorId,
-        variant: VariantName,
-        apps: Sequence[str],
-        batch_size: int,
-        threads: int = 0,
-    ) -> int:
-        """Return the time limit of a batch.
+    def limit_ns(self, order: Infer | Sample) -> int:
+        """Return the time limit of a running batch or sample.
 
         The learned time counts if it is longer than the profile: an application known to take many
         times as long does not hang. If it is shorter, the profile counts, because the requests may
         become longer. The executor's slowdown counts for the profile only: what made an application
         look long may be the same batches that showed the slowdown.
-
-        Args:
-            executor: where it runs.
-            variant: what it runs.
-            apps: the application of each member.
-            batch_size: a profiled size.
-            threads: CPU threads that it computes with; 0: all.
         """
+        executor, variant, batch_size = order.executor, order.variant, order.batch_size
+        apps, threads = self.apps_of(order), order.threads if isinstance(order, Infer) else 0
         row = self._latencies.row(executor, variant)
         high_ns = 0 if row is None else row.high_ns[row.sizes.index(batch_size)]
         q = self._latencies.parameters.high_quantile
@@ -268,10 +256,7 @@ class Supervision:
             return False
         if not limit.derived and (order := limit.order) is not None:
             limit.derived = True
-            threads = order.threads if isinstance(order, Infer) else 0
-            limit.at_ns = limit.began_ns + self.limit_ns(
-                order.executor, order.variant, self.apps_of(order), order.batch_size, threads
-            )
+            limit.at_ns = limit.began_ns + self.limit_ns(order)
         return passed(limit, now_ns)
 
     def _spares(self, executor: ExecutorId) -> bool:

@@ -125,18 +125,20 @@ class RecordingFile:
             self._file = None
 
     def entries(self) -> Iterator[JournalEntry]:
-        """Yield the calls in order, as many as the header says.
+        """Yield the calls in order, as many as the header says; close the file at the end.
 
         Raises:
             JournalError: a line is damaged, or lines are missing.
         """
-        for _ in range(self.header.entries):
-            line = self._line()
-            try:
-                yield read_entry(line)
-            except JournalError as error:
-                raise self._wrong(str(error)) from None
-        self.close()
+        try:
+            for _ in range(self.header.entries):
+                line = self._line()
+                try:
+                    yield read_entry(line)
+                except JournalError as error:
+                    raise self._wrong(str(error)) from None
+        finally:
+            self.close()
 
     def _line(self) -> bytes:
         assert self._file is not None, "the file was read before"

@@ -97,6 +97,14 @@ def test_damage_is_told_with_its_line(
     assert replayed.startswith(str(path))
 
 
+def test_a_damaged_file_is_closed(journal: Journal, tmp_path: Path) -> None:
+    path = tmp_path / "damaged"
+    path.write_bytes(b"".join(list(all_lines(journal))[:-1]))
+    recording = RecordingFile(path)
+    assert "is cut off" in refusal(lambda: list(recording.entries()))
+    assert recording._file is None
+
+
 def test_a_zipped_file_that_is_cut_off(journal: Journal, tmp_path: Path) -> None:
     path = filed(journal, tmp_path)
     path.write_bytes(path.read_bytes()[:-40])

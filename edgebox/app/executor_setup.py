@@ -301,6 +301,7 @@ class _Plan:
             families=table.families,
             memory_limit_bytes=self._inference.memory_limit_bytes // self._sharing[device],
             engine_folder=self._inference.engine_folder,
+            cuda_graphs=table.cuda_graphs and provider == "cuda",
         )
 
     def _devices(self, table: ExecutorParameters) -> list[str]:

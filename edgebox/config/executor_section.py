@@ -30,7 +30,7 @@ LOCAL = "local"
 OPEN_INFERENCE = "open_inference"
 RAY = "ray"
 KEYS_BY_KIND = {
-    LOCAL: ("device", "streams", "threads", "cores"),
+    LOCAL: ("device", "streams", "threads", "cores", "cuda_graphs"),
     OPEN_INFERENCE: ("streams", "url", "model", "token_file", "ca_file", "fingerprint"),
     RAY: ("address", "count", "num_cpus", "num_gpus", "resources"),
 }
@@ -76,6 +76,11 @@ class ExecutorParameters:
         "Numbers of the CPU cores that the executors' threads are pinned to (Linux); empty: any",
         of=int,
         wanted="a list of whole numbers, 0 or more (how many compute is threads)",
+    )
+    cuda_graphs: bool = key(
+        False,
+        "Whether runs on a GPU are recorded as CUDA graphs and replayed, where that changes no "
+        "answer; not with TensorRT or inference.memory_limit_mb",
     )
     families: tuple[str, ...] = key((), "Model families of these executors; empty: all")
     url: str = key(
@@ -137,6 +142,8 @@ def contradictions(executors: Sequence[ExecutorParameters]) -> Iterator[str]:
         twice = sorted({core for core in cores if cores.count(core) > 1})
         if twice:
             yield f"{path}.cores: {', '.join(map(str, twice))} is there twice"
+        if table.cuda_graphs and not table.device.startswith(("auto", "cuda")):
+            yield (f'{path}.cuda_graphs: is for CUDA, but device is "{table.device}"; leave it out')
         threads = table.threads
         if isinstance(threads, str):
             if table.device.startswith("cuda"):

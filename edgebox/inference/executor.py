@@ -17,6 +17,7 @@ import numpy as np
 
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, FamilyName, Variant, VariantName
+from edgebox.inference.batch_inputs import BatchInputs
 from edgebox.inference.cuda_libraries import cuda_runtime
 from edgebox.inference.encoded_pictures import decode_inputs
 from edgebox.inference.executor_thread import (
@@ -26,14 +27,13 @@ from edgebox.inference.executor_thread import (
     model_error,
 )
 from edgebox.inference.family import Family
-from edgebox.inference.features import Features, stacked, stand_in
 from edgebox.inference.machine import pinned
+from edgebox.inference.session_runs import SessionRuns
 from edgebox.inference.session_store import (
     SessionStore,
     StoreSettings,
-    Tensors,
     blank_tensors,
-    run_bound,
+    working_on,
 )
 from edgebox.inference.sessions import (
     CPU,
@@ -41,9 +41,8 @@ from edgebox.inference.sessions import (
     Provider,
     default_cpu_threads,
     device_name,
-    stoppable,
 )
-from edgebox.inference.tensors import Canvas, InputTensors, ModelInput
+from edgebox.inference.tensors import Canvas, ModelInput
 
 SCORE_FLOOR = 0.05
 """Detections below it never leave the executor; callers set their own, higher bar."""
@@ -308,6 +307,7 @@ class OnnxExecutor(FamilyExecutor):
         cores: tuple[int, ...] = (),
         memory_limit_bytes: int = 0,
         engine_folder: Path | None = None,
+        cuda_graphs: bool = False,
         score_floor: float = SCORE_FLOOR,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
@@ -326,6 +326,8 @@ class OnnxExecutor(FamilyExecutor):
             cores: cores that its threads are pinned to; empty: any core.
             memory_limit_bytes: above 0, nothing is in memory but what `load` brings there.
             engine_folder: folder for TensorRT's engines; None: they are not stored.
+            cuda_graphs: record runs and replay them where that changes no answer; what is not
+                recorded is in `note`. Without effect with a memory limit or TensorRT.
             score_floor: detections below it are not reported.
             clock_ns: the clock of results' instants.
 
@@ -349,7 +351,9 @@ class OnnxExecutor(FamilyExecutor):
             engine_folder,
             cores,
             fewer,
+            cuda_graphs and providers != "tensorrt" and not memory_limit_bytes,
         )
+        self._records = settings.records
         self._store = _open_sessions(families, settings)
         self.failed = self._store.failed
         """Families that cannot run here, and why; those that are not loaded yet may follow."""
@@ -360,18 +364,35 @@ class OnnxExecutor(FamilyExecutor):
         self.provider = self._store.provider
         self.thread_counts = (*fewer, self.cpu_threads) if fewer and self.provider == CPU else ()
         self.device = device_name(self.provider, self.cpu_threads, device_index)
+        if self._records:
+            self.device += ", CUDA graphs"  # profiles are of one or the other
         self.id = _full_id(executor_id, self.provider, device_index)
-        self._tensors = self._make_tensors()
-        self._stood_in: tuple[VariantName | None, Features] = (None, ())
-        self._stop = stoppable()
+        self._inputs = self._make_inputs()
+        self._tell_not_recorded()
+        if cuda_graphs and memory_limit_bytes:
+            self._tell("no CUDA graphs: their memory is not within the limit")
+        self._runs = SessionRuns(self._store, device_index)
         self._worker = ExecutorThread(f"{THREADS}{self.id}", self._run, cores, self._release)
 
-    def _make_tensors(self) -> InputTensors:
+    def _make_inputs(self) -> BatchInputs:
         cuda = cuda_runtime() if self.provider != CPU else None
         if self.provider != CPU and cuda is None:
-            slower = "host memory is not page-locked (no libcudart): copies are slower"
-            self.note = f"{self.note}; {slower}" if self.note else slower
-        return InputTensors(cuda)
+            self._tell("host memory is not page-locked (no libcudart): copies are slower")
+        return BatchInputs(cuda)
+
+    def _tell(self, what: str) -> None:
+        """Add to the note what is not there yet."""
+        if what not in self.note:
+            self.note = f"{self.note}; {what}" if self.note else what
+
+    def _tell_not_recorded(self) -> None:
+        for path, why in self._store.not_recorded.items():
+            self._tell(f"{path.name} runs without CUDA graphs: {why}")
+
+    def warm_each(self, runs: Sequence[tuple[VariantName, int]]) -> None:
+        """Run these once, and where runs are recorded twice: see `edgebox.inference.fixed_runs`."""
+        for _ in range(2 if self._records else 1):
+            super().warm_each(runs)
 
     def load(self, path: Path, runs: Sequence[tuple[VariantName, int]] = ()) -> None:
         """Load a file while others run, and run it once in each of these batch sizes.
@@ -393,8 +414,7 @@ class OnnxExecutor(FamilyExecutor):
             tensors = blank_tensors(family, variant, size)
             try:
                 for threads in self.thread_counts or (0,):
-                    session = self._store.session(family.files[name], threads)
-                    run_bound(session, tensors, self._stop)
+                    self._runs.once(family.files[name], tensors, threads)
             except Exception as error:  # ONNX Runtime's exception classes share no base
                 self._store.drop(path)
                 raise model_error(name, error) from error
@@ -406,6 +426,7 @@ class OnnxExecutor(FamilyExecutor):
     def _open_family(self, family: Family) -> None:
         with pinned(self.cores):
             self._store.add(family)
+        self._tell_not_recorded()
 
     def is_loaded(self, variant: VariantName) -> bool:
         """Return whether a variant is in memory, so that a batch of it can run."""
@@ -424,7 +445,7 @@ class OnnxExecutor(FamilyExecutor):
         destroys a session may hold Python's lock meanwhile.
         """
         self._worker.end()
-        self._stop.terminate = True
+        self._runs.stop()
         if self.provider == CPU:
             threading.Thread(
                 target=self._store.clear, name=f"{THREADS}release-{self.id}", daemon=True
@@ -432,7 +453,8 @@ class OnnxExecutor(FamilyExecutor):
 
     def _release(self) -> None:
         """Release what the thread used, in that thread, when no batch runs."""
-        self._tensors.release()
+        self._runs.release()
+        self._inputs.release()
         self._store.clear()
 
     def _run(self, job: BatchJob) -> BatchResult:
@@ -446,9 +468,10 @@ class OnnxExecutor(FamilyExecutor):
                 f"{job.variant} only takes batches of {family.batch_size_fixed}, "
                 f"not {job.batch_size}"
             )
-        tensors = self._inputs_of(family, variant, job)
-        session = self._store.session(family.files[variant.name], job.threads)
-        outputs = run_bound(session, tensors, self._stop)
+        with working_on(self.provider):
+            tensors = self._inputs.of(family, variant, job)
+        outputs = self._runs.run(family.files[variant.name], tensors, job.threads)
+        self._tell_not_recorded()
         for output in outputs:
             # A graph whose batch axis was only relaxed on paper merges pictures silently.
             if output.ndim == 0 or output.shape[0] != job.batch_size:
@@ -466,25 +489,6 @@ class OnnxExecutor(FamilyExecutor):
             tuple(outputs[said:]),
             decoded.refused,
         )
-
-    def _inputs_of(self, family: Family, variant: Variant, job: BatchJob) -> Tensors:
-        """Return the input of a batch: a tensor of pictures, or tensors of features by name."""
-        if family.after is None:
-            canvases = [each for each in job.inputs if isinstance(each, np.ndarray)]
-            return self._tensors.fill(family.input, variant, canvases, job.batch_size)
-        given = [
-            each if isinstance(each, tuple) else self._stand_in(family, variant)
-            for each in job.inputs
-        ]
-        return stacked(family.features, variant, given, job.batch_size)
-
-    def _stand_in(self, family: Family, variant: Variant) -> Features:
-        """Return features that stand for those of any picture; only the last ones are kept."""
-        name, features = self._stood_in
-        if name != variant.name:
-            features = stand_in(family.features, variant)
-            self._stood_in = variant.name, features
-        return features
 
 
 def blank_canvas(variant: Variant) -> Canvas:

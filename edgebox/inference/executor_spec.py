@@ -37,6 +37,8 @@ class ExecutorSpec:
     """Memory limit of its models; 0: no limit."""
     engine_folder: Path | None = None
     """Folder for TensorRT's engines; None: they are not stored."""
+    cuda_graphs: bool = False
+    """Whether runs are recorded as CUDA graphs where that changes no answer."""
 
     @property
     def device(self) -> str:
@@ -69,6 +71,7 @@ class ExecutorSpec:
             cores=self.cores,
             memory_limit_bytes=self.memory_limit_bytes,
             engine_folder=self.engine_folder,
+            cuda_graphs=self.cuda_graphs,
             score_floor=score_floor,
         )
 

@@ -9,6 +9,7 @@ until its run ends. Limits: others decide what should be in memory.
 
 import ctypes
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,15 @@ from edgebox.inference.cuda_libraries import cuda_runtime
 from edgebox.inference.family import Family, ModelFile
 from edgebox.inference.machine import pinned
 from edgebox.inference.memory import device_used_bytes, give_back, resident_bytes
+from edgebox.inference.recording_gate import GATE
 from edgebox.inference.sessions import (
     CPU,
+    CUDA,
     Provider,
     Session,
     brief,
     open_session,
+    run_options,
     runtime_version,
 )
 
@@ -59,6 +63,8 @@ class StoreSettings:
     """Cores that sessions' threads are pinned to; empty: any core."""
     thread_counts: tuple[int, ...] = ()
     """Thread counts below `cpu_threads` that a batch may have too, on a CPU."""
+    records: bool = False
+    """Whether runs may be recorded, where ONNX Runtime can record a model's."""
 
 
 class SessionStore:
@@ -76,6 +82,8 @@ class SessionStore:
         """By file and number of threads."""
         self.failed: dict[FamilyName, ModelError] = {}
         """Families that cannot be opened here, and why."""
+        self.not_recorded: dict[Path, str] = {}
+        """Files whose runs are not recorded although they were to be, and why."""
         self.note = ""
         """Why sessions are not where they were hoped to be; empty: they are."""
         tried = _TRIED[settings.provider]
@@ -152,18 +160,30 @@ class SessionStore:
 
     def drop(self, path: Path) -> None:
         """Let a session go and give its memory back."""
-        self._sessions.pop(path, None)
+        with working_on(self.provider):
+            self._sessions.pop(path, None)
         give_back()
+
+    def stop_recording(self, path: Path, why: str) -> None:
+        """Open a file again, without recordings. Blocks.
+
+        Raises:
+            ModelError: it cannot be opened on this executor's device any more.
+        """
+        self.not_recorded[path] = why
+        self._sessions[path] = self._open(self._files[path][0], self._on)
 
     def clear(self) -> None:
         """Let all sessions go."""
-        self._sessions.clear()
+        with working_on(self.provider):
+            self._sessions.clear()
 
     def used_bytes(self) -> int | None:
         """Return what is in use of the memory that sessions take; None: it is not known."""
         if self._cuda is None:
             return resident_bytes()
-        return device_used_bytes(self._cuda, self._settings.device_index)
+        with GATE.working():
+            return device_used_bytes(self._cuda, self._settings.device_index)
 
     def _open(self, file: ModelFile, provider: Provider) -> dict[int, Session]:
         settings, family = self._settings, self._files[file.path][1]
@@ -175,28 +195,48 @@ class SessionStore:
             engines = engines / runtime_version() / file.sha256[:16]
         # A session's threads are started with it, and inherit where its maker may run.
         fewer = settings.thread_counts if provider == "cpu" else ()
-        with pinned(settings.cores):
-            sessions = {
-                threads: open_session(
-                    file.path,
-                    provider,
-                    threads,
-                    settings.device_index,
-                    arena_bytes_max=settings.memory_limit_bytes,
-                    engines=engines,
-                )
-                for threads in (settings.cpu_threads, *fewer)
-            }
-        if provider != "cpu":
-            _try(sessions[settings.cpu_threads], family, file, provider)
+
+        def opened(*, records: bool) -> dict[int, Session]:
+            with pinned(settings.cores):
+                return {
+                    threads: open_session(
+                        file.path,
+                        provider,
+                        threads,
+                        settings.device_index,
+                        arena_bytes_max=settings.memory_limit_bytes,
+                        engines=engines,
+                        records=records,
+                    )
+                    for threads in (settings.cpu_threads, *fewer)
+                }
+
+        with working_on(CPU if provider == "cpu" else CUDA):
+            try:
+                records = settings.records and file.path not in self.not_recorded
+                sessions = opened(records=records)
+            except ModelError as error:
+                if not records:
+                    raise
+                # A model that ONNX Runtime cannot record is refused then, and runs otherwise.
+                sessions = opened(records=False)
+                self.not_recorded[file.path] = str(error)
+            if provider != "cpu":
+                _try(sessions[settings.cpu_threads], family, file, provider)
         return sessions
+
+
+def working_on(provider: str) -> AbstractContextManager[None]:
+    """Return what work with a provider's sessions is done in."""
+    return nullcontext() if provider == CPU else GATE.working()
 
 
 def _try(session: Session, family: Family, file: ModelFile, provider: Provider) -> None:
     """Run a session once: a GPU too old for it fails only then."""
     variant = next(v for v in family.variants if family.files[v.name] == file)
     try:
-        run_bound(session, blank_tensors(family, variant, family.batch_size_fixed or 1))
+        blank = blank_tensors(family, variant, family.batch_size_fixed or 1)
+        run_bound(session, blank, run_options())
     except Exception as error:  # ONNX Runtime's exception classes share no base but Exception
         name = "TensorRT" if provider == "tensorrt" else "CUDA"
         raise ModelError(f"{name} cannot run {family.name}: {brief(error)}") from error
@@ -219,7 +259,7 @@ def run_bound(session: Session, tensors: Tensors, stop: Any = None) -> list[NDAr
     Args:
         session: a model.
         tensors: its input, or its inputs by name.
-        stop: the result of `stoppable`, to stop this run from another thread; or None.
+        stop: the result of `run_options`, to stop this run from another thread; or None.
     """
     binding = session.session.io_binding()
     named = tensors if isinstance(tensors, Mapping) else {session.input_name: tensors}

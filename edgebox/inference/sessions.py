@@ -40,6 +40,8 @@ class Session:
     input_name: str
     provider: str
     """The provider in use after creation, which may differ from the requested one."""
+    records: bool = False
+    """Whether its runs may be recorded and replayed (`edgebox.inference.fixed_runs`)."""
 
 
 def default_cpu_threads() -> int:
@@ -61,17 +63,27 @@ def session_options(cpu_threads: int) -> Any:
     return options
 
 
-def stoppable() -> Any:
-    """Return options for runs that end between two operators once `terminate` is set True."""
+ORDINARY = -1
+"""Recorded nowhere: what ONNX Runtime calls a run without a CUDA graph."""
+
+
+def run_options(recording: int = ORDINARY) -> Any:
+    """Return options for runs that end between two operators once `terminate` is set True.
+
+    Args:
+        recording: the number, from 1, that the run is recorded with at first and replayed by then.
+    """
     options = onnx_runtime().RunOptions()
     options.log_severity_level = _FATAL_ONLY
-    # The default, set: ONNX Runtime asks for it in each run, and where it is not set an exception
-    # is raised and caught on the way, which takes longer than the rest of preparing a run.
-    options.add_run_config_entry("gpu_graph_id", "0")
+    # Also where nothing is recorded: ONNX Runtime asks for it in each run, and where it is not set
+    # an exception is raised and caught on the way, which takes longer than preparing the run.
+    options.add_run_config_entry("gpu_graph_id", str(recording))
     return options
 
 
-def cuda_options(device_index: int, arena_bytes_max: int = 0) -> dict[str, str]:
+def cuda_options(
+    device_index: int, arena_bytes_max: int = 0, *, records: bool = False
+) -> dict[str, str]:
     """Return the CUDA provider's options; `arena_bytes_max` 0: no limit.
 
     TF32 stays on (the provider's default): convolutions round their inputs to 10 bits of
@@ -88,6 +100,7 @@ def cuda_options(device_index: int, arena_bytes_max: int = 0) -> dict[str, str]:
         # A second copy stream would need a synchronisation for each batch.
         "do_copy_in_default_stream": "1",
         "use_tf32": "1",
+        **({"enable_cuda_graph": "1"} if records else {}),
     }
 
 
@@ -116,6 +129,7 @@ def open_session(
     *,
     arena_bytes_max: int = 0,
     engines: Path | None = None,
+    records: bool = False,
 ) -> Session:
     """Open a model on one provider, never on another.
 
@@ -126,26 +140,28 @@ def open_session(
         device_index: which GPU.
         arena_bytes_max: limit of a session's memory on a GPU; 0: none.
         engines: folder for TensorRT's engines of this model; None: they are not stored.
+        records: whether its runs may be recorded, as CUDA graphs on a GPU.
 
     Raises:
-        ModelError: ONNX Runtime cannot run the file, or the provider is not usable here; the
-            message says why.
+        ModelError: ONNX Runtime cannot run or record the file, or the provider is not usable
+            here; the message says why.
     """
     ort = onnx_runtime()
     ort.set_default_logger_severity(_FATAL_ONLY)
     if provider == "cpu":
         session = _create(path, cpu_threads, [CPU])
-        return Session(session, session.get_inputs()[0].name, CPU)
+        return Session(session, session.get_inputs()[0].name, CPU, records)
     name, wanted = ("CUDA", CUDA) if provider == "cuda" else ("TensorRT", TENSORRT)
     obstacle = _obstacle(name, wanted)
     if wanted not in ort.get_available_providers():
         raise ModelError(obstacle)
-    providers: list[Any] = [(CUDA, cuda_options(device_index, arena_bytes_max)), CPU]
+    cuda = cuda_options(device_index, arena_bytes_max, records=records)
+    providers: list[Any] = [(CUDA, cuda), CPU]
     if provider == "tensorrt":
         providers.insert(0, (TENSORRT, tensorrt_options(device_index, _make_folder(engines))))
     session = _create(path, cpu_threads, providers)
     if wanted in session.get_providers():
-        return Session(session, session.get_inputs()[0].name, wanted)
+        return Session(session, session.get_inputs()[0].name, wanted, records)
     if not obstacle:
         obstacle = f"{name} cannot be used: " + (
             "its libraries (libnvinfer) cannot be loaded, or the GPU is not one it can use"

@@ -37,3 +37,24 @@ def test_executors_elsewhere_that_contradict_themselves_are_named(tmp_path: Path
         "executors[2].ca_file: there is a fingerprint, too; keep one of them",
         "executors[3].ca_file: is for https://, but url begins with http://",
     ]
+
+
+def test_cuda_graphs_are_for_cuda(tmp_path: Path) -> None:
+    found = errors(
+        tmp_path,
+        """
+        [[executors]]
+        device = "cuda:0"
+        cuda_graphs = true
+        [[executors]]
+        device = "tensorrt"
+        cuda_graphs = true
+        [[executors]]
+        kind = "ray"
+        cuda_graphs = true
+        """,
+    )
+    assert found == [
+        'executors[1].cuda_graphs: is for CUDA, but device is "tensorrt"; leave it out',
+        'executors[2].cuda_graphs: is for kind = "local", but kind is "ray"; leave it out',
+    ]

@@ -302,5 +302,5 @@ def test_a_note_about_copies_adds_to_what_is_noted_of_the_device(
     monkeypatch.setattr("edgebox.inference.executor.cuda_runtime", lambda: None)
     executor = OnnxExecutor.__new__(OnnxExecutor)
     executor.provider, executor.note = "CUDAExecutionProvider", "TensorRT cannot be used"
-    executor._make_tensors()
+    executor._make_inputs()
     assert executor.note.startswith("TensorRT cannot be used; host memory is not page-locked")

@@ -10,6 +10,7 @@ import pytest
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import VariantName
 from edgebox.inference import executor as module
+from edgebox.inference import session_runs
 from edgebox.inference.executor import THREADS, HungError, OnnxExecutor, come_back
 from edgebox.inference.session_store import SessionStore
 from edgebox.inference.zoo import load_zoo
@@ -81,7 +82,7 @@ def test_nothing_on_a_gpu_is_freed_while_a_batch_hangs_there(
 ) -> None:
     released, go_on = threading.Event(), threading.Event()
     monkeypatch.setattr(SessionStore, "clear", lambda store: released.set())
-    monkeypatch.setattr(module, "run_bound", lambda *_: go_on.wait())
+    monkeypatch.setattr(session_runs, "run_bound", lambda *_: go_on.wait())
     executor.provider = "CUDAExecutionProvider"
     running = executor.submit(NAME, [RED], 1)
     while not running.running():

@@ -167,6 +167,15 @@ def test_auto_takes_every_gpu(street: Family, two_gpus: list[tuple[str, int]]) -
         assert all(runs(executor, street) for executor in found.executors)
 
 
+def test_runs_are_recorded_on_gpus_alone(street: Family, two_gpus: list[tuple[str, int]]) -> None:
+    with opened(configured({"device": "auto", "cuda_graphs": True}), [street]) as found:
+        specs = [*found.specs.values(), *found.cpu_fallbacks.values()]
+        local = [each for each in specs if isinstance(each, ExecutorSpec)]
+        assert {(each.id, each.cuda_graphs) for each in local} == {
+            ("cuda:0/0", True), ("cuda:1/0", True), ("cpu/0", False),
+        }  # fmt: skip
+
+
 def test_only_where_the_box_may_choose_does_the_cpu_stand_in_for_a_gpu(
     street: Family, two_gpus: list[tuple[str, int]]
 ) -> None:

@@ -14,7 +14,6 @@ from edgebox.app.backup import back_up
 from edgebox.app.restore import restore
 from edgebox.config.config_file import load
 from edgebox.domain.requests import CameraId
-from edgebox.storage import box_lock
 from edgebox.storage.box_lock import DatabaseInUseError, lock_for_box
 from edgebox.storage.database import IN_MEMORY, Limits, Storage
 
@@ -123,7 +122,7 @@ async def test_where_files_cannot_be_locked_a_box_serves_and_says_so(
     def no_locks(descriptor: int, how: int) -> None:
         raise OSError(37, "No locks available")
 
-    monkeypatch.setattr(box_lock.fcntl, "flock", no_locks)
+    monkeypatch.setattr("fcntl.flock", no_locks)
     box = await box_with(tmp_path / "box.sqlite3")
     assert box.unlocked == "No locks available"
     assert not box.last_error

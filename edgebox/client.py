@@ -40,6 +40,10 @@ class SubscriptionRefusedError(EdgeboxError):
     code = "refused"
 
 
+class TokenNeededError(SubscriptionRefusedError):
+    """The box needs a token, and none was given, or one that it does not know."""
+
+
 async def subscribe(
     server: str,
     query: Mapping[str, str | list[str]] | None = None,
@@ -127,7 +131,7 @@ async def get_document(
         why = f"it cannot be reached: {explained(error)}"
         raise SubscriptionRefusedError(f"{server}: {why}") from None
     if response.status != 200:
-        raise SubscriptionRefusedError(_said(body))
+        raise _refusal(response.status, body)
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -149,13 +153,18 @@ async def _connection(
     headers = {"Accept": "text/event-stream"}
     async with client.get(address, params=query, headers=headers) as response:
         if 400 <= response.status < 500 and response.status not in _FOR_NOW:
-            raise SubscriptionRefusedError(_said(await response.read()))
+            raise _refusal(response.status, await response.read())
         if response.status != 200:
             raise aiohttp.ClientPayloadError(_said(await response.read()))
         async for line in response.content:
             if line.startswith(b"data: "):
                 message: dict[str, Any] = orjson.loads(line[6:])
                 yield message
+
+
+def _refusal(status: int, body: bytes) -> SubscriptionRefusedError:
+    kind = TokenNeededError if status == 401 else SubscriptionRefusedError
+    return kind(_said(body))
 
 
 def _said(body: bytes) -> str:

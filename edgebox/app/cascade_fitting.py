@@ -5,7 +5,6 @@ inference/cascade_file stores. Every picture is scaled and encoded as a camera s
 large model, and both models run on that one picture, as they do on the box.
 """
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from edgebox.inference.executor import OnnxExecutor, come_back
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.family import Family
 from edgebox.media.jpeg import QUALITY_DEFAULT, decode, encode, lay_into, resize_rgb
+from edgebox.storage.wall_clock import wall_clock_ms
 from edgebox.vision.cascade_decider import features, fit_cascade, frame_loss, insist_on_enough
 from edgebox.vision.detections import SHOWN_SCORE_MIN, Detections
 from edgebox.vision.letterbox import Placement
@@ -227,7 +227,7 @@ def fit(
         pictures.source,
         len(rows),
         fitted.calibration_error,
-        time.time_ns() // 1_000_000,
+        wall_clock_ms(),
     )
     return stored, write_cascade(config.inference.models_folder, stored)
 

@@ -170,7 +170,7 @@ class App:
         """Open the database and listen; the page works from now on, cameras after `start`.
 
         Raises:
-            StorageError: the database cannot be used.
+            StorageError: the database cannot be used, or another box uses it.
             EdgeboxError: the port cannot be listened on.
         """
         sys.setswitchinterval(SWITCH_INTERVAL_S)
@@ -212,6 +212,12 @@ class App:
                 )
         if storage.damage:
             self._box.notices.publish("error", storage.damage)
+        if storage.unlocked:
+            self._box.notices.publish(
+                "warning",
+                f"the database cannot be locked ({storage.unlocked}): see to it that no other box "
+                "serves with it",
+            )
         self._report_storage_error()
         self._sources = await pulled_cameras(config, self._box, storage)
         states = StateCache(self._box, self.machine)

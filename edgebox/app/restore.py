@@ -29,6 +29,7 @@ from edgebox.storage.backup_archive import (
     extract_one,
     read_manifest,
 )
+from edgebox.storage.box_lock import lock_for_box
 from edgebox.storage.schema import MIGRATIONS
 from edgebox.storage.snapshots import check, unused
 
@@ -168,6 +169,7 @@ def _check_databases(archive: Path, files: Path) -> None:
 def _put_in_place(files: Path, manifest: dict[str, Any], where: dict[str, Path]) -> Restored:
     replacement = _Replacement()
     with contextlib.ExitStack() as stack:
+        stack.enter_context(contextlib.closing(lock_for_box(where[DATABASE])))
         for name in (DATABASE, ACCESS):
             if name in where:
                 stack.enter_context(unused(where[name]))

@@ -28,6 +28,7 @@ from edgebox.camera.shutdown import on_end_signals
 from edgebox.commands.box_choice import chosen_box
 from edgebox.commands.box_options import FINGERPRINT, TOKEN_FILE, given_token
 from edgebox.commands.camera_live import render, show_live, show_plain
+from edgebox.commands.shared_options import read_text
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.domain.source_address import Credentials
 from edgebox.link.backoff import Backoff
@@ -60,14 +61,12 @@ def parse_link(text: str) -> BandwidthTrace:
 
 
 def _read_trace(text: str) -> BandwidthTrace:
-    try:
-        contents = Path(text).expanduser().read_text("utf-8")
-    except FileNotFoundError:
+    path = Path(text).expanduser()
+    if not path.exists():
         raise InvalidInputError(
             f"--link {text}: no such file; give a rate in Mbit/s, lte, lte:SEED or a trace file"
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"--link {text}: cannot be read: {error}") from None
+        )
+    contents = read_text(path, "--link")
     return parse_trace(contents, text)
 
 
@@ -274,12 +273,7 @@ def source_credentials(username: str | None, password_file: Path | None) -> Cred
     """
     password = os.environ.get("EDGEBOX_SOURCE_PASSWORD", "")
     if password_file is not None:
-        try:
-            password = password_file.read_text("utf-8").rstrip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise InvalidInputError(
-                f"--source-password-file {password_file}: cannot be read: {error}"
-            ) from None
+        password = read_text(password_file, "--source-password-file").rstrip()
         if username is None:
             raise InvalidInputError("--source-username: is needed with a password")
     return None if username is None else Credentials(username, password)

@@ -147,11 +147,15 @@ class Demo:
             await app.stop()
 
     async def _stream(self, app: "App", stop: "asyncio.Task[Any]") -> None:
-        cameras = [await self._start_camera(app, camera) for camera in CAMERAS]
-        ends = [asyncio.create_task(process.communicate()) for process in cameras]
+        cameras: list[asyncio.subprocess.Process] = []
+        ends: list[asyncio.Task[tuple[bytes, bytes]]] = []
         showing = asyncio.create_task(self._show(app))
         failed = asyncio.create_task(app.failed.wait())
         try:
+            for camera in CAMERAS:
+                process = await self._start_camera(app, camera)
+                cameras.append(process)
+                ends.append(asyncio.create_task(process.communicate()))
             all_ended = asyncio.ensure_future(asyncio.wait(ends))
             await asyncio.wait({stop, all_ended, failed}, return_when="FIRST_COMPLETED")
         finally:
@@ -169,9 +173,7 @@ class Demo:
                     if process.returncode is None:
                         process.kill()
                 raise EdgeboxError("a camera did not stop; it was killed") from None
-            from edgebox.web.state_document import state_document
-
-            self._box = (await state_document(app.box, app.machine))["box"]
+            self._box = (await _state_of(app))["box"]
         self._summaries = [
             self._read_summary(camera, process.returncode, *output)
             for camera, process, output in zip(CAMERAS, cameras, outputs, strict=True)
@@ -188,14 +190,18 @@ class Demo:
         ]  # fmt: skip
         if self._duration_s is not None:
             arguments += ["--duration", f"{self._duration_s:g}"]
-        return await asyncio.create_subprocess_exec(
-            *arguments,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            # Ctrl-C reaches the whole terminal; the cameras are stopped by the demo alone.
-            start_new_session=True,
-        )
+        try:
+            return await asyncio.create_subprocess_exec(
+                *arguments,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                # Ctrl-C reaches the whole terminal; the cameras are stopped by the demo alone.
+                start_new_session=True,
+            )
+        except OSError as error:
+            why = error.strerror or error
+            raise EdgeboxError(f"camera {camera.name} cannot be started: {why}") from None
 
     def _read_summary(
         self, camera: DemoCamera, code: int | None, said: bytes, complained: bytes
@@ -216,16 +222,14 @@ class Demo:
     async def _show(self, app: "App") -> None:
         if self._quiet:
             return
-        from edgebox.web.state_document import state_document
-
         if not err.is_terminal:
             while True:
                 await asyncio.sleep(_PLAIN_PERIOD_S)
-                for row in _rows(await state_document(app.box, app.machine)):
+                for row in _rows(await _state_of(app)):
                     err.print(" | ".join(row), markup=False, soft_wrap=True)
         with Live(console=err, transient=True, auto_refresh=False) as live:
             while True:
-                live.update(_live_table(await state_document(app.box, app.machine)), refresh=True)
+                live.update(_live_table(await _state_of(app)), refresh=True)
                 await asyncio.sleep(_REFRESH_S)
 
     # -- the end ----------------------------------------------------------------------------
@@ -256,6 +260,12 @@ class Demo:
     def _parts(self) -> list[tuple[str, ...]]:
         everyone = [*self._summaries, {"camera": "all", **_total(self._summaries)}]
         return [(s["camera"], *(_spread(s["latency_ms"].get(p)) for p in PARTS)) for s in everyone]
+
+
+async def _state_of(app: "App") -> "State":
+    from edgebox.web.state_document import state_document
+
+    return await state_document(app.box, app.machine)
 
 
 def _spread(quantiles: dict[str, float] | None) -> str:

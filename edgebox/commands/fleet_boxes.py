@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from edgebox.client import get_document
-from edgebox.commands.box_options import FINGERPRINT, TOKEN_FILE, given_token
+from edgebox.commands.box_options import FINGERPRINT, TOKEN_FILE, given_token, naming_token_file
 from edgebox.commands.console import clear_errors, out, print_json, table
 from edgebox.commands.shared_options import JSON
 
@@ -23,7 +23,7 @@ def fleet(*, server: str, token_file: Path | None, fingerprint: str | None, as_j
     A load of 1 is all that a box can serve, at the smallest sizes. Needs a token of the scope
     viewer.
     """
-    with clear_errors("fleet"):
+    with clear_errors("fleet"), naming_token_file():
         found = asyncio.run(
             get_document(server, "fleet", token=given_token(token_file), fingerprint=fingerprint)
         )

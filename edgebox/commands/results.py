@@ -12,7 +12,7 @@ import orjson
 
 from edgebox.camera.shutdown import on_end_signals
 from edgebox.client import subscribe
-from edgebox.commands.box_options import FINGERPRINT, TOKEN_FILE, given_token
+from edgebox.commands.box_options import FINGERPRINT, TOKEN_FILE, given_token, naming_token_file
 from edgebox.commands.console import clear_errors
 from edgebox.domain.notifications import zone_event_text
 
@@ -67,7 +67,7 @@ def results(
         query["max_hz"] = f"{max_hz:g}"
     if classes or score_min is not None:
         query["empty"] = "false"
-    with clear_errors("results"):
+    with clear_errors("results"), naming_token_file():
         messages = subscribe(
             server,
             query,

@@ -108,9 +108,9 @@ def serve(
 ) -> None:
     """Run the box until Ctrl-C.
 
-    With --json, one document is printed once the box is ready. The exit code is 75 when no
-    executor is left and only another start can help, and 78 when the configuration or the
-    installation is wrong and no other start can help.
+    With --json, one document is printed once the box is ready. The exit code is 75 when another
+    box serves with the database, or no executor is left and only another start can help, and 78
+    when the configuration or the installation is wrong and no other start can help.
     """
     with importing():
         from edgebox.commands.logs import logging_to_stderr

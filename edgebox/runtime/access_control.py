@@ -262,7 +262,10 @@ class AccessControl:
             TokenLimitError: there are `TOKENS_MAX`.
             StorageError: it cannot be stored.
         """
-        if len(self._tokens) >= TOKENS_MAX:
+        replaced = camera is not None and any(
+            each.camera == camera for each in self._tokens.values()
+        )
+        if len(self._tokens) - replaced >= TOKENS_MAX:
             raise TokenLimitError(f"there are {TOKENS_MAX} tokens, the most there may be")
         token, text = new_token(name, scope, camera, self._now_ms())
         await self._write(self._store.add, token)

@@ -97,3 +97,5 @@ class Pairings:
     def _forget_expired(self) -> None:
         now_ns = self._clock_ns()
         self._open = {code: each for code, each in self._open.items() if each.expires_ns > now_ns}
+        if not self._open:
+            self._wrong = 0  # wrong codes count against those that can be guessed

@@ -25,6 +25,7 @@ from edgebox.domain.model_family import (
     VariantName,
 )
 from edgebox.domain.requests import CameraId
+from edgebox.storage.box_lock import BoxLock, lock_for_box
 from edgebox.storage.cascade_evidence import CascadeEvidenceRows
 from edgebox.storage.connecting import IN_MEMORY, connect, connect_seconds, file_at
 from edgebox.storage.damage import name_of, object_of, sound
@@ -72,6 +73,7 @@ class Storage:
         """Why it is in memory although a file was configured."""
         self.damage = ""
         """What was done with a damaged file at the start; empty: it was not damaged."""
+        self._lock = BoxLock()
         self._tidying: asyncio.Task[None] | None = None
         self._events_recorded = 0
         self.history = History(writer, seconds, limits.second_minutes, now_ms)
@@ -102,17 +104,26 @@ class Storage:
             path: the file, its folder made when missing; ":memory:" keeps everything in memory.
             limits: bounds on age and size; None: nothing is deleted, for commands that only read
                 the database of a box.
-            serving: open another one in its place if the file cannot be used (`serving_database`);
-                `last_error` says where nothing is stored then, `damage` what became of a
-                damaged file.
+            serving: this is a box, the only one with this file for as long as it is open
+                (`box_lock`). Open another one in its place if the file cannot be used
+                (`serving_database`); `last_error` says where nothing is stored then, `damage` what
+                became of a damaged file.
             buffer_rows_max: rows that may wait for the disk.
             retry_s: pause after a failed write.
             now_ms: the wall clock, in Unix milliseconds.
 
         Raises:
+            DatabaseInUseError: another box serves with the file.
             StorageError: the file cannot be used; the message says what to do.
         """
-        served = await connect_to_serve(path) if serving else Served(await connect(path))
+        lock = BoxLock()
+        if serving and str(path) != IN_MEMORY:
+            lock = await asyncio.to_thread(lock_for_box, path)
+        try:
+            served = await connect_to_serve(path) if serving else Served(await connect(path))
+        except BaseException:
+            lock.close()
+            raise
         connection = served.connection
         file = None if served.not_kept or str(path) == IN_MEMORY else file_at(path)
         writer, seconds = (
@@ -122,6 +133,7 @@ class Storage:
         storage = cls(writer, seconds, limits or Limits(), now_ms)
         storage._storage_error = served.not_kept
         storage.damage = served.damage
+        storage._lock = lock
         writer.start()
         seconds.start()
         if limits is not None:
@@ -136,6 +148,12 @@ class Storage:
                 await self._tidying
         await self._writer.close()
         await self._seconds.close()
+        self._lock.close()
+
+    @property
+    def unlocked(self) -> str:
+        """Why another box could serve with the same file unnoticed; empty: none can."""
+        return self._lock.problem
 
     @property
     def failures(self) -> int:

@@ -125,10 +125,11 @@ def family_named(box: Box, name: str | None, where: str = "") -> Family:
     Raises:
         UnknownNameError: there is no such family.
     """
-    family = box.families.get(FamilyName(name or box.models.default_family))
+    wanted = FamilyName(name or box.models.default_family)
+    family = box.families.get(wanted)
     if family is None:
         there = ", ".join(box.families)
-        raise UnknownNameError(f"{where}no model family {name!r}; there are {there}")
+        raise UnknownNameError(f"{where}no model family {wanted!r}; there are {there}")
     return family
 
 

@@ -120,6 +120,12 @@ async def test_a_fatal_refusal_is_one_line(folder: Path) -> None:
     [
         (["/no/such/thing"], "no such file or folder"),
         (["scene:", "--link", "/no/such/trace"], "no such file; give a rate"),
+        (["scene:", "--link", "/"], "--link /: cannot be read: Is a directory"),
+        (["scene:", "--link", sys.executable], "is not a text file in UTF-8"),
+        (
+            ["scene:", "--source-password-file", "/no/such/file"],
+            "--source-password-file /no/such/file: there is no such file",
+        ),
         (["scene:", "--link", "-3"], "above 0 Mbit/s"),
         (["scene:", "--frames", "/no/such/folder/x"], "/x: cannot be written: No such file"),
         (["scene:", "--size", "big"], "WIDTHxHEIGHT"),

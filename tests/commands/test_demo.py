@@ -8,9 +8,11 @@ from typing import Any
 import aiohttp
 import pytest
 
+from edgebox.commands.demo import Demo
+from edgebox.domain.errors import EdgeboxError
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.program import configured, edgebox, finish, said, start
-from tests.end_to_end.running import assert_adds_up
+from tests.end_to_end.running import assert_adds_up, running
 
 NAMES = ["north-gate", "main-street", "bus-stop", "car-park"]
 SLOW_BPS = 600_000
@@ -91,3 +93,25 @@ async def test_a_person_gets_the_address_and_a_signal_ends_it_with_a_table(
     for name in [*NAMES, "all"]:
         assert name in ended.out
     assert "slow link, 0.6 Mbit/s" in ended.out
+
+
+async def test_cameras_that_run_are_stopped_where_a_later_one_cannot_be_started(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start_process = asyncio.create_subprocess_exec
+    started: list[asyncio.subprocess.Process] = []
+
+    async def two_at_most(*arguments: str, **options: Any) -> asyncio.subprocess.Process:
+        if len(started) == 2:
+            raise OSError(12, "Cannot allocate memory")
+        started.append(await start_process("sleep", "1000", **options))
+        return started[-1]
+
+    async with running(database) as app:
+        demo = Demo(app.config, rate_hz=8.0, duration_s=None, quiet=True)
+        stop = asyncio.create_task(asyncio.Event().wait())
+        monkeypatch.setattr(asyncio, "create_subprocess_exec", two_at_most)
+        with pytest.raises(EdgeboxError, match="bus-stop cannot be started: Cannot allocate"):
+            await demo._stream(app, stop)
+        stop.cancel()
+    assert [process.returncode for process in started] == [-signal.SIGTERM] * 2

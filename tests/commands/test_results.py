@@ -18,7 +18,7 @@ from edgebox.media.sources import PictureSource
 from edgebox.scene.street_camera import Scene
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.program import edgebox, finish, said, start
-from tests.end_to_end.running import running, streaming
+from tests.end_to_end.running import CLOSED, running, streaming
 from tests.end_to_end.test_pipelines import PIPELINE
 
 AT_MS = 1_790_000_000_250.4
@@ -187,6 +187,17 @@ async def test_the_command_prints_lines_until_it_is_told_to_end(
         wrong = await edgebox(tmp_path, "results", *options, "--class", "unicorn")
         assert wrong.code == 1
         assert "edgebox results: no model family finds unicorn" in wrong.err.replace("\n", " ")
+
+
+@pytest.mark.parametrize("command", ["results", "fleet"])
+async def test_without_a_token_the_option_is_named(
+    tmp_path: Path, database: Path, command: str
+) -> None:
+    async with running(database, **CLOSED) as app:
+        ended = await edgebox(tmp_path, command, "--server", app.url)
+    assert ended.code == 1
+    assert "name a file that has one with --token-file, or set $EDGEBOX_TOKEN" in ended.err
+    assert "header" not in ended.err
 
 
 async def test_the_command_waits_for_a_box_that_is_not_there_yet(tmp_path: Path) -> None:

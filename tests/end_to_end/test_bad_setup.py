@@ -62,6 +62,21 @@ async def test_a_family_that_opens_and_cannot_run_is_left_out(
             pass
 
 
+async def test_a_second_box_with_the_same_database_ends_with_one_clear_error(
+    database: Path, tmp_path: Path
+) -> None:
+    async with running(database) as app:
+        config = configured(tmp_path, database)
+        ended = await edgebox(tmp_path, "serve", "--config", str(config))
+        assert ended.code == 75, "a service manager tries again, until the other box has ended"
+        (line,) = ended.err.splitlines()
+        assert f"{database}: another box serves with this database: stop it first" in line
+        listed = await edgebox(tmp_path, "tokens", "list", "--config", str(config))
+        assert listed.code == 0, listed.err
+        async with unharmed_bystander(app):
+            pass
+
+
 async def test_a_default_family_that_is_not_there_ends_the_start(database: Path) -> None:
     app = App(load(None, settings(database, **{"inference.family": "cats"})))
     with pytest.raises(ModelError, match=r"no model family 'cats' \(families: street\)"):

@@ -25,6 +25,7 @@ from edgebox.runtime.access_control import (
     SESSION_S,
     AccessControl,
     LastAdministratorError,
+    TokenLimitError,
     new_token,
     token_document,
 )
@@ -233,6 +234,29 @@ def test_too_many_wrong_codes_end_all() -> None:
     with pytest.raises(PairingError):
         pairings.take(code, GATE)
     pairings.take(pairings.begin(None).code, GATE)
+
+
+def test_wrong_codes_of_earlier_do_not_count_against_a_new_one() -> None:
+    pairings = Pairings(Clock())
+    for _ in range(99):
+        with pytest.raises(PairingError):
+            pairings.take("WRONGONE", GATE)
+    code = pairings.begin(None).code
+    with pytest.raises(PairingError):
+        pairings.take("WRONGONE", GATE)
+    assert pairings.take(code, GATE).code == code
+
+
+async def test_a_camera_gets_another_token_where_there_are_as_many_as_may_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    access = await access_of(Clock())
+    monkeypatch.setattr(access_control, "TOKENS_MAX", len(access.tokens) + 1)
+    _, old = await access.issue("gate", Scope.CAMERA, GATE)
+    _, new = await access.issue("gate", Scope.CAMERA, GATE)
+    assert old != new
+    with pytest.raises(TokenLimitError):
+        await access.issue("door", Scope.CAMERA, DOOR)
 
 
 async def test_wrong_logins_are_limited_by_address() -> None:

@@ -189,7 +189,7 @@ async def test_another_programs_database_is_a_wrong_setting(tmp_path: Path) -> N
     raw.close()
     with pytest.raises(StorageError, match="another program's database"):
         await opened(path)
-    assert names_in(tmp_path) == [path.name]
+    assert names_in(tmp_path) == [path.name, f"{path.name}.lock"]
 
 
 async def test_commands_that_only_look_something_up_set_nothing_aside(file: Path) -> None:

@@ -24,18 +24,19 @@ export function NoCameras({ ready, expected }: NoCamerasProps) {
     </section>
   )
   const here = new URL('./', location.href)
-  const open = session?.open_to === 'everybody' || (session?.open_to === 'loopback' && isLoopback(here))
+  const local = isLoopback(here)
+  const open = session?.open_to === 'everybody' || (session?.open_to === 'loopback' && local)
   const command = `edgebox camera scene: --server ${serverOf(here)}${open ? '' : ' --pair CODE'}`
   return (
     <section class={notices.empty} aria-labelledby="empty-title" data-testid="empty">
       <h2 id="empty-title">No camera yet</h2>
       <p>
-        The box is ready. Start a first camera, a synthetic street scene, on this machine or any other that reaches it:
+        The box is ready. Start a first camera, a synthetic street scene, on {local ? 'this machine' : 'any machine that reaches it'}:
       </p>
       <Command text={command} />
       {!open && <p class="muted">The box printed this line whole at its start: CODE is a pairing code, which works once, within ten minutes. Later the page Add a camera gives another one.</p>}
       <p class="muted">It shows up here within a second, with its frames, its link and what the box decides for it.</p>
-      <p><a href={hashOf({ page: 'add' })}>Add a camera of your own</a>: a stream, a USB camera, a video file, or a phone.</p>
+      <p><a href={hashOf({ page: 'add' })}>Add a camera of your own</a>: a stream, a USB camera, a video file, or a phone{local && ', on this machine or another'}.</p>
     </section>
   )
 }

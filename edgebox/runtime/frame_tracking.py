@@ -201,7 +201,10 @@ class FrameTracking:
             tracked.newest_ns = captured_ns
             if settings.zones or settings.lines:
                 events = tracked.watch.update(
-                    _sightings(found, labels, frame), tracked.tracker.alive, captured_ns
+                    _sightings(found, labels, frame),
+                    tracked.tracker.alive,
+                    captured_ns,
+                    frame.source_width_px / frame.source_height_px,
                 )
         notifications = self._tell(camera, tracked, events, {**before, **tracked.attributes})
         counts, crossings = tracked.watch.counts(), tracked.watch.crossings()

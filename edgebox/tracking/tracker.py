@@ -43,7 +43,8 @@ class TrackerParameters:
     lost_ns: int = 2_000_000_000
     """How long a track that is not seen is kept."""
     tentative_ns: int = 500_000_000
-    """How long a track that was seen once is kept."""
+    """How long a track that was seen once is kept, or until the next picture if that comes later
+    and within `lost_ns`."""
     tracks_max: int = 200
     """Tracks at once, and detections of a picture that may belong to one: the most certain. It
     bounds the time that a picture takes."""
@@ -132,9 +133,13 @@ class Tracker:
         self._motion.keep_sizes(self._lost)
 
     def _forget(self, now_ns: int) -> None:
-        """Forget the tracks that were not seen for too long."""
+        """Forget the tracks that were not seen for too long.
+
+        What the last picture showed is compared with this one, also where pictures are rare.
+        """
         parameters = self._parameters
-        limit_ns = np.where(self._ids > 0, parameters.lost_ns, parameters.tentative_ns)
+        is_kept_long = (self._ids > 0) | (self._seen_ns == self._at_ns)
+        limit_ns = np.where(is_kept_long, parameters.lost_ns, parameters.tentative_ns)
         kept = now_ns - self._seen_ns <= limit_ns
         if not kept.all():
             self._motion = self._motion.kept(kept)

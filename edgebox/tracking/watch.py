@@ -34,7 +34,7 @@ class Sighting:
     label: str
     foot: Point
     height: float
-    """Height of its box."""
+    """Height of its box, in shares of the picture's height."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,11 @@ class ZoneWatch:
         return [event for watched in self._zones for event in watched.end()]
 
     def update(
-        self, seen: Sequence[Sighting], alive: frozenset[int], captured_ns: int
+        self,
+        seen: Sequence[Sighting],
+        alive: frozenset[int],
+        captured_ns: int,
+        aspect: float = 1.0,
     ) -> list[ZoneEvent]:
         """Process the objects of a picture; return what has happened.
 
@@ -147,13 +151,14 @@ class ZoneWatch:
             seen: each track at most once.
             alive: all tracks that are seen or may be found again.
             captured_ns: later than that of the pictures before.
+            aspect: the picture's width divided by its height.
         """
         self._at_ns = captured_ns
         happened: list[ZoneEvent] = []
         for zone in self._zones:
             self._update_zone(zone, seen, alive, captured_ns, happened)
         for line in self._lines:
-            _update_line(line, seen, alive, happened)
+            _update_line(line, seen, alive, aspect, happened)
         return happened
 
     def counts(self) -> dict[str, dict[str, int]]:
@@ -207,16 +212,18 @@ def _update_line(
     watched: _WatchedLine,
     seen: Sequence[Sighting],
     alive: frozenset[int],
+    aspect: float,
     happened: list[ZoneEvent],
 ) -> None:
     line, feet = watched.line, watched.feet
     a, b = line.points
-    length = float(np.hypot(b[0] - a[0], b[1] - a[1]))
+    # Shares of the width and of the height differ: distances are compared in heights.
+    length = float(np.hypot((b[0] - a[0]) * aspect, b[1] - a[1]))
     for one in seen:
         if line.classes and one.label not in line.classes:
             continue
         side = side_of(a, b, one.foot)
-        if abs(side) < _MARGIN * one.height * length:
+        if abs(side) * aspect < _MARGIN * one.height * length:
             continue
         before = feet.get(one.track)
         feet[one.track] = one.foot

@@ -75,6 +75,24 @@ def test_a_track_that_is_lost_for_longer_than_it_is_kept_gets_a_new_id() -> None
     assert [_walk(tracker, at_s) for at_s in (1.3, 1.4)] == [0, 2]
 
 
+def test_a_camera_with_a_picture_every_second_is_tracked() -> None:
+    """What was seen once was forgotten after .5 s, before the next picture came."""
+    tracker = Tracker()
+    assert [_stand(tracker, float(at_s)) for at_s in range(5)] == [0, 1, 1, 1, 1]
+
+
+def test_what_was_seen_once_is_forgotten_soon_where_other_pictures_do_not_show_it() -> None:
+    tracker, nothing = Tracker(), _arrays([])
+    _stand(tracker, 0.0)
+    tracker.update(*nothing, round(0.3e9))
+    assert [_stand(tracker, at_s) for at_s in (0.6, 0.7)] == [0, 1]
+
+
+def _stand(tracker: Tracker, at_s: float) -> int:
+    """Show one object that stands; return its id."""
+    return int(tracker.update(*_arrays([(40.0, 100.0, 30.0, 60.0, 0.9, 0)]), round(at_s * 1e9))[0])
+
+
 def test_a_picture_captured_before_the_newest_is_not_used() -> None:
     tracker = Tracker()
     for at_s in (0.0, 0.1, 0.3):

@@ -64,6 +64,25 @@ def test_bad_polygons_and_lines_are_told_apart() -> None:
     assert "the same" in str(line_problem((_SQUARE[0], _SQUARE[0])))
 
 
+def _crossed(line: Line, feet: Sequence[Point], aspect: float) -> bool:
+    watch = ZoneWatch([], [line])
+    found = []
+    for at_ns, foot in enumerate(feet, 1):
+        found += watch.update([Sighting(1, "car", foot, 0.5)], frozenset((1,)), at_ns, aspect)
+    return bool(found)
+
+
+def test_a_line_is_crossed_a_tenth_of_the_height_beyond_it_in_any_direction() -> None:
+    """In a wide picture an upright line was crossed by 1.8 tenths of the object's height only."""
+    upright, level = Line("a", ((0.5, 0.0), (0.5, 1.0))), Line("b", ((0.0, 0.5), (1.0, 0.5)))
+    for aspect in (16 / 9, 0.5):
+        for tenths, crosses in ((0.9, False), (1.1, True)):
+            beyond = tenths * 0.1 * 0.5
+            x = 0.5 + beyond / aspect
+            assert _crossed(upright, [(0.1, 0.5), (x, 0.5)], aspect) == crosses
+            assert _crossed(level, [(0.5, 0.1), (0.5, 0.5 + beyond)], aspect) == crosses
+
+
 def _play(
     watch: ZoneWatch, feet: Sequence[Point | None], label: str = "truck", step_s: float = 0.25
 ) -> list[ZoneEvent]:

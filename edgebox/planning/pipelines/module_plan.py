@@ -198,6 +198,9 @@ class _Search:
         if left_hz < needed_hz:
             # Whole machines, too. Where it collects in time already, others add what they need.
             for machines in range(1, math.ceil(needed_hz / throughput_hz)):
+                self._nodes += 1
+                if self._nodes > NODES_MAX:
+                    return
                 busy_hz = machines * throughput_hz
                 for passed_hz in sorted(self._served_in_full(at, needed_hz - busy_hz)):
                     if not self._leave(at, busy_hz, passed_hz, cost):
@@ -209,7 +212,9 @@ class _Search:
         # A machine that is partly busy collects what is left when those before it are busy.
         spare_hz = left_hz - needed_hz * (1 - _RATE_TOLERANCE / 2)
         first = math.floor(spare_hz / throughput_hz) + 1
-        whole = range(first, _whole(left_hz, throughput_hz) + 1)
+        last = _whole(left_hz, throughput_hz)
+        # The most machines first: those that leave least are the cheapest.
+        whole = range(max(first, last - NODES_MAX), last + 1)
         all_busy = {left_hz - machines * throughput_hz for machines in whole}
         least_hz = max(rest_hz, left_hz - first * throughput_hz)
         for passed_hz in sorted(all_busy | self._served_in_full(at, least_hz)):

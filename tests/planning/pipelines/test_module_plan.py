@@ -2,13 +2,20 @@
 
 import itertools
 import math
+import tracemalloc
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebox.planning.pipelines.cost_problem import Configuration, Module, module
-from edgebox.planning.pipelines.module_plan import ModulePlan, cheapest_plan, plan_of
+from edgebox.planning.pipelines.module_plan import (
+    NODES_MAX,
+    ModulePlan,
+    _Search,
+    cheapest_plan,
+    plan_of,
+)
 
 MS = 1_000_000
 
@@ -96,6 +103,43 @@ def test_dummy_requests_let_a_machine_collect_in_time_beside_another_configurati
     small_hz = 2 / 0.059
     assert rates_hz == pytest.approx({large: 4 / 0.056 - small_hz, small: small_hz})
     assert plan.cost == pytest.approx(1.476, abs=0.001)
+
+
+def test_a_limit_barely_above_a_duration_takes_a_bounded_search(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each number of machines up to duration / (limit - duration) was tried: here 100,000."""
+    tried = 0
+    leave = _Search._leave
+
+    def counted(self: _Search, at: int, own_hz: float, passed_hz: float, cost: float) -> bool:
+        nonlocal tried
+        tried += 1
+        return leave(self, at, own_hz, passed_hz, cost)
+
+    monkeypatch.setattr(_Search, "_leave", counted)
+    kinds = [(4, 1.0), (1, 2.0), (2, 1.5)]
+    of = module("m", 1, [Configuration(b, 100 * MS, "gpu", price) for b, price in kinds])
+    plan = cheapest_plan(of, 100 * MS + 1_000)
+    assert plan is not None
+    check(of, plan, 100 * MS + 1_000)
+    assert tried < 10 * NODES_MAX
+
+
+def test_requests_of_very_many_machines_take_bounded_memory() -> None:
+    """All numbers of machines that may be left were held at once: here 1,000,000, in 90 MB."""
+    of = module(
+        "m", 1.5e7 + 3, [Configuration(1, ms * MS, "gpu", p) for ms, p in ((100, 1), (50, 3))]
+    )
+    tracemalloc.start()
+    try:
+        plan = cheapest_plan(of, 100 * MS + 100)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert plan is not None
+    check(of, plan, 100 * MS + 100)
+    assert peak_bytes < 5_000_000
 
 
 @given(modules(configurations_max=3), st.integers(20, 600))

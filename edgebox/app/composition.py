@@ -75,6 +75,7 @@ from edgebox.web.server import Server
 from edgebox.web.state_document import StateCache
 from edgebox.web.tls import tls_context
 from edgebox.web.web_context import WebContext
+from edgebox.web.zmq_detector import missing_family
 
 _STOP_PATIENCE_S = 3.0
 _COLLECT_MINUTES = 10
@@ -295,8 +296,10 @@ class App:
         self.profiled = found.profiled
         self.box.offer(models)
         tell_of_missing_models(self.box)
-        for text in missing_classes(self.box, tracking_defaults(self.config)):
-            self.box.notices.publish("warning", text)
+        warnings = missing_classes(self.box, tracking_defaults(self.config))
+        for warning in (*warnings, missing_family(self.box, self.config.zmq_detector)):
+            if warning is not None:
+                self.box.notices.publish("warning", warning)
         return found
 
     async def _start_core(self, found: ModelInventory, known: ServedFamilies) -> None:

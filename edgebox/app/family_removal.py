@@ -59,6 +59,10 @@ def check_unused(config: Config, name: str, *, default: str | None = None) -> No
             raise FamilyInUseError(
                 f"[[executors]] of {config.source} name {name}; take it out there first"
             )
+    if config.zmq_detector.endpoint and name == config.zmq_detector.family:
+        raise FamilyInUseError(
+            f"zmq_detector.family of {config.source} names {name}; take it out there first"
+        )
 
 
 def _how_to_choose(config: Config, name: str) -> str:

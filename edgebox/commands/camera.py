@@ -38,6 +38,7 @@ from edgebox.link.shaping import BandwidthTrace, lte_trace, parse_trace
 from edgebox.media.containers import SourceError
 from edgebox.media.losses import lost_text
 from edgebox.media.sources import SCENE_SIZE_PX, FrameSource, open_source
+from edgebox.storage.wall_clock import wall_clock_ms
 
 SCENE_SIDE_MAX_PX = 4096
 
@@ -287,7 +288,7 @@ def _opened(
     Raises:
         InvalidInputError: there is no such source on this machine.
     """
-    retry, since_ms, said = Backoff(random.Random()), time.time_ns() // 1_000_000, ""
+    retry, since_ms, said = Backoff(random.Random()), wall_clock_ms(), ""
     while True:
         try:
             return open_(text, credentials=credentials, retry=retry)

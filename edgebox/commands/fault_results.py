@@ -12,6 +12,9 @@ from edgebox.domain.errors import InvalidInputError
 from edgebox.simulation.faults.fault_kinds import FaultKind
 from edgebox.simulation.faults.fault_search import Failure, SeedResult
 
+_BEGINNING = b'{"seed":'
+"""Of every line."""
+
 
 class FaultResults:
     """One line of JSON for each seed that was run; without a path nothing is kept."""
@@ -28,7 +31,15 @@ class FaultResults:
         """
         self._path = path
         self._kinds = None if kinds is None else sorted(kinds)
-        self._lines = [] if path is None or not path.exists() else _read(path)
+        self._lines: list[dict[str, Any]] = []
+        self._cut_off = b""
+        if path is not None and path.exists():
+            self._lines, self._cut_off = _read(path)
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether the last line is not whole: `add` writes in its place."""
+        return bool(self._cut_off)
 
     def known(self, given: Mapping[int, int]) -> list[SeedResult]:
         """Return the results of those seeds that were run with the same events and kinds.
@@ -52,12 +63,19 @@ class FaultResults:
         told = {each.name: getattr(result, each.name) for each in fields(result)}
         text = orjson.dumps({**line, "result": told}, option=orjson.OPT_NON_STR_KEYS)
         with self._path.open("ab") as file:
+            if self._cut_off:
+                file.truncate(file.tell() - len(self._cut_off))
+                self._cut_off = b""
             file.write(text + b"\n")
 
 
-def _read(path: Path) -> list[dict[str, Any]]:
+def _read(path: Path) -> tuple[list[dict[str, Any]], bytes]:
+    """Return the lines of a file, and what there is of a last line that was cut off."""
+    *texts, cut_off = path.read_bytes().split(b"\n")
+    if not cut_off.startswith(_BEGINNING[: len(cut_off)]):  # none that `add` began
+        texts, cut_off = [*texts, cut_off], b""
     lines = []
-    for number, text in enumerate(path.read_bytes().splitlines(), 1):
+    for number, text in enumerate(texts, 1):
         try:
             line = orjson.loads(text)
             _result(line["result"])
@@ -66,7 +84,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
             message = f"{path}:{number} is no result of a seed: name a file of your own"
             raise InvalidInputError(message) from None
         lines.append(line)
-    return lines
+    return lines, cut_off
 
 
 def _result(told: dict[str, Any]) -> SeedResult:

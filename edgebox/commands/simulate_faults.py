@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.markup import escape
 
-from edgebox.commands.console import clear_errors, out, print_json, progress_bar, table
+from edgebox.commands.console import clear_errors, out, print_json, progress_bar, table, tell
 from edgebox.commands.shared_options import JSON
 from edgebox.domain.errors import InvalidInputError
 
@@ -74,6 +75,8 @@ def faults(
         kinds = _kinds(only)
         jobs: dict[int, int] = {}
         file = FaultResults(results, kinds)
+        if file.cut_off:
+            tell(f"The last line of {escape(str(results))} was cut off; its seed is run again.")
         done: list[SeedResult] = []
         before = 0
         began_s = time.monotonic()

@@ -1,10 +1,10 @@
 """Tracks the state of a destination, and publishes a notice when it changes."""
 
-import time
 from collections.abc import Callable
 
 from edgebox.runtime.destinations import Destination
 from edgebox.storage.rows import Level
+from edgebox.storage.wall_clock import wall_clock_ms
 
 _TEXT_MAX = 200
 """Longest error text of a receiver in a notice."""
@@ -48,7 +48,7 @@ class Health:
 
     def _failed_with(self, why: str) -> None:
         found = self.destination
-        found.error, found.error_at_ms = why[:_TEXT_MAX], time.time_ns() // 1_000_000
+        found.error, found.error_at_ms = why[:_TEXT_MAX], wall_clock_ms()
 
     @property
     def _name(self) -> str:

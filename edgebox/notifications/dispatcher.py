@@ -39,6 +39,7 @@ from edgebox.runtime.destinations import Destination
 from edgebox.runtime.frames import Answer, FrameResult, PendingFrame
 from edgebox.runtime.stage_documents import staged_objects
 from edgebox.storage.rows import Level
+from edgebox.storage.wall_clock import wall_clock_ms
 
 if TYPE_CHECKING:
     from edgebox.notifications.mqtt import MqttBroker
@@ -192,7 +193,7 @@ class NotificationDispatcher:
                 notification,
                 f"evt_{self._run_id}_{self._events}",
                 box.name,
-                time.time_ns() // 1_000_000 - ago_ms,
+                wall_clock_ms() - ago_ms,
             )
             for sender in self._senders:
                 sender.put(event)

@@ -8,6 +8,7 @@ read are left out: RAPL's belong to root unless the system is told otherwise.
 Limits: power between two readings of a sensor is taken for the mean of both.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,7 +83,12 @@ class EnergyMeter:
             *_supplies(root / "class/hwmon"),
         ]
         self._sources: list[_Source] = []
+        seen = Counter[str]()
         for source in found:
+            # Boards have several supplies of one name, such as NC.
+            seen[source.name] += 1
+            if seen[source.name] > 1:
+                source.name += f" ({seen[source.name]})"
             try:
                 source.read_j(0)
             except (OSError, ValueError):
@@ -93,7 +99,7 @@ class EnergyMeter:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What is measured; empty: nothing can be read here."""
+        """What is measured, each once; empty: nothing can be read here."""
         return tuple(source.name for source in self._sources)
 
     def read(self, now_ns: int) -> Mapping[str, float]:

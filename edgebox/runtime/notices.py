@@ -5,7 +5,6 @@ event loop.
 """
 
 import logging
-import time
 from collections import deque
 from collections.abc import Callable, Container
 
@@ -13,6 +12,7 @@ from edgebox.runtime.box_event import BoxEvent
 from edgebox.runtime.peers import Peers
 from edgebox.runtime.repeat_limiter import NOTICES_PER_MINUTE, RepeatLimiter
 from edgebox.storage.rows import Level
+from edgebox.storage.wall_clock import wall_clock_ms
 
 _KEPT = 200
 _LOG_LEVELS: dict[Level, int] = {
@@ -41,7 +41,7 @@ class Notices:
 
     def publish(self, level: Level, text: str, camera: str | None = None) -> None:
         """Publish a notice, also about a camera."""
-        event = BoxEvent(round(time.time() * 1000), level, camera, text)
+        event = BoxEvent(wall_clock_ms(), level, camera, text)
         _log.log(_LOG_LEVELS[level], "%s", text, extra={"camera": camera})
         self.recent.append(event)
         self._on_event(event)

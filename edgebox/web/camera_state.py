@@ -1,7 +1,6 @@
 """Builds the part of the state document that is about one camera. http-api.md explains it."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -16,6 +15,7 @@ from edgebox.runtime.frame_metrics import CameraMetrics, Counts, CropCounts
 from edgebox.runtime.grading import Grade, grade
 from edgebox.runtime.source_status import check_source
 from edgebox.runtime.stage_documents import stages_json
+from edgebox.storage.wall_clock import wall_clock_ms
 from edgebox.web.cascade_documents import cascade_document
 from edgebox.web.miss_remedies import miss_remedies
 from edgebox.web.state_types import CameraPipeline, CameraSite, CameraState, Departure, Link
@@ -171,8 +171,8 @@ def _remedies(
 
 
 def _left(record: CameraRecord, left_ns: int, now_ns: int) -> Departure:
-    ago_ms = (now_ns - left_ns) / 1e6
-    return {"at_ms": round(time.time() * 1e3 - ago_ms), "why": record.left_because}
+    ago_ms = (now_ns - left_ns) // 1_000_000
+    return {"at_ms": wall_clock_ms() - ago_ms, "why": record.left_because}
 
 
 def _ago_s(at_ns: int | None, now_ns: int) -> float | None:

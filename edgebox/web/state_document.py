@@ -16,6 +16,7 @@ from edgebox.runtime.destinations import Destination
 from edgebox.runtime.frame_metrics import WINDOW_S
 from edgebox.runtime.machine_measurements import Energy, MachineMeasurements
 from edgebox.scheduling.residency import Memory
+from edgebox.storage.wall_clock import wall_clock_ms
 from edgebox.web.camera_state import camera_state, counts_document, known_cameras
 from edgebox.web.source_documents import source_document
 from edgebox.web.state_types import (
@@ -74,7 +75,7 @@ async def state_document(
     cameras = [camera_state(box, record) async for record in known_cameras(box, _CAMERAS_PER_SLICE)]
     return {
         "type": "state",
-        "now_ms": round(time.time() * 1e3),
+        "now_ms": wall_clock_ms(),
         "box": _box(box, machine, in_fleet),
         "cameras": cameras,
         "sources": [source_document(status) for status in box.sources.values()],
@@ -197,7 +198,7 @@ def _supervised(box: Box, executor: ExecutorId, now_ns: int) -> Supervision:
         "retry_s": None if of.retry_ns is None else round(max(0, of.retry_ns - now_ns) / 1e9, 1),
         "last_error": None
         if last is None
-        else {"at_ms": round(time.time() * 1e3 - (now_ns - last.at_ns) / 1e6), "text": last.text},
+        else {"at_ms": wall_clock_ms() - (now_ns - last.at_ns) // 1_000_000, "text": last.text},
     }
 
 

@@ -30,6 +30,8 @@ from numpy.typing import NDArray
 from edgebox.config.detector_section import ZmqDetectorParameters
 from edgebox.domain.errors import ConfigError, EdgeboxError, InvalidInputError
 from edgebox.domain.field_reader import FieldReader, is_integer, parse_object
+from edgebox.inference.family import Family
+from edgebox.runtime.box import Box
 from edgebox.runtime.stage_documents import best_rows
 from edgebox.vision.detections import Detections
 from edgebox.web.camera_pictures import (
@@ -223,11 +225,42 @@ class ZmqDetector:
     async def _detected(self, rgb: NDArray[np.uint8]) -> NDArray[np.float32]:
         box, deadline_ms = self._context.box, self._parameters.deadline_ms
         picture_px = rgb.shape[1], rgb.shape[0]
-        family = family_named(box, self._parameters.family, "zmq_detector.family: ")
-        family.insist_on_pictures()
+        family = _family(box, self._parameters)
         variant = largest_in_time(box, family.offered, picture_px, deadline_ms, app=APP)
         answer = await answered(box, rgb, picture_px, variant, deadline_ms, app=APP)
         return rows_of(answer.detections, picture_px)
+
+
+def missing_family(box: Box, of: ZmqDetectorParameters) -> str | None:
+    """Return what is wrong with the configured family; None: nothing.
+
+    It is no error: the family may be imported later.
+
+    Args:
+        box: ready.
+        of: the section.
+    """
+    if of.endpoint:
+        try:
+            _family(box, of)
+        except EdgeboxError as error:
+            return f"{error}; until it can be used, pictures over ZeroMQ are refused"
+    return None
+
+
+def _family(box: Box, of: ZmqDetectorParameters) -> Family:
+    """Return the family that pictures run on.
+
+    Raises:
+        EdgeboxError: it is not there, or is not given pictures.
+    """
+    where = "zmq_detector.family: "
+    family = family_named(box, of.family, where)
+    try:
+        family.insist_on_pictures()
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{where}{error}") from None
+    return family
 
 
 def picture_of(header: Mapping[str, object], tensor: bytes) -> NDArray[np.uint8]:

@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import errno
 import socket
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -19,6 +18,7 @@ from urllib.parse import urlsplit
 from edgebox.config.detector_section import IPC
 from edgebox.domain.errors import ConfigError, EdgeboxError, InvalidInputError, TooLargeError
 from edgebox.web.connections import TooManyConnectionsError
+from edgebox.web.private_folder import PrivateFolder
 from edgebox.web.request_limits import BodyHolding, RequestLimits
 
 CONNECTIONS_MAX = 64
@@ -177,7 +177,7 @@ class ZmqEndpoint:
         self._limits = limits
         self._on_refused = on_refused
         try:
-            self._folder = tempfile.TemporaryDirectory(prefix="edgebox-zmq-")
+            self._folder = PrivateFolder("edgebox-zmq-")
         except OSError as error:
             raise ConfigError(f"zmq_detector needs a folder for temporary files: {error}") from None
         self._server: asyncio.Server | None = None
@@ -195,7 +195,7 @@ class ZmqEndpoint:
 
     @property
     def _behind(self) -> str:
-        return f"{self._folder.name}/socket"
+        return f"{self._folder.path}/socket"
 
     async def start(self) -> None:
         """Listen; the socket behind is bound.
@@ -223,7 +223,7 @@ class ZmqEndpoint:
         for relay in self._relays:
             relay.cancel()
         await asyncio.gather(*self._relays, return_exceptions=True)
-        self._folder.cleanup()
+        self._folder.remove()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._relays) >= CONNECTIONS_MAX:

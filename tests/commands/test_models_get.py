@@ -432,3 +432,7 @@ def test_the_configuration_file_counts_more_than_the_stored_default(
     file.write_text(f'[inference]\nfamily = "street"\n[[pipelines]]\nname = "yard"\n{stage}\n')
     text = " ".join(run("remove", "gate", "--config", str(file), code=1).split())
     assert "the pipeline yard uses gate" in text
+    detector = 'endpoint = "tcp://127.0.0.1:5555"\nfamily = "gate"'
+    file.write_text(f'[inference]\nfamily = "street"\n[zmq_detector]\n{detector}\n')
+    text = " ".join(run("remove", "gate", "--config", str(file), code=1).split())
+    assert "zmq_detector.family" in text and "names gate; take it out there first" in text

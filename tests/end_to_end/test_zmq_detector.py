@@ -164,6 +164,20 @@ async def test_what_cannot_be_in_time_is_refused_and_counted(
         mode_of(endpoint)
 
 
+async def test_a_family_that_is_missing_is_told_of_at_the_start(
+    database: Path, endpoint: str, street: NDArray[np.uint8]
+) -> None:
+    async with (
+        running(database, zmq_detector__endpoint=endpoint, zmq_detector__family="yolo") as app,
+        Client(endpoint) as client,
+    ):
+        why = "zmq_detector.family: no model family 'yolo'; there are street"
+        told = [event.text for event in app.box.notices.recent if event.level == "warning"]
+        assert any(text.startswith(why) for text in told), told
+        header = {"shape": [1, *street.shape], "dtype": "uint8"}
+        assert (await client.refused(json.dumps(header).encode(), street.tobytes())).startswith(why)
+
+
 async def test_who_floods_is_refused_and_the_others_are_answered(
     app: App, endpoint: str, street: NDArray[np.uint8]
 ) -> None:

@@ -59,6 +59,21 @@ def test_power_is_added_up_over_time(tmp_path: Path) -> None:
     assert found == {"VDD_IN": pytest.approx(20.0), "VDD_SOC": pytest.approx(2.0)}
 
 
+def test_sources_of_the_same_name_are_counted_apart(tmp_path: Path) -> None:
+    sensor(tmp_path, "hwmon1", "ina3221", VDD_IN=(5000, 1000), NC=(5000, 200))
+    sensor(tmp_path, "hwmon2", "ina3221", NC=(5000, 400))
+    sensor(tmp_path, "hwmon3", "ina3221", NC=(5000, 600))
+    meter = EnergyMeter(tmp_path)
+    assert meter.names == ("VDD_IN", "NC", "NC (2)", "NC (3)")
+    meter.read(0)
+    assert meter.read(SECOND_NS) == {
+        "VDD_IN": pytest.approx(5.0),
+        "NC": pytest.approx(1.0),
+        "NC (2)": pytest.approx(2.0),
+        "NC (3)": pytest.approx(3.0),
+    }
+
+
 def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     rapl(tmp_path, "intel-rapl:0", "package-0", "no number")
     file = rapl(tmp_path, "intel-rapl:1", "package-1", 5)

@@ -141,6 +141,35 @@ def test_a_search_that_was_interrupted_goes_on(tmp_path: Path) -> None:
     assert "is no result of a seed" in other.stderr
 
 
+def test_a_search_goes_on_after_a_line_that_was_cut_off(tmp_path: Path) -> None:
+    file = tmp_path / "results.jsonl"
+    line = ["simulate", "faults", "--processes", "1", "--json", "--only", "churn"]
+    line += ["--results", str(file), "--events"]
+    assert CliRunner().invoke(main, [*line, "250"]).exit_code == 0
+    assert CliRunner().invoke(main, [*line, "260"]).exit_code == 0
+    first, second = file.read_bytes().splitlines(keepends=True)
+    for cut_off in (second[:3], second[:-40], second[:-1]):
+        file.write_bytes(first + cut_off)
+        ended = CliRunner().invoke(main, [*line, "250"])
+        assert ended.exit_code == 0, ended.output
+        assert orjson.loads(ended.stdout)["events_per_s"] == 0, "the whole line is known"
+        assert "was cut off" in ended.stderr
+        assert file.read_bytes() == first + cut_off
+        ended = CliRunner().invoke(main, [*line, "260"])
+        assert orjson.loads(ended.stdout)["events_per_s"] > 0, "its seed is run again"
+        assert file.read_bytes() == first + second
+        assert "cut off" not in CliRunner().invoke(main, [*line, "260"]).stderr
+
+
+@pytest.mark.parametrize("content", [b"{}", b"my thesis", b'{"seed": 1}\n', b"a\nb"])
+def test_a_file_of_something_else_is_refused_and_kept(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "results.jsonl"
+    file.write_bytes(content)
+    ended = CliRunner().invoke(main, ["simulate", "faults", "--results", str(file)])
+    assert "is no result of a seed" in ended.stderr
+    assert file.read_bytes() == content
+
+
 def test_as_many_events_are_simulated_as_were_asked_for(tmp_path: Path) -> None:
     """The box of seed 1 needs another process after 303 events."""
     line = ["simulate", "faults", "--processes", "1", "--seed", "1", "--events", "500", "--json"]

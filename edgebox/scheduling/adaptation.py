@@ -25,6 +25,7 @@ from edgebox.scheduling.ledger import LiveRequest, RunningBatch
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 
 FIRST_REASON = "first frames: the link is not measured yet"
+NEW_FAMILY_REASON = "first frames with another model: not planned yet"
 
 
 class Adaptation:
@@ -90,7 +91,7 @@ class Adaptation:
         """Apply new settings of a connected camera and request a plan at once.
 
         Until that plan arrives the plan in force stays, at no higher rate than the new settings ask
-        for.
+        for. None is in force for another family: the camera is served like a new one.
         """
         connected = self.cameras[camera.id]
         if connected.camera.pipeline != camera.pipeline:
@@ -102,7 +103,10 @@ class Adaptation:
         if given is None:
             return self._first_advice(connected, now_ns)
         variant = self._ladders.named(given.variant)
-        if variant is None or given.rate_hz <= camera.rate_hz:
+        if variant is None or variant.family != camera.family:
+            connected.unplan()
+            return self._first_advice(connected, now_ns, NEW_FAMILY_REASON)
+        if given.rate_hz <= camera.rate_hz:
             return []
         connected.assignment = replace(given, rate_hz=camera.rate_hz)
         return self._advise(connected, connected.assignment, variant, now_ns)
@@ -358,7 +362,9 @@ class Adaptation:
             ),
         )
 
-    def _first_advice(self, connected: ConnectedCamera, now_ns: int) -> list[Advise]:
+    def _first_advice(
+        self, connected: ConnectedCamera, now_ns: int, reason: str = FIRST_REASON
+    ) -> list[Advise]:
         camera = connected.camera
         variant = first_variant(
             self._ladders.allowed(camera),
@@ -370,7 +376,7 @@ class Adaptation:
         if variant is None:
             return []
         connected.assignment = Assignment(
-            camera.id, variant.name, camera.rate_hz, self._parameters.quality, True, FIRST_REASON
+            camera.id, variant.name, camera.rate_hz, self._parameters.quality, True, reason
         )
         return self._advise(connected, connected.assignment, variant, now_ns)
 

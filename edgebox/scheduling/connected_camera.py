@@ -56,6 +56,12 @@ class ConnectedCamera:
     at_camera: RecentValues = field(default_factory=lambda: RecentValues(PLACEMENT_WINDOW, 0))
     """1 for each of its last frames whose first stage ran at the camera, else 0."""
 
+    def unplan(self) -> None:
+        """Forget what plans gave it: they were made for another family."""
+        self.assignment = self.advice = self.wanted = None
+        self.lowered_ns = self.unserved_ns = None
+        self.promised = False
+
     @property
     def box_share(self) -> float:
         """The share of its frames whose first stage runs on the box; never so low that a camera

@@ -32,7 +32,7 @@ PRICE_HALF_LIFE_NS = 10_000_000_000
 """Overload comes back within seconds as a rule, because cameras go on sending."""
 UNSEEN_NS = 3_000_000_000
 """A camera none of whose frames was taken for this long may use all of its time: what an empty
-scene shows would never be known otherwise."""
+scene shows would never be known otherwise. Nor does it raise the price for others."""
 
 Work = dict[VariantName, float]
 """A number of pictures and crops by variant."""
@@ -180,13 +180,17 @@ class FrameAdmission:
 
     def _share(self, camera: CameraId, now_ns: int) -> float:
         """Return the part of its time that a camera's frame may use."""
-        taken_ns = self._taken_ns.get(camera)
-        unseen = taken_ns is None or now_ns - taken_ns >= UNSEEN_NS
         by_density = self._rule is FrameAdmissionRule.DENSITY
-        if self._overloaded_ns is None or unseen or not by_density:
+        if self._overloaded_ns is None or not by_density or not self._is_seen(camera, now_ns):
             return 1.0
         price: float = 0.5 ** ((now_ns - self._overloaded_ns) / PRICE_HALF_LIFE_NS)
-        return 1 - price * (1 - self._density[camera] / max(self._density.values()))
+        most = max(each for of, each in self._density.items() if self._is_seen(of, now_ns))
+        return 1 - price * (1 - self._density[camera] / most)
+
+    def _is_seen(self, camera: CameraId, now_ns: int) -> bool:
+        """Say whether a frame of a camera was taken lately."""
+        taken_ns = self._taken_ns.get(camera)
+        return taken_ns is not None and now_ns - taken_ns < UNSEEN_NS
 
     def _crops_of_frame(self, camera: Camera, pipeline: Pipeline) -> Work:
         """Return the crops that a frame is expected to bring."""

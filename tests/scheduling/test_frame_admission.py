@@ -123,6 +123,19 @@ def test_work_takes_the_time_of_the_fewest_batches(work: dict[VariantName, float
     assert admission._takes_ns(work) == pytest.approx(brute_force_ns(work, times_ns))
 
 
+def test_a_camera_that_has_stopped_sending_keeps_no_other_back() -> None:
+    bench = box()
+    for number, camera in enumerate((SPARSE, DENSE), start=1):
+        assert not refused(bench, frame(number, camera, 1, 290))
+    admission = admission_of(bench)
+    admission.incomplete(1 * MS)
+    silent_ns = 1 * MS + UNSEEN_NS
+    # The sparse camera goes on sending, the dense one does not.
+    admission._taken_ns[SPARSE] = silent_ns - 1
+    assert admission._share(SPARSE, silent_ns - 1) < 1
+    assert admission._share(SPARSE, silent_ns) == 1
+
+
 @given(st.floats(0, 60), st.booleans())
 def test_the_share_of_a_frame_falls_with_overload_and_comes_back(
     since_s: float, overloaded: bool

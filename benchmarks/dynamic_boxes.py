@@ -97,7 +97,11 @@ async def boxes(folder: Path, configs: dict[str, Path]) -> AsyncIterator[list[Ru
 
 @contextlib.asynccontextmanager
 async def serving(
-    policy: str, config: Path, messages: int | None = None, code: Path | None = None
+    policy: str,
+    config: Path,
+    messages: int | None = None,
+    code: Path | None = None,
+    patience_s: float = _PATIENCE_S,
 ) -> AsyncIterator[RunningBox]:
     """Run `edgebox serve` with a configuration until the end.
 
@@ -106,6 +110,7 @@ async def serving(
         config: the file.
         messages: descriptor that gets what it tells people; None: this process's stderr.
         code: the checkout that is run; None: this one.
+        patience_s: how long it may take to be ready.
     """
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "edgebox", "serve", "--config", str(config), "--json",
@@ -117,7 +122,7 @@ async def serving(
     assert process.stdout is not None
     try:
         said = b""
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(patience_s):
             # The document is indented, so its last line is the only one that is a brace.
             while not said.endswith(b"\n}\n"):
                 line = await process.stdout.readline()

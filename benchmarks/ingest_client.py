@@ -50,6 +50,8 @@ class Order:
     """Single pictures that are asked for at once, all the time."""
     viewers: int = 0
     """Pages that are open, too."""
+    sizes: dict[str, str] = field(default_factory=dict)
+    """The picture in other sizes ("320x180"), base64: one that obeys sends the advised size."""
 
 
 @dataclass
@@ -70,6 +72,10 @@ class Latencies:
     """Single pictures that were answered."""
     refused: int = 0
     """Single pictures that were not."""
+    variants: dict[str, int] = field(default_factory=dict)
+    """Answers on time, by variant."""
+    behind_ns: list[int] = field(default_factory=list)
+    """How late this process was with each frame that had a time."""
     welcome_ns: list[int] = field(default_factory=list)
     """From the start of the measurement, or of the process, to each camera's welcome."""
     began_ns: int = field(default_factory=time.monotonic_ns)
@@ -80,18 +86,32 @@ class Latencies:
         """Begin again, in place: every camera holds on to this object."""
         self.sent = self.skipped = self.dropped = self.shown = self.on_time = 0
         self.answered = self.refused = 0
-        self.ack_ns.clear()
-        self.answer_ns.clear()
+        for kept in (self.ack_ns, self.answer_ns, self.variants, self.behind_ns):
+            kept.clear()
+
+
+Pictures = dict[tuple[int, int], bytes]
+"""JPEGs by width and height."""
+
+
+def pictures_of(order: Order) -> Pictures:
+    """Return the picture in all its sizes."""
+    pictures = {(order.width_px, order.height_px): base64.b64decode(order.jpeg)}
+    for size, jpeg in order.sizes.items():
+        width_px, _, height_px = size.partition("x")
+        pictures[int(width_px), int(height_px)] = base64.b64decode(jpeg)
+    return pictures
 
 
 class Camera:
     """One connection that sends the same picture again and again."""
 
-    def __init__(self, order: Order, number: int, seen: Latencies) -> None:
+    def __init__(self, order: Order, number: int, seen: Latencies, pictures: Pictures) -> None:
         self._order = order
         self._number = number
         self._seen = seen
-        self._jpeg = base64.b64decode(order.jpeg)
+        self._pictures = pictures
+        self._size_px = order.width_px, order.height_px
         self._sent_ns: dict[int, int] = {}
         self._in_window = 0
         self._room = asyncio.Event()
@@ -125,14 +145,21 @@ class Camera:
         message = orjson.loads(data)
         if self._order.obey and "advice" in message:
             wanted_s = self._order.cameras / self._order.frames_hz
-            self._period_s = max(wanted_s, 1 / message["advice"]["rate_hz"])
+            advice = message["advice"]
+            self._period_s = max(wanted_s, 1 / advice["rate_hz"])
+            size_px = advice["width_px"], advice["height_px"]
+            if size_px in self._pictures:
+                self._size_px = size_px
         match message["type"]:
             case "ack":
                 self._seen.ack_ns.append(now_ns - self._sent_ns[message["frame"]])
                 self._left_window(obeys=True)
             case "result":
                 self._seen.answer_ns.append(now_ns - self._sent_ns.pop(message["frame"]))
-                self._seen.on_time += message["outcome"] == "on_time"
+                if message["outcome"] == "on_time":
+                    self._seen.on_time += 1
+                    variant = message["variant"]
+                    self._seen.variants[variant] = self._seen.variants.get(variant, 0) + 1
                 self._left_window(obeys=False)
             case "drop":
                 self._seen.dropped += 1
@@ -159,6 +186,7 @@ class Camera:
         while True:
             if self._period_s:
                 await asyncio.sleep(due_s - loop.time())
+                self._seen.behind_ns.append(max(0, round((loop.time() - due_s) * 1e9)))
                 due_s += self._period_s
                 if self._in_window >= order.window:
                     self._seen.skipped += 1
@@ -171,8 +199,8 @@ class Camera:
             self._sent_ns[number] = now_ns
             self._in_window += 1
             self._seen.sent += 1
-            header = FrameHeader(number, now_ns, now_ns, order.width_px, order.height_px, number)
-            await socket.send_bytes(header.encode() + self._jpeg)
+            header = FrameHeader(number, now_ns, now_ns, *self._size_px, number)
+            await socket.send_bytes(header.encode() + self._pictures[self._size_px])
 
 
 async def _ask(session: aiohttp.ClientSession, order: Order, seen: Latencies) -> None:
@@ -202,8 +230,9 @@ async def main() -> None:
         connector = aiohttp.TCPConnector(limit=0)
         session = await stack.enter_async_context(aiohttp.ClientSession(connector=connector))
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
+        pictures = pictures_of(order)
         running = [
-            tasks.create_task(Camera(order, number, seen).run(session))
+            tasks.create_task(Camera(order, number, seen, pictures).run(session))
             for number in range(order.cameras)
         ]
         running += [tasks.create_task(_ask(session, order, seen)) for _ in range(order.singles)]

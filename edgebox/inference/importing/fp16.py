@@ -17,7 +17,16 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
 import numpy as np
-from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import (
+    AttributeProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    helper,
+    numpy_helper,
+    shape_inference,
+)
 
 _HEAVY = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
 _ROUNDED = _HEAVY | {
@@ -58,6 +67,14 @@ def halve(graph: GraphProto, first: int, end: int, floats: AbstractSet[str]) -> 
     graph.node.extend(rewritten)
     rewriting.tidy()
     return len(chosen)
+
+
+def single_precision(model: ModelProto) -> set[str]:
+    """Return the names of the tensors that are known to be in single precision."""
+    graph = shape_inference.infer_shapes(model).graph
+    values = (*graph.input, *graph.value_info)
+    names = {v.name for v in values if v.type.tensor_type.elem_type == TensorProto.FLOAT}
+    return names | {t.name for t in graph.initializer if t.data_type == TensorProto.FLOAT}
 
 
 def _chosen(nodes: Sequence[NodeProto], floats: AbstractSet[str]) -> list[int]:

@@ -5,12 +5,12 @@ The steps before the model (cast, order of colours, scale, normalisation, axes) 
 """
 
 import numpy as np
-from onnx import GraphProto, ModelProto, TensorProto, helper, shape_inference
+from onnx import GraphProto, ModelProto, TensorProto, helper
 
 from edgebox.domain.errors import ModelError
 from edgebox.inference.importing.files import graphs_of
 from edgebox.inference.importing.folding import fold
-from edgebox.inference.importing.fp16 import halve
+from edgebox.inference.importing.fp16 import halve, single_precision
 from edgebox.inference.importing.layouts import Layout
 from edgebox.inference.importing.operators import FLOAT, Operators
 from edgebox.inference.importing.original import Original
@@ -83,7 +83,7 @@ def served_model(
     graph.initializer.extend(ops.constants)
     _describe(graph, pictures, results, batch=batch, fixed_px=fixed_px, length=length)
     model.ir_version = max(model.ir_version, _IR_VERSION_MIN)
-    if half and not halve(graph, before, before + own, _floats(model)):
+    if half and not halve(graph, before, before + own, single_precision(model)):
         raise ModelError(
             f"{original.source.path}: nothing in it could be computed in half precision; it may "
             "have been exported so: leave --precision out"
@@ -113,14 +113,6 @@ def _describe(
     scores = helper.make_tensor_value_info(results[1], TensorProto.FLOAT, [first, "found"])
     labels = helper.make_tensor_value_info(results[2], TensorProto.INT64, [first, "found"])
     graph.output.extend((boxes, scores, labels))
-
-
-def _floats(model: ModelProto) -> set[str]:
-    """Return the names of the tensors that are known to be in single precision."""
-    graph = shape_inference.infer_shapes(model).graph
-    values = (*graph.input, *graph.value_info)
-    names = {v.name for v in values if v.type.tensor_type.elem_type == TensorProto.FLOAT}
-    return names | {t.name for t in graph.initializer if t.data_type == TensorProto.FLOAT}
 
 
 def _feed_pictures(

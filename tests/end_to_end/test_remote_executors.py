@@ -369,8 +369,11 @@ async def test_each_mistake_is_one_clear_error_and_local_service_goes_on(
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"inputs": []}, "the server wants 0 inputs"),
-        ({"outputs": []}, "the server has no output"),
+        ({"inputs": []}, "does not say which inputs"),
+        ({"inputs": None}, "does not say which inputs"),
+        ({"outputs": []}, "does not say which outputs"),
+        ({"outputs": [{"name": "other"}]}, "the server has no output"),
+        ({"inputs": [{"name": "images"}, {"name": "more"}]}, "the server wants 2 inputs"),
         (
             {"inputs": [{"name": "images", "datatype": "FP64", "shape": [-1, -1, -1, 3]}]},
             "here and FP64 there",

@@ -18,12 +18,8 @@ from edgebox.inference.executor_thread import BatchJob, BatchResult
 from edgebox.inference.family import Family
 from edgebox.inference.remote.http_connection import ServerAddress, ServerConnection
 from edgebox.inference.remote.remote_executor import Clock, RemoteExecutor
-from edgebox.inference.remote.served_models import (
-    Found,
-    OverloadedError,
-    answers_read,
-    served_by,
-)
+from edgebox.inference.remote.served_models import served_by
+from edgebox.inference.remote.server_answers import Found, OverloadedError, answers_read
 from edgebox.inference.tensors import EncodedPicture
 from edgebox.vision.detections import Detections
 

@@ -94,6 +94,8 @@ class ServerConnection:
         else:
             self._http = HTTPConnection(host, parts.port, timeout=CONNECT_LIMIT_S)
         self._shut = False
+        self.made = 0
+        """Connections that were made so far."""
 
     def ask(
         self,
@@ -174,6 +176,7 @@ class ServerConnection:
 
     def _connect(self) -> None:
         self._http.connect()
+        self.made += 1
         if self.address.fingerprint:
             assert isinstance(self._http.sock, ssl.SSLSocket)
             found = hashlib.sha256(self._http.sock.getpeercert(binary_form=True) or b"").digest()

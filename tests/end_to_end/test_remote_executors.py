@@ -350,7 +350,7 @@ async def test_each_mistake_is_one_clear_error_and_local_service_goes_on(
                 of_other_family.url: "no model family 'gate'",
                 closed.url: "refuses the token",
                 of_other_version.url: "is edgebox 9.9.0",
-                server.url: "refuses the token",
+                server.url: "refuses the token of this executor (token_file): who are you?",
                 "http://127.0.0.1:1": "cannot be reached",
             }
             tables = [

@@ -107,9 +107,11 @@ def document(reply: Reply, kind: type = dict) -> Any:
 
 def _refusal(reply: Reply) -> str:
     if reply.status in _NO_ACCESS:
-        return "the server refuses the token of this executor (token_file)"
+        what = "the server refuses the token of this executor (token_file)"
+    else:
+        what = f"the server refuses it ({reply.status})"
     said = _said(reply, "error") or reply.body[:_SAID_MAX].decode(errors="replace")
-    return f"the server refuses it ({reply.status}): {plain(said)}"
+    return f"{what}: {plain(said)}" if said else what
 
 
 def _error_of(reply: Reply) -> type[ModelError]:

@@ -36,6 +36,7 @@ class ProtocolServer:
     """Cleared while every inference hangs."""
     batches: int = 0
     port: int = 0
+    extensions: tuple[str, ...] = ("binary_tensor_data",)
     changes: dict[str, Any] = field(default_factory=dict)
     """What the metadata say in place of the truth."""
 
@@ -133,9 +134,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self._refused():
             return
         if self.path == "/v2":
-            self._answer(
-                200, {"name": "test", "version": "1", "extensions": ["binary_tensor_data"]}
-            )
+            extensions = self.server_of.extensions
+            self._answer(200, {"name": "test", "version": "1", "extensions": extensions})
         elif model in self.server_of.models:
             self._answer(200, self.server_of.metadata(model))
         else:

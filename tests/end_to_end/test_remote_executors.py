@@ -350,7 +350,7 @@ async def test_each_mistake_is_one_clear_error_and_local_service_goes_on(
                 of_other_family.url: "no model family 'gate'",
                 closed.url: "refuses the token",
                 of_other_version.url: "is edgebox 9.9.0",
-                server.url: "refuses the token",
+                server.url: "refuses the token of this executor (token_file): who are you?",
                 "http://127.0.0.1:1": "cannot be reached",
             }
             tables = [
@@ -369,8 +369,11 @@ async def test_each_mistake_is_one_clear_error_and_local_service_goes_on(
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"inputs": []}, "the server wants 0 inputs"),
-        ({"outputs": []}, "the server has no output"),
+        ({"inputs": []}, "does not say which inputs"),
+        ({"inputs": None}, "does not say which inputs"),
+        ({"outputs": []}, "does not say which outputs"),
+        ({"outputs": [{"name": "other"}]}, "the server has no output"),
+        ({"inputs": [{"name": "images"}, {"name": "more"}]}, "the server wants 2 inputs"),
         (
             {"inputs": [{"name": "images", "datatype": "FP64", "shape": [-1, -1, -1, 3]}]},
             "here and FP64 there",

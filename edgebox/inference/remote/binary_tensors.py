@@ -57,7 +57,10 @@ class InputTensor:
 def infer_request(
     inputs: Sequence[InputTensor], outputs: Sequence[str], parameters: Mapping[str, object]
 ) -> tuple[bytes, list[bytes | memoryview]]:
-    """Return the JSON of a request, and the binary data behind it."""
+    """Return the JSON of a request, and the binary data behind it.
+
+    Outputs are asked for as binary data twice, for each and for all: servers heed one of the two.
+    """
     document: dict[str, object] = {
         "inputs": [
             {
@@ -69,9 +72,8 @@ def infer_request(
             for each in inputs
         ],
         "outputs": [{"name": name, "parameters": {"binary_data": True}} for name in outputs],
+        "parameters": {"binary_data_output": True, **parameters},
     }
-    if parameters:
-        document["parameters"] = parameters
     return orjson.dumps(document), [each.data for each in inputs]
 
 
@@ -95,7 +97,7 @@ def infer_response(body: bytes, header_bytes: str | None) -> dict[str, Values]:
         binary = memoryview(body)[length:]
         out: dict[str, Values] = {}
         for each in document["outputs"]:
-            size = each.get("parameters", {}).get("binary_data_size")
+            size = (each.get("parameters") or {}).get("binary_data_size")
             out[each["name"]] = _values(each, None if size is None else binary[:size])
             binary = binary[size or 0 :]
     except (

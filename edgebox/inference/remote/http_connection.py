@@ -34,6 +34,12 @@ BODY_BYTES_MAX = 256 << 20
 """Longest answer that is read: a batch's outputs take megabytes."""
 
 
+_UNKNOWN_ISSUER = (18, 19, 20, 21)
+"""OpenSSL's codes of certificates whose signer is not known."""
+_NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
+"""OpenSSL's reasons where the other side speaks something else."""
+
+
 class UnreachableError(ModelError):
     """A server cannot be reached, or the connection to it is gone."""
 
@@ -94,6 +100,8 @@ class ServerConnection:
         else:
             self._http = HTTPConnection(host, parts.port, timeout=CONNECT_LIMIT_S)
         self._shut = False
+        self.made = 0
+        """Connections that were made so far."""
 
     def ask(
         self,
@@ -174,6 +182,7 @@ class ServerConnection:
 
     def _connect(self) -> None:
         self._http.connect()
+        self.made += 1
         if self.address.fingerprint:
             assert isinstance(self._http.sock, ssl.SSLSocket)
             found = hashlib.sha256(self._http.sock.getpeercert(binary_form=True) or b"").digest()
@@ -238,8 +247,14 @@ def _trust(address: ServerAddress) -> ssl.SSLContext:
 
 def _advised(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
+        why = f"its certificate is not trusted ({error.verify_message.rstrip('.')})"
+        if error.verify_code in _UNKNOWN_ISSUER:
+            return f"{why}; name its fingerprint, or the ca_file that signed it"
+        return f"{why}; give the server another one, or name the fingerprint of this one"
+    if isinstance(error, ssl.SSLError) and error.reason in _NO_TLS:
+        return "it does not answer with TLS: if it has none, its address begins with http://"
+    if isinstance(error, RemoteDisconnected):
         return (
-            f"its certificate is not trusted ({error.verify_message}); name its fingerprint, or "
-            "the ca_file that signed it"
+            "it ended the connection unanswered; a server with TLS needs an address with https://"
         )
     return explained(error)

@@ -18,12 +18,8 @@ from edgebox.inference.executor_thread import BatchJob, BatchResult
 from edgebox.inference.family import Family
 from edgebox.inference.remote.http_connection import ServerAddress, ServerConnection
 from edgebox.inference.remote.remote_executor import Clock, RemoteExecutor
-from edgebox.inference.remote.served_models import (
-    Found,
-    OverloadedError,
-    answers_read,
-    served_by,
-)
+from edgebox.inference.remote.served_models import served_by
+from edgebox.inference.remote.server_answers import Found, OverloadedError, answers_read
 from edgebox.inference.tensors import EncodedPicture
 from edgebox.vision.detections import Detections
 
@@ -94,6 +90,7 @@ class OpenInferenceExecutor(RemoteExecutor):
         server = ServerConnection(address)
         super().__init__(executor_id, server, clock_ns)
         self._address = address
+        self._server = server
         self._took_s = 0.0
         """How long the last batch took that was answered."""
         self._abandoned = threading.Event()
@@ -112,6 +109,8 @@ class OpenInferenceExecutor(RemoteExecutor):
             server.close()
             raise
         self.takes_encoded = self._models.takes_encoded
+        self._compared = server.made
+        """The connection over which the families were compared."""
         self.device = f"{address.url} ({self._models.description})"
         self._serve([family for family in families if family.name not in failed], failed)
 
@@ -156,6 +155,7 @@ class OpenInferenceExecutor(RemoteExecutor):
         left_s = (max(deadlines) - started_ns) / 1e9 if deadlines else RUN_LIMIT_S
         try:
             found, refused = self._models.run(family, variant, job, left_s, RUN_LIMIT_S)
+            self._compare_again()
         except OverloadedError as error:
             found, refused = self._refused(job, error, started_ns)
             overloaded = len(refused) == len(job.inputs)
@@ -164,6 +164,20 @@ class OpenInferenceExecutor(RemoteExecutor):
         ended_ns = self._clock_ns()
         self._took_s = (ended_ns - started_ns) / 1e9
         return BatchResult(found, started_ns, ended_ns, refused=refused)
+
+    def _compare_again(self) -> None:
+        """Compare the families once more if the last batch took a new connection.
+
+        The server may have been replaced, or started again with other files.
+
+        Raises:
+            ModelError: a family cannot run there any more.
+        """
+        if self._compared == self._server.made:
+            return
+        for family in {each.name: each for each in self._families.values()}.values():
+            self._check(family, self._server)
+        self._compared = self._server.made
 
     def _refused(self, job: BatchJob, error: OverloadedError, started_ns: int) -> Found:
         """Leave the server alone for a while; return what it answered before it refused."""

@@ -5,12 +5,10 @@ is given tensors, whose outputs are decoded here. Both are compared with the fam
 used.
 """
 
-import contextlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, Protocol
-from urllib.parse import quote
 
 import numpy as np
 import orjson
@@ -24,14 +22,22 @@ from edgebox.inference.executor_thread import BatchJob
 from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import family_print, reading_print
 from edgebox.inference.remote.binary_tensors import (
-    HEADER_LENGTH,
     InputTensor,
     ProtocolError,
     Values,
     infer_request,
-    infer_response,
 )
-from edgebox.inference.remote.http_connection import Reply, ServerConnection
+from edgebox.inference.remote.http_connection import ServerConnection
+from edgebox.inference.remote.server_answers import (
+    Found,
+    OverloadedError,
+    RefusedError,
+    answers_read,
+    document,
+    infer,
+    model_path,
+    plain,
+)
 from edgebox.inference.tensors import EncodedPicture, InputTensors
 from edgebox.inference.zoo import read_graph
 from edgebox.media.jpeg import encode
@@ -44,27 +50,11 @@ _DATATYPES = {
     "tensor(int32)": "INT32", "tensor(int64)": "INT64", "tensor(float16)": "FP16",
     "tensor(float)": "FP32", "tensor(double)": "FP64",
 }  # fmt: skip
-_LOAD = (
-    "too_busy",
-    *(each.value for each in (DropReason.QUEUE, DropReason.INFEASIBLE, DropReason.OVERLOAD)),
-)
-"""Codes of another edgebox's refusals that say how much it has to do."""
 _REQUEST_PICTURES = 3
 """JPEGs of one request, in multiples of the largest: another edgebox takes bodies of four."""
-_SAID_MAX = 300
 _NO_MODEL = "the server has no model {!r}"
-
-
-Found = tuple[list[Detections], Mapping[int, Refused]]
-
-
-class OverloadedError(ModelError):
-    """A server refuses a batch because it has too much to do, and not because anything is wrong."""
-
-    def __init__(self, text: str, found: Found | None = None) -> None:
-        super().__init__(text)
-        self.found = found
-        """What it answered before that, with the pictures that it refused; None: nothing."""
+_BINARY = "binary_tensor_data"
+"""The protocol's extension that tensors travel by. Some servers have it and do not say so."""
 
 
 class ServedModels(Protocol):
@@ -109,39 +99,18 @@ def served_by(
     reply = server.ask("GET", "/v2")
     if reply.status == 404:  # not every server offers this
         return TensorModels(server, model_pattern, score_floor, "a server")
-    about = _document(reply)
-    name, version = _plain(about.get("name", "a server")), _plain(about.get("version", ""))
+    about = document(reply)
+    name, version = plain(about.get("name", "a server")), plain(about.get("version", ""))
     if name != "edgebox":
-        return TensorModels(server, model_pattern, score_floor, f"{name} {version}".strip())
+        binary = _BINARY in (about.get("extensions") or [])
+        said = f"{name} {version}".strip()
+        return TensorModels(server, model_pattern, score_floor, said, says_binary=binary)
     if _release(version) != _release(__version__):
         raise ModelError(
             f"{server.address.url} is edgebox {version}, and this is {__version__}: install the "
             "same release on both"
         )
     return EdgeboxModels(server, score_floor, f"edgebox {version}")
-
-
-@contextlib.contextmanager
-def answers_read(about: str) -> Iterator[None]:
-    """Have whatever is wrong with the form of a server's answers be one error.
-
-    Args:
-        about: what they are about.
-
-    Raises:
-        ProtocolError: something is.
-    """
-    try:
-        yield
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
-        why = _plain(error)
-        raise ProtocolError(f"{about}: the server's answer cannot be read: {why}") from error
-
-
-def _plain(said: object) -> str:
-    """Return what a server says as text for people, who get no more than a line of it."""
-    text = str(said)[:_SAID_MAX]
-    return "".join(each if each.isprintable() else " " for each in text)
 
 
 def _release(version: str) -> list[str]:
@@ -163,17 +132,17 @@ class EdgeboxModels:
 
     def check(self, family: Family, server: ServerConnection) -> None:
         """Compare a family's fingerprint, labels and variants."""
-        reply = server.ask("GET", f"{_path(family.name)}/config")
+        reply = server.ask("GET", f"{model_path(family.name)}/config")
         if reply.status == 404:
             raise ModelError(
                 f"the server has no model family {family.name!r}: copy its folder there"
             )
-        parameters = _document(reply).get("parameters", {})
+        parameters = document(reply).get("parameters", {})
         self._bytes_max = _number(parameters, "frame_bytes_max")
         theirs = parameters.get("fingerprint", {}).get("string_value", "none")
         if theirs != family_print(family):
             raise ModelError(
-                f"the server has another family of this name (there {_plain(theirs)}, here "
+                f"the server has another family of this name (there {plain(theirs)}, here "
                 f"{family_print(family)}): copy the folder of one to the other"
             )
         reading = parameters.get("reading", {}).get("string_value")
@@ -189,7 +158,7 @@ class EdgeboxModels:
                 f"the server has other labels for the family {family.name!r}: copy the family.toml "
                 "of one box to the other"
             )
-        index = _document(server.ask("POST", "/v2/repository/index"), list)
+        index = document(server.ask("POST", "/v2/repository/index"), list)
         there = {each.get("name") for each in index}
         if missing := [v.name for v in family.variants if v.name not in there]:
             raise ModelError(
@@ -265,7 +234,7 @@ class EdgeboxModels:
         }
         inputs = [InputTensor.of_elements("image", pictures)]
         request = infer_request(inputs, names, parameters)
-        out = _infer(self._server, variant.name, request, limit_s)
+        out = infer(self._server, variant.name, request, limit_s)
         with answers_read(variant.name):
             found, refused = _found(out, len(pictures))
             _insist_on_family(found, family)
@@ -343,10 +312,25 @@ class TensorModels:
     takes_encoded = False
 
     def __init__(
-        self, server: ServerConnection, model_pattern: str, score_floor: float, description: str
+        self,
+        server: ServerConnection,
+        model_pattern: str,
+        score_floor: float,
+        description: str,
+        *,
+        says_binary: bool = True,
     ) -> None:
-        """Use what a server offers, which has been reached."""
+        """Use what a server offers, which has been reached.
+
+        Args:
+            server: the connection to it.
+            model_pattern: its name for the model of a variant.
+            score_floor: detections below it are left out.
+            description: what it is, in a person's words.
+            says_binary: it says that it takes binary tensors, or does not say what it takes.
+        """
         self._server = server
+        self._says_binary = says_binary
         self._pattern = model_pattern
         self._score_floor = score_floor
         self.description = description
@@ -361,12 +345,12 @@ class TensorModels:
         for variant in family.variants:
             inputs, outputs = graphs[family.files[variant.name]]
             name = self._model(variant)
-            reply = server.ask("GET", _path(name))
+            reply = server.ask("GET", model_path(name))
             if reply.status == 404:
                 raise ModelError(_NO_MODEL.format(name))
-            metadata = _document(reply)
-            _compare(name, "input", inputs, metadata.get("inputs", []))
-            _compare(name, "output", outputs, metadata.get("outputs", []))
+            metadata = document(reply)
+            _compare(name, "input", inputs, metadata.get("inputs") or [])
+            _compare(name, "output", outputs, metadata.get("outputs") or [])
             self._io[variant.name] = (
                 inputs[0].name,
                 _DATATYPES[inputs[0].type],
@@ -389,7 +373,16 @@ class TensorModels:
             parameters["timeout"] = max(1, round(left_s * 1e6))
         inputs = [InputTensor.of_array(given, datatype, tensor)]
         name = self._model(variant)
-        out = _infer(self._server, name, infer_request(inputs, names, parameters), limit_s)
+        request = infer_request(inputs, names, parameters)
+        try:
+            out = infer(self._server, name, request, limit_s)
+        except RefusedError as error:
+            if self._says_binary:
+                raise
+            raise RefusedError(
+                f"the server does not say that it takes binary tensors ({_BINARY}), and this box "
+                f"sends no others. {error}"
+            ) from None
         outputs = [np.asarray(out[each]) if each in out else None for each in names]
         for each, array in zip(names, outputs, strict=True):
             if array is None or array.ndim == 0 or array.shape[0] != job.batch_size:
@@ -412,16 +405,21 @@ def _compare(model: str, kind: str, ours: Sequence[Any], theirs: Sequence[Any]) 
         ModelError: they differ.
     """
     known = {str(each.get("name")): each for each in theirs}
+    if not known:
+        raise ModelError(
+            f"{model}: the server does not say which {kind}s the model has: its metadata must name "
+            "them, with datatypes and shapes"
+        )
     if kind == "input" and len(known) != len(ours):
         raise ModelError(f"{model}: the server wants {len(known)} inputs, the family has one")
     for each in ours:
         there = known.get(each.name)
         if there is None:
-            names = _plain(", ".join(known)) or "none"
+            names = plain(", ".join(known)) or "none"
             raise ModelError(f"{model}: the server has no {kind} {each.name!r}; it has {names}")
         datatype, said = _DATATYPES.get(each.type, each.type), there.get("datatype")
         if datatype != said:
-            types = f"{datatype} here and {_plain(said)} there"
+            types = f"{datatype} here and {plain(said)} there"
             raise ModelError(f"{model}: {kind} {each.name!r} is {types}")
         here = [size if isinstance(size, int) and size > 0 else -1 for size in each.shape]
         shape = [int(size) for size in there.get("shape", [])]
@@ -429,70 +427,5 @@ def _compare(model: str, kind: str, ours: Sequence[Any], theirs: Sequence[Any]) 
             -1 not in pair and pair[0] != pair[1] for pair in zip(here, shape, strict=True)
         ):
             raise ModelError(
-                f"{model}: {kind} {each.name!r} has shape {here} here, {_plain(shape)} there"
+                f"{model}: {kind} {each.name!r} has shape {here} here, {plain(shape)} there"
             )
-
-
-def _infer(
-    server: ServerConnection,
-    model: str,
-    request: tuple[bytes, list[bytes | memoryview]],
-    limit_s: float,
-) -> dict[str, Values]:
-    head, binary = request
-    headers = {HEADER_LENGTH: str(len(head)), "Content-Type": "application/octet-stream"}
-    path = f"{_path(model)}/infer"
-    reply = server.ask("POST", path, [head, *binary], headers, limit_s=limit_s)
-    if reply.status != 200:
-        error = OverloadedError if _is_overloaded(reply) else ModelError
-        raise error(f"{model}: {_refusal(reply)}")
-    try:
-        return infer_response(reply.body, reply.headers.get(HEADER_LENGTH))
-    except ProtocolError as error:
-        raise ProtocolError(f"{model}: {error}") from None
-
-
-def _path(model: str) -> str:
-    return f"/v2/models/{quote(model, safe='')}"
-
-
-def _document(reply: Reply, kind: type = dict) -> Any:
-    """Return the JSON of an answer.
-
-    Raises:
-        ModelError: it is a refusal, or something else.
-    """
-    if reply.status != 200:
-        raise ModelError(_refusal(reply))
-    try:
-        found = orjson.loads(reply.body)
-    except ValueError:
-        found = None
-    if not isinstance(found, kind):
-        raise ProtocolError("the server does not speak the Open Inference Protocol (/v2)")
-    return found
-
-
-def _refusal(reply: Reply) -> str:
-    if reply.status in (401, 403):
-        return "the server refuses the token of this executor (token_file)"
-    said = _said(reply, "error") or reply.body[:_SAID_MAX].decode(errors="replace")
-    return f"the server refuses it ({reply.status}): {_plain(said)}"
-
-
-def _is_overloaded(reply: Reply) -> bool:
-    """Return whether a refusal says that the server has too much to do for now.
-
-    503 alone may as well say that the server is starting or has lost its device.
-    """
-    if reply.status == 503:
-        return "Retry-After" in reply.headers or _said(reply, "code") in _LOAD
-    return reply.status == 429
-
-
-def _said(reply: Reply, name: str) -> str:
-    """Return a text of a refusal's document; empty: there is none."""
-    try:
-        return str(orjson.loads(reply.body)[name])
-    except (ValueError, LookupError, TypeError):
-        return ""

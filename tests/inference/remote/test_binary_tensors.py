@@ -65,6 +65,13 @@ def test_outputs_may_be_json(numbers: list[int], texts: list[str]) -> None:
     assert infer_response(body, None)["x"] == [text.encode() for text in texts]
 
 
+def test_parameters_of_an_output_may_be_null() -> None:
+    described = {"name": "x", "datatype": "FP32", "shape": [2], "parameters": None, "data": [1, 2]}
+    found = infer_response(orjson.dumps({"outputs": [described]}), None)["x"]
+    assert isinstance(found, np.ndarray)
+    assert found.tolist() == [1, 2]
+
+
 @given(arrays, st.lists(st.binary(max_size=9), max_size=4))
 def test_a_request_says_where_each_input_is(
     numbers: tuple[str, NDArray[Any]], elements: list[bytes]
@@ -75,7 +82,7 @@ def test_a_request_says_where_each_input_is(
     document = orjson.loads(head)
     first, second = document["inputs"]
     assert first["shape"] == list(array.shape)
-    assert document["parameters"] == {"timeout": 5}
+    assert document["parameters"] == {"binary_data_output": True, "timeout": 5}
     assert document["outputs"] == [{"name": "out", "parameters": {"binary_data": True}}]
     behind = b"".join(binary)
     size = first["parameters"]["binary_data_size"]

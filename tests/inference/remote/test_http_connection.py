@@ -2,6 +2,7 @@
 
 import contextlib
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -71,8 +72,45 @@ def test_a_connection_is_kept_and_made_again_when_the_server_has_ended_it() -> N
 def test_a_new_connection_that_ends_is_not_tried_again() -> None:
     with answering(end) as url:
         server = connection(url)
-        with pytest.raises(UnreachableError, match=r"127.0.0.1:\d+.* cannot be reached"):
+        with pytest.raises(
+            UnreachableError, match=r"127.0.0.1:\d+.* cannot be reached: .* with https://"
+        ):
             server.ask("GET", "/v2")
+
+
+def test_a_server_without_tls_is_told_as_such() -> None:
+    def plain(client: socket.socket) -> None:
+        client.recv(65_536)
+        client.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    with answering(plain) as url:
+        server = connection(url.replace("http://", "https://"))
+        with pytest.raises(UnreachableError, match="it does not answer with TLS"):
+            server.ask("GET", "/v2")
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "advice"),
+    [
+        (18, "self-signed certificate", "or the ca_file that signed it"),
+        (20, "unable to get local issuer certificate", "or the ca_file that signed it"),
+        (10, "certificate has expired", "give the server another one"),
+        (64, "IP address mismatch, certificate is not valid for 'x'.", "give the server another"),
+    ],
+)
+def test_advice_fits_what_is_wrong_with_a_certificate(
+    monkeypatch: pytest.MonkeyPatch, code: int, message: str, advice: str
+) -> None:
+    error = ssl.SSLCertVerificationError(1, "it failed")
+    error.verify_code, error.verify_message = code, message
+
+    def fail(self: ServerConnection) -> None:
+        raise error
+
+    monkeypatch.setattr(ServerConnection, "_connect", fail)
+    with pytest.raises(UnreachableError, match=advice) as raised:
+        connection("https://x").ask("GET", "/v2")
+    assert f"({message.rstrip('.')});" in str(raised.value)
 
 
 def test_what_does_not_answer_in_time_is_given_up() -> None:

@@ -18,7 +18,7 @@ from edgebox.inference.remote.open_inference_executor import (
     OpenInferenceExecutor,
     OpenInferenceSpec,
 )
-from edgebox.inference.remote.served_models import Found, OverloadedError
+from edgebox.inference.remote.server_answers import Found, OverloadedError
 from edgebox.inference.zoo import load_family
 from edgebox.vision.detections import Detections
 from tests.end_to_end.protocol_server import ProtocolServer
@@ -114,3 +114,26 @@ def test_one_that_is_abandoned_does_not_wait(
     future = executor.submit(GATE, [CANVAS], 1)
     executor.abandon()
     assert future.exception(60) or future.result().refused
+
+
+@pytest.mark.parametrize(
+    ("extensions", "status", "hinted"),
+    [((), 500, True), (("binary_tensor_data",), 500, False), ((), 401, False), ((), 429, False)],
+)
+def test_a_refusal_says_that_binary_tensors_may_be_why_where_the_server_does_not_list_them(
+    folder: Path, server: ProtocolServer, extensions: tuple[str, ...], status: int, hinted: bool
+) -> None:
+    server.extensions = extensions
+    with server.serving():
+        spec = OpenInferenceSpec(ExecutorId("x/0"), ServerAddress(server.url), "{family}_{variant}")
+        executor = open_executor(spec, [load_family(folder)])
+        try:
+            executor.submit(GATE, [CANVAS], 1).result()  # one that takes them may not say so
+            server.refusal = status
+            try:
+                said = str(executor.submit(GATE, [CANVAS], 1).result().refused)
+            except ModelError as error:
+                said = str(error)
+            assert ("sends no others" in said) == hinted
+        finally:
+            executor.close()

@@ -9,12 +9,8 @@ from hypothesis import strategies as st
 
 from edgebox.domain.requests import DropReason
 from edgebox.inference.executor_thread import BatchJob
-from edgebox.inference.remote.served_models import (
-    EdgeboxModels,
-    Found,
-    OverloadedError,
-    _parts,
-)
+from edgebox.inference.remote.served_models import EdgeboxModels, _parts
+from edgebox.inference.remote.server_answers import Found, OverloadedError
 from edgebox.inference.tensors import EncodedPicture
 from edgebox.vision.detections import Detections
 

@@ -1,0 +1,58 @@
+"""A server that is replaced while its executor is open is compared with the families again."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from edgebox.domain.errors import ModelError
+from edgebox.domain.model_family import ExecutorId, VariantName
+from edgebox.inference.executor_spec import open_executor
+from edgebox.inference.remote.http_connection import ServerAddress
+from edgebox.inference.remote.open_inference_executor import OpenInferenceSpec
+from edgebox.inference.zoo import load_family
+from tests.end_to_end.protocol_server import ProtocolServer
+from tests.end_to_end.test_residency import family_of_files
+
+GATE = VariantName("gate-96")
+CANVAS = np.zeros((96, 96, 3), np.uint8)
+OTHER: dict[str, Any] = {"outputs": [{"name": "boxes", "datatype": "FP16", "shape": [-1, 100, 4]}]}
+
+
+def test_one_that_was_replaced_between_two_batches_is_refused_until_it_is_as_before(
+    tmp_path: Path,
+) -> None:
+    folder = family_of_files(tmp_path / "gate", "gate", (96,))
+    server = ProtocolServer({"gate_gate-96": folder / "gate-96.onnx"})
+    with server.serving():
+        spec = OpenInferenceSpec(ExecutorId("x/0"), ServerAddress(server.url), "{family}_{variant}")
+        executor = open_executor(spec, [load_family(folder)])
+        executor.submit(GATE, [CANVAS], 1).result()
+    try:
+        with server.serving():
+            executor.submit(GATE, [CANVAS], 1).result()
+        server.changes = OTHER
+        with server.serving():
+            for _ in range(2):
+                with pytest.raises(ModelError, match="is FP32 here and FP16 there"):
+                    executor.submit(GATE, [CANVAS], 1).result()
+        server.changes = {}
+        with server.serving():
+            executor.submit(GATE, [CANVAS], 1).result()
+    finally:
+        executor.close()
+
+
+def test_one_that_stays_is_compared_once(tmp_path: Path) -> None:
+    folder = family_of_files(tmp_path / "gate", "gate", (96,))
+    server = ProtocolServer({"gate_gate-96": folder / "gate-96.onnx"})
+    with server.serving():
+        spec = OpenInferenceSpec(ExecutorId("x/0"), ServerAddress(server.url), "{family}_{variant}")
+        executor = open_executor(spec, [load_family(folder)])
+        server.changes = OTHER  # nobody asks
+        try:
+            for _ in range(3):
+                executor.submit(GATE, [CANVAS], 1).result()
+        finally:
+            executor.close()

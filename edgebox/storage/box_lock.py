@@ -70,9 +70,15 @@ def lock_for_box(database: Path | str) -> BoxLock:
 
 
 def _opened(file: Path) -> int:
-    """Open the file of a lock for writing, which network file systems insist on."""
+    """Open the file of a lock for writing, which network file systems insist on.
+
+    It is for its owner alone: whoever may read it could lock it, and keep the box from starting.
+    """
     try:
-        return os.open(file, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = os.open(file, os.O_RDWR | os.O_CLOEXEC)
+        with contextlib.suppress(OSError):  # another user's
+            os.fchmod(descriptor, 0o600)
+        return descriptor
     except FileNotFoundError:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     if os.geteuid() == 0:  # else the box, which is another user, could not open it

@@ -23,13 +23,13 @@ async def test_a_smaller_picture_than_advised_is_a_mismatch_and_one_as_advised_i
     async with running(database) as app:
         async with WireCamera(app) as camera:
             advised = (await camera.wait_for(Welcome)).advice.variant
-            small = await camera.result(await camera.frame(TINY))
+            small = await camera.answered(TINY)
             assert small.variant != advised
             assert counts_of(app, "gate").mismatches == 1
             counted = 1
             async with asyncio.timeout(PATIENCE_S):
                 while True:  # the plan may change while a frame is on its way
-                    full = await camera.result(await camera.frame())
+                    full = await camera.answered()
                     before, counted = counted, counts_of(app, "gate").mismatches
                     if counted == before:
                         break

@@ -180,6 +180,19 @@ class WireCamera:
         """Return the result of a frame."""
         return await self.wait_for(Result, lambda message: message.frame == frame)
 
+    async def answered(self, jpeg: bytes = JPEG) -> Result:
+        """Return the result of a picture, which is sent again when a busy machine drops it."""
+        while True:
+            ended = await self._ended(await self.frame(jpeg))
+            if isinstance(ended, Result):
+                return ended
+
+    async def _ended(self, frame: int) -> object:
+        return await self.wait_for(
+            object,
+            lambda message: isinstance(message, Result | DropNotice) and message.frame == frame,
+        )
+
     async def drop(self, frame: int) -> DropNotice:
         """Return the drop of a frame, which must come right after its refusing ack."""
         notice = await self.wait_for(DropNotice, lambda message: message.frame == frame)

@@ -7,7 +7,7 @@ import edgebox
 
 _KEPT_VARIABLES = (
     "PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "LD_LIBRARY_PATH",
-    "OMP_NUM_THREADS", "MALLOC_ARENA_MAX",
+    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MALLOC_ARENA_MAX",
 )  # fmt: skip
 """What such a process is given of this one's environment. The rest may hold secrets."""
 

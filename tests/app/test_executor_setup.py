@@ -380,7 +380,7 @@ def test_executors_elsewhere_are_opened_side_by_side(street: Family) -> None:
             assert [each.id for each in found.executors] == ["cpu/0"]
             assert len(found.absent) == count
             assert len(found.problems) == count
-            assert all("without response" in problem for problem in found.problems)
+            assert all("ended the connection unanswered" in problem for problem in found.problems)
         server.join()
 
 

@@ -296,10 +296,9 @@ class App:
         self.profiled = found.profiled
         self.box.offer(models)
         tell_of_missing_models(self.box)
-        warnings = missing_classes(self.box, tracking_defaults(self.config))
-        for warning in (*warnings, missing_family(self.box, self.config.zmq_detector)):
-            if warning is not None:
-                self.box.notices.publish("warning", warning)
+        classes = missing_classes(self.box, tracking_defaults(self.config))
+        for text in (*classes, *missing_family(self.box, self.config.zmq_detector)):
+            self.box.notices.publish("warning", text)
         return found
 
     async def _start_core(self, found: ModelInventory, known: ServedFamilies) -> None:

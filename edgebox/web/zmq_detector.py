@@ -231,8 +231,8 @@ class ZmqDetector:
         return rows_of(answer.detections, picture_px)
 
 
-def missing_family(box: Box, of: ZmqDetectorParameters) -> str | None:
-    """Return what is wrong with the configured family; None: nothing.
+def missing_family(box: Box, of: ZmqDetectorParameters) -> list[str]:
+    """Return what is wrong with the configured family.
 
     It is no error: the family may be imported later.
 
@@ -244,8 +244,8 @@ def missing_family(box: Box, of: ZmqDetectorParameters) -> str | None:
         try:
             _family(box, of)
         except EdgeboxError as error:
-            return f"{error}; until it can be used, pictures over ZeroMQ are refused"
-    return None
+            return [f"{error}; until it can be used, pictures over ZeroMQ are refused"]
+    return []
 
 
 def _family(box: Box, of: ZmqDetectorParameters) -> Family:

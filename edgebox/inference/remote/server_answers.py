@@ -72,6 +72,19 @@ def infer(
     request: tuple[bytes, list[bytes | memoryview]],
     limit_s: float,
 ) -> dict[str, Values]:
+    """Ask a server to run a model; return its outputs by name.
+
+    Args:
+        server: the connection to it.
+        model: its name for the model.
+        request: the result of `infer_request`.
+        limit_s: how long the answer may take.
+
+    Raises:
+        OverloadedError: it has too much to do.
+        RefusedError: it refuses for another reason.
+        ModelError: it refuses the token, cannot be reached, or answers something else.
+    """
     head, binary = request
     headers = {HEADER_LENGTH: str(len(head)), "Content-Type": "application/octet-stream"}
     path = f"{model_path(model)}/infer"
@@ -85,6 +98,7 @@ def infer(
 
 
 def model_path(model: str) -> str:
+    """Return the path of a model on a server."""
     return f"/v2/models/{quote(model, safe='')}"
 
 

@@ -167,6 +167,10 @@ class Dispatch:
         """Return until when idle executors wait for crops that are being cut; None: for none."""
         return self._crop_wait.until_ns(self._ledger.crops_preparing, now_ns)
 
+    def can_start(self) -> bool:
+        """Return whether a prepared request waits while an executor runs nothing."""
+        return bool(self._ledger.ready) and bool(self.idle())
+
     def batches(self, now_ns: int) -> list[Infer]:
         """Start the batches that may run now."""
         out: list[Infer] = []

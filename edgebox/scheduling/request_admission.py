@@ -74,7 +74,7 @@ class Admission:
             return DropReason.DEPARTED
         self._adaptation.arrived(request)
         self._adaptation.placed(request.camera, at_camera=False)
-        return self._choose_for_frame(request, connected, now_ns)
+        return self._choose_for_frame(request, connected, now_ns, ready_ns)
 
     def refuses_single(self, request: Request, now_ns: int) -> bool:
         """Say whether there is no time for a program's picture, which names its variant."""
@@ -84,7 +84,7 @@ class Admission:
         )
 
     def _choose_for_frame(
-        self, request: Request, connected: ConnectedCamera, now_ns: int
+        self, request: Request, connected: ConnectedCamera, now_ns: int, ready_ns: int
     ) -> VariantName | DropReason:
         if self._is_lost(connected.camera.family):
             return DropReason.FAILED
@@ -94,7 +94,7 @@ class Admission:
             connected.assignment,
             self._ladders.of(connected.camera.family),
             expectations=self._times.expectations,
-            ready_ns=now_ns + self._times.calibration.prepare_ns,
+            ready_ns=ready_ns,
             reserve_ns=self._fan_out.after_first_ns(connected.camera),
         )
         if variant is None:

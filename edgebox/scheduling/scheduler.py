@@ -107,6 +107,7 @@ class Scheduler(SchedulerState):
         self._stopping = False
         self._stale: Counter[str] = Counter()
         self._now_ns = 0
+        self._wakeup_ns: int | None = None
         self._out: list[Action] = []
         policy.attach(times.latencies, times.learning, times.expectations)
 
@@ -127,19 +128,45 @@ class Scheduler(SchedulerState):
         for event in map(self._supervision.admitted, facts):
             _HANDLERS[type(event)](self, event)
             self._supervision.observe(event, now_ns)
+        if not facts or self._can_decide():
+            self._decide(woken=not facts)
+        return out
+
+    def _can_decide(self) -> bool:
+        """Return whether there is anything to decide after events; if not, set the next wake-up.
+
+        After most there is not: a frame arrives or is decoded while all executors work. Nothing can
+        start and nothing is due, so `_decide` would change nothing, as after an early wake-up.
+        """
+        if self._dispatch.can_start() or self._supervision.unsettled or self._ledger.joins.frames:
+            return True
+        self._supervision.set_limits(self._out, self._now_ns)
+        self._wakeup_ns = due_ns = self._due_ns()
+        return due_ns is not None and due_ns <= self._now_ns
+
+    def _decide(self, *, woken: bool) -> None:
+        """Do what is due and start what can start; `woken`: nothing has happened."""
+        out, now_ns = self._out, self._now_ns
         self._supervise()
-        out += [*self._endings.expired(now_ns, woken=not facts), *self._endings.frames(now_ns)]
+        out += [*self._endings.expired(now_ns, woken=woken), *self._endings.frames(now_ns)]
         out += self._dispatch.batches(now_ns)
         if not self._stopping:
             out += self._dispatch.sample(now_ns)
         self._plan()
         self._supervision.set_limits(out, now_ns)
-        return out
+        self._wakeup_ns = self._due_ns()
 
     def next_wakeup_ns(self) -> int | None:
         """Return when `handle(None, ...)` is due if no event comes before; None: never."""
-        due = [self._policy.next_wakeup_ns(), self._trials.due_ns(), self._endings.next_frame_ns()]
-        due.append(self._supervision.due_ns(self._stopping))
+        return self._wakeup_ns
+
+    def _due_ns(self) -> int | None:
+        due = [
+            self._policy.next_wakeup_ns(),
+            self._trials.due_ns(),
+            self._endings.next_frame_ns(),
+            self._supervision.due_ns(self._stopping),
+        ]
         if not self._stopping:
             due.append(self._adaptation.next_plan_ns())
             if not self._ledger.live:

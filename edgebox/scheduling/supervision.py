@@ -109,6 +109,8 @@ class Supervision:
         self._sampling = sampling
         self._limit_min_ns = latencies.parameters.batch_limit_min_ns
         self.executors: dict[ExecutorId, Supervised] = {}
+        self.unsettled = False
+        """Whether an event of an executor came after the consequences were last drawn."""
         self._exit_ordered = False
 
     def is_lost(self, variant: VariantName) -> bool:
@@ -159,11 +161,14 @@ class Supervision:
 
     def observe(self, event: Event, now_ns: int) -> None:
         """Process an event."""
+        executor = getattr(event, "executor", None)
+        if executor is None:
+            return
+        self.unsettled = True
         if isinstance(event, ExecutorStarted):
             self._started(event, now_ns)
             return
-        executor = getattr(event, "executor", None)
-        of = None if executor is None else self.executors.get(executor)
+        of = self.executors.get(executor)
         if of is None:
             return
         match event:
@@ -270,6 +275,7 @@ class Supervision:
 
     def orders(self, now_ns: int) -> list[Action]:
         """Return the other orders that are due: executors to open, or the end of the process."""
+        self.unsettled = False
         out: list[Action] = []
         for executor, of in self.executors.items():
             if of.state is ExecutorState.OPENING and passed(of.limit, now_ns):

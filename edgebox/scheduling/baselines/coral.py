@@ -130,6 +130,7 @@ class Coral(QueueingPolicy):
     def admitted(self, request: Request, variant: VariantName, now_ns: int) -> None:
         """Add a request that is being decoded, and measure the rate of its model."""
         super().admitted(request, variant, now_ns)
+        self._now_ns = now_ns
         self._new[request.id] = None
         self._preparing[request.id] = variant
         arrivals = self._arrivals.get(variant)
@@ -210,7 +211,12 @@ class Coral(QueueingPolicy):
         return self._batch(slot.variant, row, range(start, stop))
 
     def next_wakeup_ns(self) -> int | None:
-        """Return when the next request expires, or the next slot of a waiting one begins."""
+        """Return when the next request expires, or the next slot of a waiting one begins.
+
+        That is at once while there are new requests, which may be refused.
+        """
+        if self._new:
+            return self._now_ns
         due = [super().next_wakeup_ns()]
         due += (
             self._next_start_ns(stream, slot, self._now_ns + 1)

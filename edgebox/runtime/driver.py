@@ -219,9 +219,11 @@ class Driver:
     def feed(self, event: Event | None) -> None:
         """Inform the core of a fact (None: a wake-up) and carry out its orders.
 
-        Facts that occur while orders are carried out are queued, so calls of the core never
-        nest.
+        What threads have reported already comes first. Facts that occur while orders are carried
+        out are queued, so calls of the core never nest.
         """
+        if not self._draining:
+            self._loop.catch_up()
         self._inbox.append(event)
         if self._draining:
             return

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable
 
 _log = logging.getLogger(__name__)
@@ -20,6 +21,11 @@ class LoopCalls:
         """When the timer fires, if there is one."""
         self._due_ns: int | None = None
         """The instant that the core waits for."""
+        self._reports = deque[Callable[[], None]]()
+        """What threads have reported and the loop has not called yet."""
+        self._called = False
+        """Whether the loop is going to call what is reported now."""
+        self._catching_up = False
 
     def bind(self) -> None:
         """Use the running loop from now on."""
@@ -35,10 +41,30 @@ class LoopCalls:
         loop = self._loop
         if loop is None:
             return
+        self._reports.append(report)
+        if self._called:
+            return
+        self._called = True
         try:
-            loop.call_soon_threadsafe(report)
+            loop.call_soon_threadsafe(self._reported)
         except RuntimeError:  # the loop closed while a thread was finishing
             _log.debug("a report came after the loop had closed")
+
+    def catch_up(self) -> None:
+        """Call what threads have reported so far, in order.
+
+        A loop that was held up learns here what has happened meanwhile before it looks at the
+        clock: a batch that has come back does not hang. What raises is logged.
+        """
+        if self._catching_up:
+            return
+        self._catching_up = True
+        for _ in range(len(self._reports)):
+            try:
+                self._reports.popleft()()
+            except Exception:
+                _log.exception("a report of a thread failed")
+        self._catching_up = False
 
     def wake_at(self, wakeup_ns: int | None) -> None:
         """Set the instant of the box's clock at which to wake; None: no wake-up is needed.
@@ -66,6 +92,10 @@ class LoopCalls:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = None
+
+    def _reported(self) -> None:
+        self._called = False
+        self.catch_up()
 
     def _arm(self, fires_ns: int, loop: asyncio.AbstractEventLoop) -> None:
         self.cancel_wakeup()

@@ -22,6 +22,7 @@ from edgebox.runtime.frames import BATCH_FAILED, Answer, FrameResult, PendingFra
 from edgebox.scheduling.events import CameraConnected, CameraDisconnected, RequestArrived
 from edgebox.scheduling.invariants import check_invariants
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
+from edgebox.scheduling.supervised import ExecutorState
 from edgebox.vision.detections import Detections
 from tests.end_to_end.running import until
 from tests.runtime.driving import Bench, FakeClock, ManualExecutor, settle
@@ -224,6 +225,18 @@ async def test_a_frame_of_a_camera_that_left_ends_as_departed() -> None:
     executor.batches[0].complete()
     await settle()
     assert outcome(bench.ending(running)) == "departed"
+    await bench.driver.stop(1)
+
+
+async def test_what_came_back_while_the_loop_was_held_up_did_not_hang() -> None:
+    executor, clock = ManualExecutor(), FakeClock()
+    bench = Bench(executor, clock_ns=clock)
+    frame = bench.submit(slo_ms=20_000)
+    executor.batches[0].complete()
+    clock.now_ns += 10_000 * MS
+    bench.driver.feed(None)  # as when the timer fires before the loop has heard of the batch
+    assert outcome(bench.ending(frame)) == "on_time"
+    assert bench.driver.scheduler.supervised[CPU].state is ExecutorState.UP
     await bench.driver.stop(1)
 
 

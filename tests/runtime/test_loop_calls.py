@@ -2,6 +2,9 @@
 
 import asyncio
 import time
+from functools import partial
+
+import pytest
 
 from edgebox.runtime.loop_calls import LoopCalls
 from tests.conftest import PATIENCE_S
@@ -58,3 +61,38 @@ async def test_nobody_is_woken_for_an_instant_that_is_not_waited_for_any_more() 
     waiting.calls.stop()
     await asyncio.sleep(0.005)
     assert len(waiting.woken_ns) == 1
+
+
+async def test_reports_of_threads_are_called_in_order_whoever_asks_first() -> None:
+    waiting, heard = Waiting(), list[int]()
+
+    def report(number: int) -> None:
+        heard.append(number)
+        waiting.calls.catch_up()  # as when the core is told of it
+
+    for number in range(3):
+        waiting.calls.from_thread(partial(report, number))
+    waiting.calls.catch_up()
+    assert heard == [0, 1, 2]
+    waiting.calls.from_thread(partial(report, 3))
+    await asyncio.sleep(0)
+    assert heard == [0, 1, 2, 3]
+
+
+async def test_a_report_that_raises_is_logged_and_keeps_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    waiting, heard = Waiting(), list[str]()
+    waiting.calls.from_thread(lambda: 1 // 0)  # type: ignore[arg-type]
+    waiting.calls.from_thread(lambda: heard.append("the next"))
+    await asyncio.sleep(0)
+    assert heard == ["the next"]
+    assert "division" in caplog.text
+
+
+async def test_a_report_while_reports_are_called_is_called_too() -> None:
+    waiting, heard = Waiting(), list[str]()
+    waiting.calls.from_thread(lambda: waiting.calls.from_thread(lambda: heard.append("the second")))
+    for _ in range(2):
+        await asyncio.sleep(0)
+    assert heard == ["the second"]

@@ -56,5 +56,5 @@ FROM camera AS box
 EXPOSE 8787
 # Alive, not ready: measuring a new machine takes a while and is no reason for a restart.
 HEALTHCHECK --interval=15s --timeout=5s --start-period=30s --retries=3 \
-    CMD ["python", "-c", "from urllib.request import urlopen; urlopen('http://127.0.0.1:8787/healthz', timeout=4)"]
+    CMD ["python", "-m", "edgebox.healthcheck"]
 CMD ["serve", "--host", "0.0.0.0"]

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from edgebox import healthcheck
 from edgebox.config.config_file import load
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,10 +36,7 @@ def test_both_machines_agree() -> None:
     assert remote.fingerprint
     (host,) = service("cameras.yaml")["extra_hosts"]
     assert host.startswith(f"{server.name}:")
-    assert (
-        f"https://127.0.0.1:{server.port}/healthz"
-        in service("accelerator.yaml")["healthcheck"]["test"][-1]
-    )
+    assert server.port == healthcheck.PORT
     for source, target in [text.split(":")[:2] for text in service("cameras.yaml")["volumes"]]:
         if source == f"./{Path(remote.token_file).name}":
             assert Path(target).parent == Path("/etc/edgebox")

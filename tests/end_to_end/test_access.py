@@ -7,6 +7,7 @@ import aiohttp
 import orjson
 import pytest
 
+from edgebox import healthcheck
 from edgebox.app.composition import App
 from edgebox.camera.daemon import Camera
 from edgebox.camera.pairing import PairingRefusedError, pair
@@ -255,6 +256,7 @@ async def test_a_box_with_its_own_certificate(database: Path) -> None:
     async with running(database, **CLOSED, server__tls="self-signed") as app:
         assert app.url.startswith("https://")
         assert app.fingerprint is not None
+        assert await asyncio.to_thread(healthcheck.lives, app.port)
         server, code = app.url, app.access.begin_pairing(CameraId("gate")).shown
         with pytest.raises(PairingRefusedError, match="another certificate"):
             await pair(server, code, "gate", fingerprint="0" * 64)

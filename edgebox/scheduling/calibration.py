@@ -53,9 +53,10 @@ class RecentValues:
     def add(self, value: float) -> None:
         """Add a value and forget the oldest."""
         oldest = self._recent.popleft()
-        del self._ordered[bisect_left(self._ordered, oldest)]
         self._recent.append(value)
-        insort(self._ordered, value)
+        if value != oldest:
+            del self._ordered[bisect_left(self._ordered, oldest)]
+            insort(self._ordered, value)
 
     def quantile(self, q: float) -> float:
         """Return the value that a fraction of about `q` does not exceed."""

@@ -30,10 +30,12 @@ class Ladders:
         """Return a variant that the box has; None: it has it no more."""
         return self._offered.get(name)
 
-    def offer(self, variants: Sequence[Variant]) -> None:
-        """Set the variants that the box has now."""
+    def offer(self, variants: Sequence[Variant]) -> frozenset[VariantName]:
+        """Set the variants that the box has now; return those that it did not have before."""
+        before = self._offered.keys()
         self._offered = {variant.name: variant for variant in variants}
         self._by_family = None
+        return frozenset(self._offered.keys() - before)
 
     def of(self, family: FamilyName) -> tuple[Variant, ...]:
         """Return a family's loaded variants, smallest first."""

@@ -75,13 +75,14 @@ class Ladders:
             and variant.covers(request.width_px, request.height_px)
         )
 
-    def stand_in(self, variant: Variant) -> Variant | None:
+    def stand_in(self, variant: Variant, camera: Camera | None = None) -> Variant | None:
         """Return the variant on which frames meant for this one run: itself, if it is loaded.
 
         Otherwise the largest smaller one of its family, else the smallest; None: none is loaded.
+        With a camera of the family, only those up to its own limit count.
         """
         chosen: Variant | None = None
-        for rung in self.of(variant.family):
+        for rung in self.of(variant.family) if camera is None else self.allowed(camera):
             if rung == variant:
                 return rung
             if chosen is None or rung.pixels <= variant.pixels:

@@ -339,9 +339,10 @@ class Scheduler(SchedulerState):
         return connected or cancelled
 
     def _plan_computed(self, event: events.PlanComputed) -> None:
-        self._out.extend(self._adaptation.planned(event.plan, self._now_ns))
+        planned = self._adaptation.planned(event.plan, self._now_ns)
         if not self._stopping:
             self._out += self._executors.planned(self._now_ns)
+        self._out += self._adaptation.put_in_force(planned, self._now_ns)
 
     # Resources
 

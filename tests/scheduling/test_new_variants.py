@@ -20,6 +20,7 @@ from edgebox.scheduling.events import (
 from edgebox.scheduling.expected_latencies import Latencies
 from edgebox.scheduling.learning import Learning
 from edgebox.scheduling.scheduler import SchedulerParameters
+from edgebox.simulation.faults.judge import World
 from tests.scheduling.scene import CPU, FAMILY, MEDIAN_MS, MS, Bench, name, profile
 
 NEW, KEPT = name(256), name(128)
@@ -155,3 +156,16 @@ def test_what_was_forgotten_leaves_no_trace(
     assert [own.batch_ns(at, 1.0) for at in range(3)] == [
         of_fresh.batch_ns(at, 1.0) for at in range(3)
     ]
+
+
+def test_the_judge_of_random_events_knows_that_a_new_variant_is_not_excluded() -> None:
+    world = World("edf")
+    world.tell(VariantsAvailable(FAMILY))
+    world.tell(ExecutorStarted(CPU, (profile(256), profile(128))))
+    world.excluded[CPU] = {NEW}
+    world.scheduler.supervised[CPU].excluded = frozenset((NEW,))
+    for offered in (OTHERS, FAMILY):
+        world.now_ns += MS
+        world.tell(VariantsAvailable(offered))
+    world.tell(ExecutorStarted(CPU, (profile(256), profile(128))))
+    assert world.loaded[CPU].keys() == world.scheduler.supervised[CPU].variants == {NEW, KEPT}

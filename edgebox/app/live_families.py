@@ -1,13 +1,14 @@
 """Changes which families a running box serves: adds imported ones, removes them, sets the default.
 
 A new family is measured in between the batches of cameras. The scheduling core keeps the variants
-of a removed family, which nothing can ask for any more, until the box stops: requests that are on
-their way, and measurements of finished ones, may still need them.
+of a removed family, which nothing can ask for any more: requests that are on their way, and
+measurements of finished ones, may still need them. They are withdrawn when another family comes
+under the name, so that nothing of the one is taken for the other's.
 """
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from edgebox.config.config_file import Config
 from edgebox.config.default_family import store_default
 from edgebox.domain.errors import EdgeboxError, ModelError
 from edgebox.domain.job_errors import FamilyInUseError
-from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile
+from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile, VariantName
 from edgebox.inference.executor import HungError
 from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import fingerprint
@@ -64,6 +65,7 @@ class LiveFamilies:
         if self.config.inference.memory_limit_bytes:
             raise ModelError("inference.memory_limit_mb is set")
         family = await asyncio.to_thread(load_family, folder)
+        await self._withdraw(family.name)
         found: list[ExecutorId] = []
         failures: list[str] = []
         tried: set[ExecutorId] = set()
@@ -73,15 +75,18 @@ class LiveFamilies:
             tried.add(executor.id)
             try:
                 await asyncio.to_thread(executor.add_family, family)
-                profiles = await self._profiles(family, executor, progress)
+                profiles, stored = await self._profiles(family, executor, progress)
             except ModelError as error:
                 failures.append(f"{executor.id}: {error}")
                 if isinstance(error, HungError):
                     self.box.driver.feed(ExecutorHung(executor.id))
                 continue
             if not found:
-                self._offer(family)
-            await self._use(executor.id, profiles)
+                await self._offer(family)
+            known = self.box.profiles[executor.id]
+            await self._use(executor.id, {**known, **{p.variant: p for p in profiles}})
+            if stored:
+                await self.learning.restore_executor(executor, [family])
             if not found:
                 models = self.box.models
                 families = {**models.families, family.name: family}
@@ -108,13 +113,13 @@ class LiveFamilies:
 
     async def _profiles(
         self, family: Family, executor: ModelExecutor, progress: Progress
-    ) -> list[LatencyProfile]:
-        """Return a family's profiles, measured unless they are stored."""
+    ) -> tuple[list[LatencyProfile], bool]:
+        """Return a family's profiles, measured unless they are stored, and whether they are."""
         inference = self.config.inference
         stored = await stored_profiles(self.storage, executor, family, inference.batch_size_max)
         if stored:
             await asyncio.to_thread(warm, executor, stored)
-            return stored
+            return stored, True
         beside = bool(self.box.connected)
         paced = PacedExecutor(executor, lambda: bool(self.box.connected))
         found = await asyncio.to_thread(
@@ -128,18 +133,37 @@ class LiveFamilies:
         # What was measured beside cameras has no large batches: the next start measures again.
         if not beside and not paced.shared:
             self.storage.save_profiles(fingerprint(executor, family), found)
-        return found
+        return found, False
 
-    def _offer(self, family: Family) -> None:
-        """Tell the core which variants there are."""
-        driver = self.box.driver
+    async def _offer(self, family: Family) -> None:
+        """Tell the core which variants there are, and what was learned of them before."""
         self.served.add(family)
-        self.learning.follow(family)
+        self.box.driver.feed(VariantsAvailable(tuple(self.served.variants.values())))
+        await self.learning.restore_family(family)
+
+    async def _withdraw(self, name: FamilyName) -> None:
+        """Take away what a removed family has left, so that another one may have its name.
+
+        Executors that lack the new one must not run the old one in its place.
+        """
+        left = self.served.left_of(name)
+        if not left:
+            return
+        self.learning.leave(name)
+        for executor, profiles in self.box.profiles.items():
+            kept = {variant: of for variant, of in profiles.items() if variant not in left}
+            if len(kept) < len(profiles):
+                await self._use(executor, kept)
+        driver = self.box.driver
+        # At most until their deadlines.
+        while left & driver.scheduler.variants_in_use:  # noqa: ASYNC110
+            await asyncio.sleep(_POLL_S)
+        driver.measurements.forget(left)
+        self.served.withdraw(left)
         driver.feed(VariantsAvailable(tuple(self.served.variants.values())))
 
-    async def _use(self, executor: ExecutorId, profiles: Sequence[LatencyProfile]) -> None:
-        """Tell the core what else an executor runs, in a moment in which it runs nothing."""
-        known = {**self.box.profiles[executor], **{p.variant: p for p in profiles}}
+    async def _use(self, executor: ExecutorId, known: Mapping[VariantName, LatencyProfile]) -> None:
+        """Tell the core what an executor runs now, in a moment in which it runs nothing."""
         self.box.set_profiles(executor, known)
         driver = self.box.driver
         until_s = time.monotonic() + _IDLE_S

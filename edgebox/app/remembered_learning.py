@@ -39,12 +39,22 @@ class RememberedLearning:
         self._times = LearnedTimesRecorder(storage.learned, models=self._models, executors=self._on)
 
     def follow(self, family: Family) -> None:
-        """Store what is learned of one more family, too, or of another one under its name."""
+        """Store what is learned of one more family, too."""
         self._families[family.name] = family
         self._models |= dict.fromkeys((of.name for of in family.variants), model_print(family))
         for executor in self._driver.executors:
             if isinstance(executor, ModelExecutor):
                 self._on |= _fingerprints(executor, family)
+
+    def leave(self, name: FamilyName) -> None:
+        """Store what was learned of a family, and nothing more of it."""
+        self.keep()
+        variants = {variant.name for variant in self._families.pop(name).variants}
+        for variant in variants:
+            del self._models[variant]
+        for on in [on for on in self._on if on[1] in variants]:
+            del self._on[on]
+        self._times.forget(variants)
 
     async def restore(self) -> None:
         """Feed the core what was learned before this start."""
@@ -58,13 +68,32 @@ class RememberedLearning:
         except StorageError as error:
             self._on_failure(f"what cascades learned could not be loaded: {error}")
 
-    async def restore_executor(self, executor: ModelExecutor) -> None:
+    async def restore_family(self, family: Family) -> None:
+        """Feed the core what was learned of a family that has come since, and store more of it."""
+        self.follow(family)
+        models = {variant.name: self._models[variant.name] for variant in family.variants}
+        try:
+            await self._storage.flush()
+            work = await self._times.load_work(models)
+            self._driver.feed(LearningRestored(Learned(work)))
+        except StorageError as error:
+            text = f"learned execution times of {family.name} could not be loaded: {error}"
+            self._on_failure(text)
+        self._times.began_with(models, self._driver.scheduler, self._driver.clock_ns())
+
+    async def restore_executor(
+        self, executor: ModelExecutor, families: Iterable[Family] | None = None
+    ) -> None:
         """Feed the core what was learned of an executor that has come since, and store more of it.
 
         Its applications' times are the families': the core has them already.
+
+        Args:
+            executor: the core has it with the profiles that were measured before.
+            families: those that have come to it; None: all.
         """
         on: dict[tuple[ExecutorId, VariantName], str] = {}
-        for family in self._families.values():
+        for family in self._families.values() if families is None else families:
             on |= _fingerprints(executor, family)
         try:
             learned = Learned((), await self._times.load_drifts(on))

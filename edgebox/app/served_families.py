@@ -18,7 +18,8 @@ class ServedFamilies:
 
     families: list[Family] = field(default_factory=list)
     variants: dict[VariantName, Variant] = field(default_factory=dict)
-    """Offered variants. Those of a removed family stay, for frames that are on their way."""
+    """Offered variants. Those of a removed family stay until its name is used again, for frames
+    that are on their way."""
     inputs: dict[FamilyName, InputSpec] = field(default_factory=dict)
     labels: dict[FamilyName, tuple[str, ...]] = field(default_factory=dict)
 
@@ -31,8 +32,7 @@ class ServedFamilies:
         return made
 
     def add(self, family: Family) -> None:
-        """Add a family, in place of an earlier one of its name."""
-        self.remove(family.name)
+        """Add a family; an earlier one of its name was withdrawn."""
         self.families.append(family)
         self.variants.update({variant.name: variant for variant in family.offered})
         self.inputs[family.name] = family.input
@@ -41,6 +41,15 @@ class ServedFamilies:
     def remove(self, name: str) -> None:
         """Serve a family no more; what frames that are on their way need of it stays."""
         self.families[:] = [family for family in self.families if family.name != name]
+
+    def left_of(self, name: FamilyName) -> frozenset[VariantName]:
+        """Return the variants that a removed family has left; none of one that was not here."""
+        return frozenset(each.name for each in self.variants.values() if each.family == name)
+
+    def withdraw(self, variants: Iterable[VariantName]) -> None:
+        """Take away what a removed family has left; nothing may run on it any more."""
+        for variant in variants:
+            del self.variants[variant]
 
 
 def tell_of_missing_models(box: Box) -> None:

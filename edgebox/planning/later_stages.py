@@ -182,9 +182,9 @@ def priced(
 ) -> list[tuple[PlanningSnapshot, PlanningParameters]]:
     """Return what to plan with: one candidate for each price of the later stages' time.
 
-    The first has no price, and then prices rise. The loads of each are what the later stages take
-    at most, whichever options are chosen. What is in force comes last, if there is something to
-    choose.
+    The first price is 0, and then they rise; what is in force comes last. The loads of each are
+    what the later stages take at most, whichever options are chosen. If there is nothing to choose,
+    the snapshot is the only candidate.
     """
     choosable = [
         c

@@ -5,7 +5,7 @@ time is either that of a request's batch, scaled to a batch of one, or that of a
 alone (`scheduling.sampling`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,6 +73,10 @@ class AppLatencies:
                 del self._ran[next(iter(self._ran))]
         self._ran[key] = samples
         samples.add(batch_size, took_ns)
+
+    def forget(self, variants: Container[VariantName]) -> None:
+        """Forget the requests of some variants."""
+        self._ran = {key: ran for key, ran in self._ran.items() if key[1] not in variants}
 
     def times(self, profiles: Profiles) -> list[AppLatency]:
         """Return the measured times of everything that has a profile, ordered by name.

@@ -3,7 +3,7 @@
 People compare them with the profiles; `scheduling.drift` decides.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,6 +52,10 @@ class BatchLatencies:
         ring = self._rings.setdefault((executor, variant, batch_size), _Ring())
         ring.took_ns[ring.count % SAMPLES] = took_ns
         ring.count += 1
+
+    def forget(self, variants: Container[VariantName]) -> None:
+        """Forget the batches of some variants."""
+        self._rings = {key: ring for key, ring in self._rings.items() if key[1] not in variants}
 
     def times(self) -> Iterator[BatchLatency]:
         """Yield the measured times, ordered by name."""

@@ -3,9 +3,9 @@
 Lives on the event loop, where it only copies changes; storage writes in threads.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
-from edgebox.domain.learned import Learned, LearnedDrift
+from edgebox.domain.learned import Learned, LearnedDrift, LearnedWork
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.scheduling.remembered import work_of
 from edgebox.scheduling.scheduler import Scheduler
@@ -42,8 +42,16 @@ class LearnedTimesRecorder:
         Raises:
             StorageError: the database cannot be read.
         """
-        work = await self._rows.load_work(self._models)
-        return Learned(tuple(work), await self.load_drifts(self._executors))
+        work = await self.load_work(self._models)
+        return Learned(work, await self.load_drifts(self._executors))
+
+    async def load_work(self, models: Mapping[VariantName, str]) -> tuple[LearnedWork, ...]:
+        """Return the times on some variants, each with its model's fingerprint.
+
+        Raises:
+            StorageError: the database cannot be read.
+        """
+        return tuple(await self._rows.load_work(models))
 
     async def load_drifts(
         self, executors: Mapping[tuple[ExecutorId, VariantName], str]
@@ -59,9 +67,16 @@ class LearnedTimesRecorder:
 
     def began(self, scheduler: Scheduler, now_ns: int) -> None:
         """Consider a scheduler's initial knowledge as stored, so that its age is kept."""
-        for each in work_of(scheduler.times.learning, now_ns):
-            self._kept_ns[each.variant, each.app] = now_ns - each.age_ns
+        self.began_with(self._models, scheduler, now_ns)
         self.began_on(self._executors, scheduler)
+
+    def began_with(
+        self, variants: Container[VariantName], scheduler: Scheduler, now_ns: int
+    ) -> None:
+        """Consider a scheduler's knowledge of the applications of some variants as stored."""
+        for each in work_of(scheduler.times.learning, now_ns):
+            if each.variant in variants:
+                self._kept_ns[each.variant, each.app] = now_ns - each.age_ns
 
     def began_on(
         self, executors: Iterable[tuple[ExecutorId, VariantName]], scheduler: Scheduler
@@ -71,6 +86,14 @@ class LearnedTimesRecorder:
         for on in executors:
             if (factor := _factor(scheduler, on)) != 1:
                 self._factors[on] = factor
+
+    def forget(self, variants: Container[VariantName]) -> None:
+        """Forget what was stored of some variants, whose fingerprints change."""
+        self._kept_ns = {key: at for key, at in self._kept_ns.items() if key[0] not in variants}
+        self._factors = {on: of for on, of in self._factors.items() if on[1] not in variants}
+        self._confirmed_ns = {
+            on: at for on, at in self._confirmed_ns.items() if on[1] not in variants
+        }
 
     def keep(self, scheduler: Scheduler, now_ns: int) -> None:
         """Store what has been learned since the last call."""

@@ -1,8 +1,8 @@
 """Records what executors did, for people: load, batch times and the times of applications."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 
-from edgebox.domain.model_family import ExecutorId
+from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.inference.executor import Executor
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.sessions import CPU
@@ -65,6 +65,11 @@ class Measurements:
         self.meters[order.executor].sampled(result.started_ns, result.ended_ns, threads)
         self._decisions.ran(order.executor, order.batch, result.started_ns, result.ended_ns)
         self.applications.ran(app, order.variant, order.executor, order.batch_size, result.took_ns)
+
+    def forget(self, variants: Container[VariantName]) -> None:
+        """Forget the times of some variants."""
+        self.batches.forget(variants)
+        self.applications.forget(variants)
 
     def _threads(self, executor: ExecutorId) -> int:
         """Return all threads that an executor computes with on a CPU; 0: it is elsewhere."""

@@ -6,7 +6,7 @@ itself runs elsewhere, between a ComputePlan and a PlanComputed.
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from edgebox.domain.model_family import Variant, VariantName
@@ -90,8 +90,9 @@ class Adaptation:
     def change(self, camera: Camera, now_ns: int) -> list[Advise]:
         """Apply new settings of a connected camera and request a plan at once.
 
-        Until that plan arrives the plan in force stays, at no higher rate than the new settings ask
-        for. None is in force for another family: the camera is served like a new one.
+        Until that plan arrives the plan in force stays, at no higher rate and on no larger variant
+        than the new settings ask for. None is in force for another family: the camera is served
+        like a new one.
         """
         connected = self.cameras[camera.id]
         if connected.camera.pipeline != camera.pipeline:
@@ -106,6 +107,8 @@ class Adaptation:
         if variant is None or variant.family != camera.family:
             connected.unplan()
             return self._first_advice(connected, now_ns, NEW_FAMILY_REASON)
+        if not self._runs(connected):
+            return self._put_in_force(connected, now_ns)
         if given.rate_hz <= camera.rate_hz:
             return []
         connected.assignment = replace(given, rate_hz=camera.rate_hz)
@@ -146,7 +149,7 @@ class Adaptation:
     @property
     def wanted(self) -> Mapping[VariantName, int]:
         """The number of cameras to which the last plan gave each variant."""
-        return Counter(c.wanted for c in self.cameras.values() if c.wanted is not None)
+        return Counter(c.planned.variant for c in self.cameras.values() if c.planned is not None)
 
     @property
     def tightest_slo_ns(self) -> int | None:
@@ -221,17 +224,16 @@ class Adaptation:
         self._urgent = True
 
     def resources_changed(self, now_ns: int) -> list[Advise]:
-        """Apply a change of variants or executors; advise cameras that had nothing to run on."""
+        """Apply a change of variants or executors."""
         self._wanted = True
-        return [
-            advise
-            for connected in self.cameras.values()
-            if connected.assignment is None
-            for advise in self._first_advice(connected, now_ns)
-        ]
+        return self.put_in_force((), now_ns)
 
-    def planned(self, plan: Plan, now_ns: int) -> list[Advise]:
-        """Apply a plan; ignore its assignments for cameras that changed since its snapshot."""
+    def planned(self, plan: Plan, now_ns: int) -> set[CameraId]:
+        """Note a plan; ignore its assignments for cameras that changed since its snapshot.
+
+        Returns:
+            The cameras that have others: to be put in force once memories follow the plan.
+        """
         snapshot_cameras, self._in_snapshot = self._in_snapshot, None
         self._affinity.planned(plan.groups)
         self._planned_share = plan.utilisation
@@ -240,25 +242,56 @@ class Adaptation:
             self._took_ns = now_ns - self._planned_ns
             rested_ns = round(self._took_ns / self._parameters.replan_share)
             self._paid_ns = max(self._paid_ns, self._planned_ns) + rested_ns
-        out: list[Advise] = []
+        planned: set[CameraId] = set()
         for camera, given in plan.assignments.items():
             connected = self.cameras.get(camera)
             if connected is None or snapshot_cameras is None or camera not in snapshot_cameras:
                 continue
-            if (wanted := self._ladders.named(given.variant)) is None:
+            if self._ladders.named(given.variant) is None:
                 continue
             if connected.promised and not given.served:
                 connected.unserved_ns = now_ns
-            connected.wanted, connected.promised = given.variant, given.served
+            connected.promised = given.served
             self._fan_out.planned(camera, given)
-            variant = self._ladders.stand_in(wanted) or wanted
-            whole = self._whole(given, connected.camera)
-            assignment = whole if variant == wanted else _substitute(whole, variant)
-            if self._is_smaller(variant, connected.assignment):
-                connected.lowered_ns = now_ns
-            connected.assignment = assignment
-            out.extend(self._advise(connected, assignment, variant, now_ns))
+            connected.planned = self._whole(given, connected.camera)
+            planned.add(camera)
+        return planned
+
+    def put_in_force(self, planned: Collection[CameraId], now_ns: int) -> list[Advise]:
+        """Advise cameras that were planned, and those that lack a variant that can run (now).
+
+        To be called when what is in memory may have changed.
+        """
+        out: list[Advise] = []
+        for camera, connected in self.cameras.items():
+            if camera in planned or not self._runs(connected):
+                out += self._put_in_force(connected, now_ns)
         return out
+
+    def _runs(self, connected: ConnectedCamera) -> bool:
+        """Say whether a camera's variant can run, or none can."""
+        given, allowed = connected.assignment, self._ladders.allowed(connected.camera)
+        return not allowed or any(given and each.name == given.variant for each in allowed)
+
+    def _put_in_force(self, connected: ConnectedCamera, now_ns: int) -> list[Advise]:
+        """Assign what its plan gave a camera, or what a new one is given, as far as it can run."""
+        given, camera = connected.planned, connected.camera
+        if given is None:
+            before = connected.assignment
+            return self._first_advice(connected, now_ns, before.reason if before else FIRST_REASON)
+        wanted = self._ladders.named(given.variant)
+        if wanted is None:
+            connected.unplan()
+            return self._first_advice(connected, now_ns, NEW_FAMILY_REASON)
+        given = replace(given, rate_hz=min(given.rate_hz, camera.rate_hz))
+        variant = self._ladders.stand_in(wanted, camera) or wanted
+        if variant != wanted:
+            loaded = self._ladders.stand_in(wanted) == wanted
+            given = _limited(given, variant) if loaded else _substitute(given, variant)
+        if self._is_smaller(variant, connected.assignment):
+            connected.lowered_ns = now_ns
+        connected.assignment = given
+        return self._advise(connected, given, variant, now_ns)
 
     def _part_of_served(self, plan: Plan) -> float:
         """Return the part of the planned time that is for cameras that are served."""
@@ -435,6 +468,12 @@ def _on_box(camera: Camera, share: float) -> Camera:
     if share >= 1:
         return camera
     return replace(camera, rate_hz=camera.rate_hz * share, min_rate_hz=camera.min_rate_hz * share)
+
+
+def _limited(given: Assignment, variant: Variant) -> Assignment:
+    """Return the assignment to use until a camera that takes no larger variant is planned."""
+    reason = f"{variant.width_px} px, the largest size that its pipeline allows: not planned yet"
+    return replace(given, variant=variant.name, reason=reason)
 
 
 def _substitute(given: Assignment, variant: Variant) -> Assignment:

@@ -104,6 +104,13 @@ class Applications:
         self.used_ns[at:] = [0, *self.used_ns[at + 1 :]]
         self.table = None
 
+    def forget(self, distributions: list[EmpiricalDistribution]) -> None:
+        """Replace what is known of each application; all keep their slots."""
+        self.distributions, self.table = distributions, None
+        self.multi_batches.clear()
+        self.contradictions.clear()
+        self.samples_since_table = self.unprocessed = 0
+
     def compare(self, batch: MultiRequestBatch) -> None:
         """Note whether a batch contradicts the samples of the application of its longest member."""
         owner = max(batch.apps, key=lambda app: self.distributions[app].greatest)

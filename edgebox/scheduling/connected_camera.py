@@ -6,7 +6,6 @@ Pure.
 import math
 from dataclasses import dataclass, field
 
-from edgebox.domain.model_family import VariantName
 from edgebox.domain.plans import Advice, Assignment
 from edgebox.domain.requests import Camera, LinkState
 from edgebox.scheduling.calibration import RecentValues
@@ -43,8 +42,8 @@ class ConnectedCamera:
     """Whether a plan serves it: it has been planned, and is not best effort."""
     unserved_ns: int | None = None
     """When a plan last made it best effort that had been served; None: never."""
-    wanted: VariantName | None = None
-    """The variant that the last plan gave it, in memory or not."""
+    planned: Assignment | None = None
+    """What the last plan gave it, whether its variant can run now or not."""
     planned_bps: float | None = None
     """The bandwidth that the last plan used."""
     overruns: RecentValues = field(default_factory=lambda: RecentValues(OVERRUN_WINDOW, NEVER_NS))
@@ -58,7 +57,7 @@ class ConnectedCamera:
 
     def unplan(self) -> None:
         """Forget what plans gave it: they were made for another family."""
-        self.assignment = self.advice = self.wanted = None
+        self.assignment = self.advice = self.planned = None
         self.lowered_ns = self.unserved_ns = None
         self.promised = False
 

@@ -21,7 +21,7 @@ becomes 1: the profile as measured applies again.
 docs/decisions/0010-residency-and-drift.md says why profiles are multiplied and not measured again.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from edgebox.domain.learned import FACTOR_LIMITS
@@ -356,11 +356,24 @@ class Corrections:
             if (bounded := _bounded(factor)) != 1:
                 given.setdefault(executor, {})[variant] = bounded
         for executor, of in given.items():
-            if executor in self._watched:
-                measured = self._measured[executor]
-                self._correct(executor, {name: of.get(name, 1.0) for name in measured})
-            else:
-                self.factors[executor] = of
+            self._set(executor, {**self.factors.get(executor, {}), **of})
+
+    def forget(self, variants: Collection[VariantName]) -> None:
+        """Forget the factors of some variants, and the batches that ran on them."""
+        for executor, of in self.factors.items():
+            if not of.keys().isdisjoint(variants):
+                self._set(executor, {name: f for name, f in of.items() if name not in variants})
+        for every in self._watched.values():
+            for variant in every.keys() & variants:
+                every[variant] = Watched(DriftDetector(self._after_ns))
+
+    def _set(self, executor: ExecutorId, factors: Mapping[VariantName, float]) -> None:
+        """Set the factors of an executor, which need not have started yet."""
+        if executor in self._watched:
+            measured = self._measured[executor]
+            self._correct(executor, {name: factors.get(name, 1.0) for name in measured})
+        else:
+            self.factors[executor] = dict(factors)
 
     def _correct(self, executor: ExecutorId, factors: Mapping[VariantName, float]) -> None:
         self.factors[executor] = {name: factor for name, factor in factors.items() if factor != 1}

@@ -111,7 +111,10 @@ class LoadReturned:
 
 @dataclass(frozen=True, slots=True)
 class VariantsAvailable:
-    """The zoo now holds exactly these variants (all families)."""
+    """The zoo now holds exactly these variants (all families).
+
+    Nothing is known of one that it did not hold before: its name may have been another model's.
+    """
 
     variants: tuple[Variant, ...]
 

@@ -5,7 +5,7 @@ Pure. `Latencies` holds the corrected profiles, `Learning` the execution times b
 detects drift. A batch is compared with what was known before it, then learned from.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from edgebox.domain.learned import Learned
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
@@ -45,6 +45,11 @@ class ExecutionTimes:
         self.latencies.executor_stopped(executor)
         self.corrections.executor_stopped(executor)
         self.calibration.executor_stopped(executor)
+
+    def forget(self, variants: Collection[VariantName]) -> None:
+        """Forget what was learned of some variants."""
+        self.learning.forget(variants)
+        self.corrections.forget(variants)
 
     def restore(self, learned: Learned, now_ns: int) -> None:
         """Restore what was learned before a restart."""

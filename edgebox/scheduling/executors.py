@@ -7,14 +7,13 @@ decided in `supervision`.
 
 from collections.abc import Collection
 
-from edgebox.domain.model_family import ExecutorId
+from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.scheduling import events
 from edgebox.scheduling.adaptation import Adaptation
 from edgebox.scheduling.affinity import ExecutorAffinity
 from edgebox.scheduling.endings import Endings
 from edgebox.scheduling.events import Action
 from edgebox.scheduling.execution_times import ExecutionTimes
-from edgebox.scheduling.ladders import Ladders
 from edgebox.scheduling.ledger import Ledger
 from edgebox.scheduling.request_stages import Cause
 from edgebox.scheduling.residency import Residency
@@ -29,7 +28,6 @@ class Executors:
         ledger: Ledger,
         times: ExecutionTimes,
         *,
-        ladders: Ladders,
         affinity: ExecutorAffinity,
         adaptation: Adaptation,
         sampling: Sampling,
@@ -37,7 +35,6 @@ class Executors:
     ) -> None:
         self._ledger = ledger
         self._times = times
-        self._ladders = ladders
         self._affinity = affinity
         self._adaptation = adaptation
         self._sampling = sampling
@@ -89,9 +86,11 @@ class Executors:
         self.residency.executor_stopped(executor)
         return out
 
-    def variants_available(self, event: events.VariantsAvailable, now_ns: int) -> list[Action]:
-        """Offer these variants from now on."""
-        self._ladders.offer(event.variants)
+    def variants_available(
+        self, event: events.VariantsAvailable, new: Collection[VariantName], now_ns: int
+    ) -> list[Action]:
+        """Use these variants from now on; nothing is known of those that are new."""
+        self._times.forget(new)
         self._times.expectations.offer(event.variants)
         self._sampling.offered(event.variants)
         return [*self._adaptation.resources_changed(now_ns)]

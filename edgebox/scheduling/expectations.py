@@ -82,6 +82,8 @@ class Expectations:
         for variant in variants:
             families.setdefault(variant.family, []).append(variant.name)
         self._siblings = {name: names for names in families.values() for name in names}
+        self._single_requests.clear()
+        self._learned.clear()
 
     def single_request(self, variant: VariantName, app: str) -> SingleRequestTimes | None:
         """Return a request's time in a batch of its own; None if no executor holds the variant."""

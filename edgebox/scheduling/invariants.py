@@ -214,6 +214,10 @@ def _check_resources(scheduler: Scheduler) -> None:
             raise InvariantViolation(f"{executor} loads weights that it has")
         if not scheduler._times.latencies.profiles(executor).keys() <= set(memory.variants):
             raise InvariantViolation(f"{executor} has a variant without its weights")
+    _check_advice(scheduler)
+
+
+def _check_advice(scheduler: Scheduler) -> None:
     offered = {variant.name for variant in scheduler._ladders.offered}
     for camera, connected in scheduler._adaptation.cameras.items():
         if connected.camera.id != camera:
@@ -221,6 +225,9 @@ def _check_resources(scheduler: Scheduler) -> None:
         advice, assignment = connected.advice, connected.assignment
         if (advice is None) != (assignment is None):
             raise InvariantViolation(f"{camera} has advice without an assignment, or the reverse")
+        allowed = {each.name for each in scheduler._ladders.allowed(connected.camera)}
+        if allowed and (assignment is None or assignment.variant not in allowed):
+            raise InvariantViolation(f"{camera} has no variant that can run, although there is one")
         if advice is not None and assignment is not None and assignment.variant in offered:
             if advice.variant != assignment.variant:
                 raise InvariantViolation(

@@ -30,10 +30,12 @@ class Ladders:
         """Return a variant that the box has; None: it has it no more."""
         return self._offered.get(name)
 
-    def offer(self, variants: Sequence[Variant]) -> None:
-        """Set the variants that the box has now."""
+    def offer(self, variants: Sequence[Variant]) -> frozenset[VariantName]:
+        """Set the variants that the box has now; return those that it did not have before."""
+        before = self._offered.keys()
         self._offered = {variant.name: variant for variant in variants}
         self._by_family = None
+        return frozenset(self._offered.keys() - before)
 
     def of(self, family: FamilyName) -> tuple[Variant, ...]:
         """Return a family's loaded variants, smallest first."""
@@ -73,13 +75,14 @@ class Ladders:
             and variant.covers(request.width_px, request.height_px)
         )
 
-    def stand_in(self, variant: Variant) -> Variant | None:
+    def stand_in(self, variant: Variant, camera: Camera | None = None) -> Variant | None:
         """Return the variant on which frames meant for this one run: itself, if it is loaded.
 
         Otherwise the largest smaller one of its family, else the smallest; None: none is loaded.
+        With a camera of the family, only those up to its own limit count.
         """
         chosen: Variant | None = None
-        for rung in self.of(variant.family):
+        for rung in self.of(variant.family) if camera is None else self.allowed(camera):
             if rung == variant:
                 return rung
             if chosen is None or rung.pixels <= variant.pixels:

@@ -215,6 +215,15 @@ class Learning:
         of.table = None
         self.generation += 1
 
+    def forget(self, variants: Collection[VariantName]) -> None:
+        """Forget what was learned of some variants; the indices of their applications hold."""
+        self._timed = {on: of for on, of in self._timed.items() if on[1] not in variants}
+        for variant in self._applications.keys() & variants:
+            of = self._applications[variant]
+            of.prior, of.profiled = self._prior(variant)
+            of.forget([self._unmeasured(of) for _ in of.names])
+        self.generation += 1
+
     def app(self, variant: VariantName, name: str, now_ns: int = 0) -> int:
         """Return an application's index among those of a variant.
 
@@ -240,10 +249,14 @@ class Learning:
             if OTHER_APPS in of.index:
                 return of.index[OTHER_APPS]
             at, name = len(of.names), OTHER_APPS
-        horizon_ns = self._latencies.parameters.sample_horizon_ns
-        of.assign_slot(at, name, EmpiricalDistribution(of.prior, horizon_ns=horizon_ns))
+        of.assign_slot(at, name, self._unmeasured(of))
         self.generation += 1
         return at
+
+    def _unmeasured(self, of: Applications) -> EmpiricalDistribution:
+        """Return the distribution of an application of which nothing is known."""
+        horizon_ns = self._latencies.parameters.sample_horizon_ns
+        return EmpiricalDistribution(of.prior, horizon_ns=horizon_ns)
 
     def name(self, variant: VariantName, app: int) -> str:
         """Return the name of an application by its index; `OTHER_APPS` for the shared slot."""
@@ -467,7 +480,10 @@ class Learning:
     def _of(self, variant: VariantName) -> Applications:
         of = self._applications.get(variant)
         if of is None:
-            profile = self._latencies.any_profile(variant)
-            prior = [1.0] if profile is None else BatchTimes(profile).prior_work
-            of = self._applications[variant] = Applications(prior, profile is not None)
+            of = self._applications[variant] = Applications(*self._prior(variant))
         return of
+
+    def _prior(self, variant: VariantName) -> tuple[list[float], bool]:
+        """Return the work of a request of which nothing is known, and whether a profile says so."""
+        profile = self._latencies.any_profile(variant)
+        return ([1.0], False) if profile is None else (BatchTimes(profile).prior_work, True)

@@ -92,7 +92,7 @@ class Admission:
             request,
             connected.camera,
             connected.assignment,
-            self._ladders.of(connected.camera.family),
+            self._ladders.allowed(connected.camera),
             expectations=self._times.expectations,
             ready_ns=ready_ns,
             reserve_ns=self._fan_out.after_first_ns(connected.camera),
@@ -204,9 +204,9 @@ class Admission:
         chosen = self._ladders.named(variant)
         if request.variant is not None or request.optional or connected is None or chosen is None:
             return (variant,)
-        ladder = self._ladders.of(chosen.family)
+        ladder: Sequence[Variant] = self._ladders.of(chosen.family)
         if request.stage is None:
-            ladder = tuple(_acceptable(connected.camera, variant, ladder))
+            ladder = _acceptable(connected.camera, variant, ladder)
         names = [each.name for each in ladder]
         at = names.index(variant) if variant in names else 0
         return (variant, *reversed(names[:at]))
@@ -246,7 +246,7 @@ class Admission:
         """
         variant, connected = request.variant, self._adaptation.cameras.get(request.camera)
         if variant is None and connected is not None:
-            ladder = self._ladders.of(connected.camera.family)
+            ladder = self._ladders.allowed(connected.camera)
             variant = smallest_variant(connected.camera, connected.assignment, ladder)
         ready_ns = now_ns + self._times.calibration.prepare_ns
         if variant is None or not self._trials.begin(request, variant, ready_ns, now_ns):
@@ -273,8 +273,9 @@ def choose_variant(
     Args:
         request: the frame.
         camera: its settings.
-        assigned: the variant that the plan gives its camera; need not be loaded (any more).
-        ladder: the loaded variants of the camera's family, smallest first.
+        assigned: the variant that its camera is given, or was when it sent the frame. Nothing fits
+            if the ladder lacks it; `Adaptation` gives a camera one that can run.
+        ladder: the loaded variants that the camera may have, smallest first.
         expectations: expected times by application.
         time_left_ns: until the deadline, decoding subtracted.
     """
@@ -290,14 +291,8 @@ def choose_variant(
 
 def _acceptable(camera: Camera, assigned: VariantName, ladder: Sequence[Variant]) -> list[Variant]:
     """Return the variants that a camera's frame may run on, smallest first."""
-    top = len(ladder)
-    for at, variant in enumerate(ladder):
-        if variant.name == assigned:
-            top = at
-            break
-    else:
-        top -= 1
-    if top < 0:
+    top = next((at for at, variant in enumerate(ladder) if variant.name == assigned), None)
+    if top is None:
         return []
     floor = min(camera.min_accuracy, ladder[top].accuracy)
     return [variant for variant in ladder[: top + 1] if variant.accuracy >= floor]

@@ -98,7 +98,6 @@ class Scheduler(SchedulerState):
         self._executors = Executors(
             self._ledger,
             times,
-            ladders=self._ladders,
             affinity=self._affinity,
             adaptation=self._adaptation,
             sampling=self._sampling,
@@ -367,9 +366,10 @@ class Scheduler(SchedulerState):
         return connected or cancelled
 
     def _plan_computed(self, event: events.PlanComputed) -> None:
-        self._out.extend(self._adaptation.planned(event.plan, self._now_ns))
+        planned = self._adaptation.planned(event.plan, self._now_ns)
         if not self._stopping:
             self._out += self._executors.planned(self._now_ns)
+        self._out += self._adaptation.put_in_force(planned, self._now_ns)
 
     # Resources
 
@@ -380,7 +380,9 @@ class Scheduler(SchedulerState):
         self._out += self._executors.stopped(event.executor, self._now_ns)
 
     def _variants_available(self, event: events.VariantsAvailable) -> None:
-        self._out += self._executors.variants_available(event, self._now_ns)
+        new = self._ladders.offer(event.variants)
+        self._supervision.forget(new)
+        self._out += self._executors.variants_available(event, new, self._now_ns)
 
     def _memory_limited(self, event: events.MemoryLimited) -> None:
         self._out += self._executors.memory_limited(event, self._now_ns)

@@ -59,6 +59,11 @@ class SchedulerState:
         return [*joined, *(live.request for live in self._ledger.live.values())]
 
     @property
+    def variants_in_use(self) -> set[VariantName]:
+        """The variants that requests which have not ended run on, or wait for."""
+        return self._ledger.variants
+
+    @property
     def running(self) -> dict[ExecutorId, Infer]:
         """The batch of each busy executor."""
         return {executor: batch.infer for executor, batch in self._ledger.running.items()}

@@ -9,8 +9,8 @@ Pure. The rules:
 - A limit that was exceeded doubles, until the variant comes back within it. If the limit was wrong,
   a few losses correct it (as TCP backs off its retransmission timer, RFC 6298, section 5.5).
 - A variant that hangs `HANGS_MAX` times in a row, while others run well in between, is excluded:
-  the executor comes back without it, until it is stopped and started on purpose. Otherwise one bad
-  model would take all others out again and again.
+  the executor comes back without it, until it is stopped and started on purpose, or the variant is
+  withdrawn and offered again. Otherwise one bad model would take all others out again and again.
 - An executor is also lost after `FAILURES_MAX` failed batches in a row, unless it has recently run
   another variant successfully: then a model or its input is the cause, and not the executor.
 - It is lost at once when what runs its batches, a process or a node elsewhere, has ended.
@@ -32,7 +32,7 @@ laptop), and the running work with it: that work gets `LATE_NS` more, once.
 All operations cost O(executors) at most.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from edgebox.domain.loss_cause import LossCause
@@ -158,6 +158,12 @@ class Supervision:
         assert isinstance(event, ExecutorStarted)
         profiles = tuple(each for each in event.profiles if each.variant not in of.excluded)
         return replace(event, profiles=profiles)
+
+    def forget(self, variants: Collection[VariantName]) -> None:
+        """Forget how often some variants hung, so that none is excluded."""
+        for of in self.executors.values():
+            of.excluded -= frozenset(variants)
+            of.doublings = {each: n for each, n in of.doublings.items() if each not in variants}
 
     def observe(self, event: Event, now_ns: int) -> None:
         """Process an event."""

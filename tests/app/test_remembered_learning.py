@@ -58,3 +58,12 @@ async def test_what_cannot_be_loaded_is_told(
     monkeypatch.setattr(storage.learned, "load_drifts", broken)
     await learning.restore_executor(EXECUTOR)
     assert fed == ["the drift of box:1/0 could not be loaded: disk gone"]
+
+
+async def test_only_the_families_that_have_come_to_an_executor_are_given_back(
+    learning: RememberedLearning, storage: Storage, fed: list[Any]
+) -> None:
+    storage.learned.record_drift("there", DRIFT)
+    await storage.flush()
+    await learning.restore_executor(EXECUTOR, [])
+    assert fed == [LearningRestored(Learned())]

@@ -8,9 +8,10 @@ import pytest
 
 from edgebox.app.composition import App
 from edgebox.config.config_file import load
-from edgebox.domain.model_family import FamilyName
+from edgebox.domain.model_family import ExecutorId, FamilyName, VariantName
 from edgebox.domain.requests import CameraId
 from edgebox.runtime.camera_record import CameraRecord
+from edgebox.scheduling.distributions import SAMPLES_MIN
 from tests.conftest import settings
 from tests.end_to_end.program import beside_the_loop, edgebox
 from tests.end_to_end.running import (
@@ -24,6 +25,7 @@ from tests.end_to_end.running import (
 )
 from tests.end_to_end.test_model_jobs import ask, end_of, left_in, model
 from tests.end_to_end.wire import JPEG
+from tests.inference.importing.planted import HEIGHT, WIDTH
 
 pytestmark = pytest.mark.usefixtures("few_sizes")
 
@@ -36,8 +38,8 @@ async def send(app: App, method: str, path: str, body: Any = None) -> tuple[int,
         return response.status, await response.json() if response.status != 204 else None
 
 
-async def imported(app: App, name: str = "tiny") -> dict[str, Any]:
-    _, job = await ask(app, f"/v1/models?name={name}&licence=MIT", model())
+async def imported(app: App, name: str = "tiny", body: bytes | None = None) -> dict[str, Any]:
+    _, job = await ask(app, f"/v1/models?name={name}&licence=MIT", body or model())
     job = await end_of(app, job)
     assert job["state"] == "done", job
     return job
@@ -80,6 +82,51 @@ async def test_a_removed_model_is_gone_at_once_and_its_name_is_free(database: Pa
             assert "the model tiny was removed" in texts(app, "info")
         await imported(app)
         assert (await post(app, JPEG, {"family": "tiny", "deadline_ms": 30_000}))[0] == 200
+
+
+async def test_another_model_under_a_removed_name_starts_from_nothing(database: Path) -> None:
+    wide, narrow = model(), model(batch=1)
+    name = VariantName(f"tiny-{WIDTH}x{HEIGHT}")
+    asked = {"family": "tiny", "deadline_ms": 30_000, "app": "night"}
+    async with running(database, access__open_scope="admin") as app:
+
+        def samples() -> int:
+            learned = app.box.driver.scheduler.times.learning.distribution(name, "night")
+            return 0 if learned is None else learned.samples
+
+        async def exchange(body: bytes) -> None:
+            assert (await send(app, "DELETE", "/v1/models/tiny"))[0] == 204
+            await imported(app, body=body)
+
+        await imported(app, body=wide)
+        for _ in range(SAMPLES_MIN + 4):
+            assert (await post(app, JPEG, asked))[0] == 200
+        of_wide = samples()
+        assert of_wide >= SAMPLES_MIN
+        await exchange(narrow)
+        assert samples() == 0
+        assert app.box.profiles[ExecutorId("cpu/0")][name].batch_sizes == (1,)
+        assert (await get_json(app, "/v1/state"))[0] == 200
+        assert (await post(app, JPEG, asked))[0] == 200
+        assert samples() == 1
+        await exchange(wide)
+        assert samples() == of_wide, "it is the model that they were learned of"
+
+
+async def test_nothing_runs_on_sizes_that_only_the_removed_model_had(database: Path) -> None:
+    async with running(database, access__open_scope="admin") as app:
+        await imported(app, body=model("end_to_end", width="w", height="h"))
+        assert len(app.box.families[FamilyName("tiny")].variants) > 1
+        assert (await send(app, "DELETE", "/v1/models/tiny"))[0] == 204
+        await imported(app)
+        scheduler = app.box.driver.scheduler
+        offered = scheduler.snapshot(app.box.driver.clock_ns()).variants
+        name = VariantName(f"tiny-{WIDTH}x{HEIGHT}")
+        assert [each.name for each in offered if each.family == "tiny"] == [name]
+        (profiles,) = app.box.profiles.values()
+        assert [each for each in profiles if each.startswith("tiny")] == [name]
+        async with streaming(app, "yard", family="tiny") as camera:
+            await until(lambda: camera.summary().on_time >= 2, "answers of the new model")
 
 
 async def test_what_cannot_be_removed_says_why(database: Path) -> None:

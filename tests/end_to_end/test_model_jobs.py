@@ -1,6 +1,7 @@
 """Measuring and importing through the API of a running box: what happens, and what is refused."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,15 @@ from tests.inference.importing.zoo_of_layouts import DETECTORS
 pytestmark = pytest.mark.usefixtures("few_sizes")
 
 
-def model(layout: str = "yolov8") -> bytes:
-    """Return a small detector as it is exported."""
-    tiny = DETECTORS[layout][0]()
+def model(
+    layout: str = "yolov8",
+    *,
+    batch: int | str = "batch",
+    width: int | str = WIDTH,
+    height: int | str = HEIGHT,
+) -> bytes:
+    """Return a small detector as it is exported; an axis with a name is free."""
+    tiny = replace(DETECTORS[layout][0](), batch=batch, width=width, height=height)
     tiny.metadata = {"names": str(dict(enumerate(LABELS))), "license": "AGPL-3.0"}
     return write(tiny)
 

@@ -83,3 +83,11 @@ def test_what_has_no_profile_any_more_is_not_told() -> None:
     applications.ran("gates", name(256), ExecutorId("gone"), 1, MS)
     applications.ran("gates", name(608), GPU, 1, MS)
     assert applications.times(PROFILES) == []
+
+
+def test_what_is_forgotten_is_not_told_any_more() -> None:
+    applications = AppLatencies()
+    for px in (256, 608):
+        applications.ran("gates", name(px), CPU, 1, MS)
+    applications.forget({name(256)})
+    assert [times.variant for times in applications.times(PROFILES)] == [name(608)]

@@ -28,3 +28,11 @@ def test_kinds_are_kept_apart_and_in_order() -> None:
         observed.ran(variant, CPU, size, 10 * size)
     found = [(each.variant, each.batch_size, each.quantiles_ns[0]) for each in observed.times()]
     assert found == [(A, 1, 10), (A, 4, 40), (B, 1, 10)]
+
+
+def test_what_is_forgotten_is_not_told_any_more() -> None:
+    observed = BatchLatencies()
+    for variant in (A, B):
+        observed.ran(variant, CPU, 1, 10)
+    observed.forget({A})
+    assert [each.variant for each in observed.times()] == [B]

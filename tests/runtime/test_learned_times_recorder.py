@@ -9,12 +9,12 @@ import pytest
 from edgebox.domain.learned import LearnedDrift, LearnedWork
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.runtime.learned_times_recorder import LearnedTimesRecorder
-from edgebox.scheduling.events import LearningRestored, RequestSampled
+from edgebox.scheduling.events import LearningRestored, RequestSampled, VariantsAvailable
 from edgebox.scheduling.remembered import HALF_LIFE_NS as DAY_NS
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
 from edgebox.storage.database import Storage
 from tests.conftest import WallClock
-from tests.scheduling.scene import CPU, LARGE, MS, Bench, name
+from tests.scheduling.scene import CPU, FAMILY, LARGE, MS, Bench, name
 
 V608 = name(608)
 MODELS = {V608: "street 1"}
@@ -185,3 +185,41 @@ async def test_what_a_restart_brings_back_is_not_young_again(
     (kept,) = await work(storage)
     assert kept.age_ns == 3_600_000 * MS
     assert kept.work == before[0].work, "its row was left as it is"
+
+
+async def test_what_another_model_of_a_name_learns_is_no_part_of_what_the_first_learned(
+    storage: Storage,
+) -> None:
+    models, executors = dict(MODELS), dict(EXECUTORS)
+    recorder = LearnedTimesRecorder(storage.learned, models=models, executors=executors)
+    bench = Bench(parameters=SchedulerParameters(first_pixels_max=LARGE))
+    sampled(bench, [4 * MS + at for at in range(50)], 1)
+    recorder.keep(bench.scheduler, 1 * MS)
+    before = await work(storage)
+    recorder.forget({V608})
+    models[V608], executors[CPU, V608] = "street 2", "box 2"
+    bench(VariantsAvailable(FAMILY[:-1]), 2)
+    bench(VariantsAvailable(FAMILY), 2)
+    recorder.keep(bench.scheduler, 3 * MS)
+    assert await storage.learned.load_work(models) == [], "nothing was learned of it"
+    sampled(bench, [30 * MS + at for at in range(50)], 4)
+    recorder.keep(bench.scheduler, 4 * MS)
+    assert await work(storage) == before
+    (learned,) = await storage.learned.load_work(models)
+    assert min(learned.work) > 2 * max(before[0].work)
+
+
+async def test_a_drift_is_no_part_of_what_another_model_of_the_name_had(storage: Storage) -> None:
+    executors = dict(EXECUTORS)
+    recorder = LearnedTimesRecorder(storage.learned, models=MODELS, executors=executors)
+    core = Core()
+    core.factor = 1.8
+    recorder.keep(core.scheduler, 0)
+    del executors[CPU, V608]
+    recorder.forget({V608})
+    core.factor = 1.0  # its executor has started without it
+    recorder.keep(core.scheduler, 60_000 * MS)
+    executors[CPU, V608] = "box 2"
+    recorder.keep(core.scheduler, 120_000 * MS)
+    assert await drifts(storage) == [drift(1.8, 0)]
+    assert await storage.learned.load_drifts(executors) == []

@@ -152,13 +152,19 @@ def runs_what_is_not_limited(s: Scheduler) -> None:
     s._ledger.running[executor] = replace(batch, infer=another)
 
 
+def advised_of_what_cannot_run(s: Scheduler) -> None:
+    connected = next(iter(s._adaptation.cameras.values()))
+    assert connected.assignment is not None
+    connected.assignment = replace(connected.assignment, variant=name(999))
+
+
 DEFECTS: list[Defect] = [
     counted_twice, frame_not_counted, not_listed, listed_under_another_camera, listed_twice,
     empty_list_kept, crop_among_frames, ready_not_counted, ready_of_another_variant,
     no_variant_is_ready, waits_for_another_variant, crop_being_cut, spawns, unknown_to_the_policy,
     known_to_the_policy_only, stopping, moved, ended, retained, another_ladder, ran_by_nobody,
     runs_another_variant, runs_another_executors_batch, runs_a_size_that_was_not_measured,
-    runs_what_is_not_limited,
+    runs_what_is_not_limited, advised_of_what_cannot_run,
 ]  # fmt: skip
 
 

@@ -47,9 +47,9 @@ def by_looking_at_all(
     usual_ns: Mapping[VariantName, int],
 ) -> VariantName | None:
     names = [variant.name for variant in ladder]
-    if not ladder:
+    if assigned not in names:
         return None
-    top = names.index(assigned) if assigned in names else len(names) - 1
+    top = names.index(assigned)
     floor = min(camera.min_accuracy, ladder[top].accuracy)
     chosen = None
     for variant in ladder[: top + 1]:

@@ -16,6 +16,7 @@ from edgebox.scheduling.events import (
     BatchFailed,
     CameraConnected,
     Drop,
+    Event,
     ExecutorHung,
     ExecutorStarted,
     ExecutorStopped,
@@ -233,7 +234,8 @@ def test_a_model_that_fails_is_not_held_against_an_executor_that_runs_another() 
     assert box.state() is ExecutorState.OPENING, "that was too long ago"
 
 
-def test_a_variant_that_hangs_again_while_others_run_well_is_excluded() -> None:
+def excluding() -> tuple[Box, float]:
+    """Return a box on which a variant hung until it was excluded, and when that was."""
     box, now_ms = Box(), 0.0
     for hangs in range(HANGS_MAX):
         infer = box.begin(now_ms, 128)
@@ -244,6 +246,11 @@ def test_a_variant_that_hangs_again_while_others_run_well_is_excluded() -> None:
         while Open(CPU) not in actions:
             now_ms, actions = box.wake()
         box(ExecutorStarted(CPU, PROFILES), now_ms)
+    return box, now_ms
+
+
+def test_a_variant_that_hangs_again_while_others_run_well_is_excluded() -> None:
+    box, now_ms = excluding()
     assert orders(box.ask(now_ms + 1)) == [
         Drop(RequestId(box.number), DropReason.FAILED, Cause.REFUSED)
     ]
@@ -254,10 +261,23 @@ def test_a_variant_that_hangs_again_while_others_run_well_is_excluded() -> None:
     assert orders(box.ask(now_ms + 6)) == [
         Drop(RequestId(box.number), DropReason.FAILED, Cause.REFUSED)
     ]
-    # Only stopping and starting it on purpose forgets.
-    box(ExecutorStopped(CPU), now_ms + 7)
+
+
+@pytest.mark.parametrize(
+    "forgets",
+    [
+        [ExecutorStopped(CPU)],
+        [VariantsAvailable(FAMILY[:2]), VariantsAvailable(FAMILY)],
+    ],
+    ids=["an executor that was stopped on purpose", "a variant that was withdrawn"],
+)
+def test_what_comes_anew_is_not_excluded(forgets: list[Event]) -> None:
+    box, now_ms = excluding()
+    for event in forgets:
+        box(event, now_ms + 7)
     box(ExecutorStarted(CPU, PROFILES), now_ms + 8)
     assert box.begin(now_ms + 9).variant == name(416)
+    assert box.scheduler.supervised[CPU].doublings == {}
 
 
 def test_hanging_on_an_executor_on_which_nothing_else_ran_sets_nothing_aside() -> None:

@@ -35,6 +35,7 @@ from edgebox.scheduling.events import (
     SampleCompleted,
     SampleFailed,
     ShutdownRequested,
+    VariantsAvailable,
 )
 from edgebox.scheduling.request_stages import Stage
 from edgebox.scheduling.scheduler import Scheduler
@@ -70,6 +71,7 @@ class Observed:
     loaded: dict[ExecutorId, dict[VariantName, LatencyProfile]] = field(default_factory=dict)
     excluded: dict[ExecutorId, set[VariantName]] = field(default_factory=dict)
     """The variants that are not run on an executor any more, because they hung there."""
+    offered: set[VariantName] = field(default_factory=set)
     held: Held = field(default_factory=Held)
     busy: dict[ExecutorId, Infer] = field(default_factory=dict)
     alive: dict[RequestId, Request] = field(default_factory=dict)
@@ -148,6 +150,10 @@ class Observed:
                 self._cancel(event.camera)
                 self.open.discard(event.camera)
                 self.cameras.pop(event.camera, None)
+            case VariantsAvailable():
+                before, self.offered = self.offered, {each.name for each in event.variants}
+                for excluded in self.excluded.values():
+                    excluded.difference_update(self.offered - before)
             case ShutdownRequested():
                 self.stopping = True
             case PlanComputed():

@@ -4,7 +4,7 @@ Dynamic programming over the requests in the order of their deadlines, which is 
 of a batch are served by the earliest deadline in it, so batches of successive requests are enough,
 and to leave out the first of them is the best way to leave out one. After each request it is known
 at which cost the executor can be free at which instant. Instants are rounded down to a grid, so the
-result is a bound: no policy has less.
+result is a bound: no policy has less, as long as batches take the times that it is given.
 """
 
 from dataclasses import dataclass

@@ -126,7 +126,7 @@ def run_horizontal(scenario: VerticalScenario, arrivals: Arrivals) -> VerticalFi
     Source: FA2 (Razavi et al., RTAS '22) as Sponge's evaluation uses it. The batch size is the
     largest for which two batches fit into what the worst transit of the last second leaves of the
     SLO: one to wait for, one to run. The instances are as few as carry the rate with it. A new one
-    answers after the cold start; one too many ends when its batch does.
+    answers after the cold start; one too many ends when it is idle as the number is decided.
     """
     times_ns, rng = scenario.times_max_ns, random.Random(scenario.seed)
     queue: deque[int] = deque()

@@ -14,6 +14,7 @@ import pytest
 from edgebox.app.composition import App
 from edgebox.domain.access import Scope
 from edgebox.domain.requests import CameraId, SiteId
+from edgebox.link.box_address import authorization
 from edgebox.link.messages import AdviceMessage, Welcome
 from edgebox.link.site_inference import SiteInference
 from edgebox.runtime.replay import replay_file
@@ -22,7 +23,6 @@ from tests.end_to_end.running import (
     SLO_MS,
     assert_adds_up,
     assert_counts_agree,
-    authorization,
     counts_of,
     get_json,
     gone,

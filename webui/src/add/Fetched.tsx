@@ -5,6 +5,7 @@ import styles from './Fetched.module.css'
 import { useEffect, useRef, useState } from 'preact/hooks'
 
 import { messageOf, request } from '../api/api'
+import { LogInHint } from '../access/LogInHint'
 import { useMay } from '../access/session'
 import { Discovery } from './Discovery'
 import type { FoundCamera, Streams } from './discovered'
@@ -64,7 +65,7 @@ export function FetchForm({ name, named, onFound }: FetchFormProps) {
     <section class="card" aria-labelledby="fetch-title">
       <h2 id="fetch-title">A network camera, fetched by this box</h2>
       <p class="muted">Nothing has to be installed beside the camera. The box opens its stream, now and after every start, and tries again when it is lost.</p>
-      {!allowed && <p class="muted">This needs a token with the scope admin.</p>}
+      {!allowed && <p><LogInHint scope="admin" to="add one" /></p>}
       <Discovery allowed={allowed} login={{ username: fields.username.trim(), password: fields.password }} onChoose={choose} />
       <form class={styles.form} onSubmit={(event) => { event.preventDefault(); void add() }}>
         {text('url', 'Address of its stream', 'rtsp://192.168.1.20/stream, http:// with MJPEG, file:/path/to/video.mp4, or webcam:0 for a camera of this box', { inputMode: 'url', required: 'required' })}

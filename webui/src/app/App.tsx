@@ -6,11 +6,13 @@ import notices from '../ui/notices.module.css'
 import { useCallback, useEffect, useRef } from 'preact/hooks'
 
 import { Login } from '../access/Login'
+import { LogInHint } from '../access/LogInHint'
 import { LogOut } from '../access/LogOut'
 import { may, type Session, SessionContext } from '../access/session'
 import type { FrameDispatcher } from '../live/frameDispatcher'
 import { Overview } from '../overview/Overview'
 import { hashOf, type Route } from './route'
+import { SCOPES } from './scopes'
 import type { Connection } from '../api/socket'
 import type { TimelineFeed } from '../scheduler/timelineFeed'
 import type { BoxState } from '../api/types'
@@ -79,6 +81,8 @@ function Frame({ connection, state, unreadable = null, dispatcher, feed, onRetry
       {!locked && <SyntheticHint state={state} />}
       {locked ? (
         <Login scope={session.scope} onLoggedIn={() => location.reload()} />
+      ) : session !== null && !may(session, SCOPES[route.page]) ? (
+        <main class={notices.opening}><p><LogInHint scope={SCOPES[route.page]} to="use this page" /></p></main>
       ) : state ? (
         <Page route={route} state={state} dispatcher={dispatcher} feed={feed} onShown={focusIfNew} />
       ) : (

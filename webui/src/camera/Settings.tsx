@@ -70,8 +70,8 @@ export function Settings({ known, connected, pipelines = [], families = [], onCh
   return (
     <section class={`${styles.card} card`} aria-labelledby="settings-title">
       <h2 id="settings-title">Settings <span class="muted">on the box; they go before all others</span></h2>
-      {!may && <p><LogInHint scope="operator" to="change them" /></p>}
       <form onSubmit={save} noValidate>
+        {!may && <p><LogInHint scope="operator" to="change them" /></p>}
         {FIELDS.filter(({ field }) => field !== 'pipeline' || pipelines.length > 0 || known.overrides.pipeline !== null).map((words) => (
           <Setting
             key={words.field}

@@ -58,9 +58,11 @@ async def test_a_person_logs_in_makes_a_token_and_logs_out(
         await bob.get_by_role("button", name="Revoke Bob", exact=True).click()
         await expect(bob).to_have_count(0)
         await expect(viewer.get_by_text("This box needs a login")).to_be_visible()
+        await expect(viewer.get_by_role("status")).to_contain_text("its token was revoked")
 
         await page.get_by_test_id("log-out").click()
         await expect(page.get_by_text("This box needs a login")).to_be_visible()
+        await expect(page.get_by_role("status")).to_have_count(0)  # that was no surprise
         cookies = await page.context.cookies()
         assert cookies == []
         assert not complaints

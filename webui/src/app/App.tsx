@@ -35,6 +35,8 @@ export interface AppProps {
   route: Route
   /** Who uses the page; null: the box has not said so far. */
   session: Session | null
+  /** Whether who used the page a moment ago may not use it any more. */
+  sessionEnded?: boolean
 }
 
 export function App({ session, ...props }: AppProps) {
@@ -45,7 +47,7 @@ export function App({ session, ...props }: AppProps) {
   )
 }
 
-function Frame({ connection, state, unreadable = null, dispatcher, feed, onRetry, route, session }: AppProps) {
+function Frame({ connection, state, unreadable = null, dispatcher, feed, onRetry, route, session, sessionEnded = false }: AppProps) {
   const { page, focus, focusIfNew } = usePageFocus(route)
   const locked = session !== null && !may(session, 'viewer')
   return (
@@ -80,7 +82,7 @@ function Frame({ connection, state, unreadable = null, dispatcher, feed, onRetry
       </header>
       {!locked && <SyntheticHint state={state} />}
       {locked ? (
-        <Login scope={session.scope} onLoggedIn={() => location.reload()} />
+        <Login scope={session.scope} ended={sessionEnded} onLoggedIn={() => location.reload()} />
       ) : session !== null && !may(session, SCOPES[route.page]) ? (
         <main class={notices.opening}><p><LogInHint scope={SCOPES[route.page]} to="use this page" /></p></main>
       ) : state ? (

@@ -23,7 +23,7 @@ export function Recorder({ ready, request }: { ready: boolean; request: number |
       <p class={styles.replay}><code>edgebox replay FILE{request === null ? '' : ` --request ${request}`}</code></p>
       <p class="muted">
         {request === null
-          ? 'repeats every decision and compares; with --request or --camera it prints the story of one.'
+          ? <>repeats every decision and compares; with <code class={styles.option}>--request</code> or <code class={styles.option}>--camera</code> it prints the story of one.</>
           : 'prints the story of the first request of the chosen batch.'}
       </p>
     </section>

@@ -10,8 +10,9 @@ more than every version that the box has seen, of other settings up to `AHEAD_MA
 at least the milliseconds of its wall clock. A change by somebody who could see another one always
 wins over that, as with Lamport's clock; of changes that did not know of each other the later one
 wins, as far as wall clocks agree, and not that of the box where more was changed. Boxes are told
-apart by name; where even that is equal, the value decides, so the order is total and merging
-commutative, associative and idempotent.
+apart by name; where even that is equal, as with two boxes of one name or one that was put back from
+a backup, the value decides, so the order is total and merging commutative, associative and
+idempotent. Boxes compare versions with digests of the values, so that they find such values, too.
 
 A setting is what is valid alone: a pipeline and a model family exclude each other, and zones and
 lines share their names, so each of these pairs is one setting. A setting that was removed stays as
@@ -84,6 +85,14 @@ class Version:
     box: str
 
 
+class Revision(NamedTuple):
+    """What boxes compare of a setting before they fetch it."""
+
+    version: Version
+    digest: str
+    """Of its value, as `digest_of` makes it."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Setting:
     """A value of a setting; the greater one of two is in force."""
@@ -91,6 +100,11 @@ class Setting:
     version: Version
     value: bytes
     """The fields that are set, as canonical JSON: `NOTHING` if none is."""
+
+    @property
+    def revision(self) -> Revision:
+        """Return what tells it from other values of the same setting."""
+        return Revision(self.version, digest_of(self.value))
 
 
 Settings = Mapping[SettingKey, Setting]
@@ -100,6 +114,11 @@ def value_of(fields: Mapping[str, object], name: str) -> bytes:
     """Return the value of the setting of this name in all fields of a camera; null: not set."""
     given = {field: fields[field] for field in FIELDS[name] if fields.get(field) is not None}
     return orjson.dumps(given, option=orjson.OPT_SORT_KEYS)
+
+
+def digest_of(value: bytes) -> str:
+    """Return a digest of a setting's value, in hexadecimal."""
+    return hashlib.sha256(value).hexdigest()[: 2 * _DIGEST_BYTES]
 
 
 def fields_of(key: SettingKey, value: bytes) -> dict[str, object]:
@@ -268,12 +287,17 @@ class ReplicatedSettings:
         """Return the settings of one bucket, in order."""
         return {key: self._settings[key] for key in sorted(self._in_bucket[bucket])}
 
-    def newer(self, versions: Mapping[SettingKey, Version]) -> list[SettingKey]:
-        """Return the settings that are newer, or only known, where these versions are from."""
+    def to_fetch(self, revisions: Mapping[SettingKey, Revision]) -> list[SettingKey]:
+        """Return the settings that are newer, or only known, where these revisions are from.
+
+        And those of the same version with another value: which of the two is in force is decided
+        by the values, when there are both.
+        """
         return [
             key
-            for key, version in versions.items()
-            if (known := self._settings.get(key)) is None or known.version < version
+            for key, there in revisions.items()
+            if (known := self._settings.get(key)) is None
+            or (known.version <= there.version and known.revision != there)
         ]
 
     def fitting(self, others: Settings) -> tuple[Settings, Sequence[SettingKey]]:

@@ -1,7 +1,8 @@
 """Owns the JSON in which boxes of a fleet compare and fetch settings of cameras. Pure.
 
-A box that sees another digest asks twice: for the versions in the parts that differ, and then for
-the settings that are newer there. Requests change nothing where they are answered.
+A box that sees another digest asks twice: for the versions in the parts that differ, with digests
+of the values, and then for the settings that are newer there. Requests change nothing where they
+are answered.
 """
 
 import re
@@ -19,6 +20,7 @@ from edgebox.fleet.replicated_settings import (
     COUNTER_MAX,
     FIELDS,
     ReplicatedSettings,
+    Revision,
     Setting,
     SettingKey,
     Settings,
@@ -100,7 +102,7 @@ def read_wish(fields: Mapping[str, object]) -> list[SettingKey]:
 class Versions:
     """The versions in some of the parts that differ."""
 
-    versions: Mapping[SettingKey, Version]
+    versions: Mapping[SettingKey, Revision]
     next: int | None
     """The part to go on with; None: these were all."""
 
@@ -111,7 +113,7 @@ def versions_answer(settings: ReplicatedSettings, digests: Sequence[str], first:
     Whole parts only, until there are `_VERSIONS_PER_ANSWER`.
     """
     own = settings.digests()
-    rows: list[tuple[str, str, int, str]] = []
+    rows: list[tuple[str, str, int, str, str]] = []
     following = None
     for bucket in range(first, BUCKETS):
         if len(rows) >= _VERSIONS_PER_ANSWER:
@@ -119,8 +121,9 @@ def versions_answer(settings: ReplicatedSettings, digests: Sequence[str], first:
             break
         if own[bucket] != digests[bucket]:
             rows += [
-                (*key, setting.version.counter, setting.version.box)
+                (*key, version.counter, version.box, digest)
                 for key, setting in settings.in_bucket(bucket).items()
+                for version, digest in (setting.revision,)
             ]
     return orjson.dumps({"versions": rows, "next": following})
 
@@ -135,17 +138,19 @@ def read_versions(body: bytes) -> Versions:
     versions = {}
     for at, item in enumerate(read.items("versions")):
         match item:
-            case [str() as camera, str() as name, counter, str() as box] if (
+            case [str() as camera, str() as name, counter, str() as box, str() as digest] if (
                 NAME_PATTERN.fullmatch(camera)
                 and is_integer(counter, 0, COUNTER_MAX)
                 and _is_box(box)
+                and DIGEST_PATTERN.fullmatch(digest)
             ):
                 if name in FIELDS:
-                    versions[SettingKey(CameraId(camera), name)] = Version(counter, box)
+                    key = SettingKey(CameraId(camera), name)
+                    versions[key] = Revision(Version(counter, box), digest)
             case _:
                 read.refuse(
                     ("versions", at),
-                    "must be a camera's name, a setting, a whole number and a box's name",
+                    "must be a camera's name, a setting, a whole number, a box's name and a digest",
                     item,
                 )
                 break

@@ -159,9 +159,14 @@ class AccessControl:
                 said = ""
 
     async def follow(self) -> None:
-        """Read the file again if another process has changed it; StorageError if that fails."""
+        """Read the file again if another process has changed it or a session has expired.
+
+        Raises:
+            StorageError: it cannot be read.
+        """
         async with self._changing:
-            if await asyncio.to_thread(self._store.version) != self._version:
+            expired = any(each.expires_ms <= self._now_ms() for each in self._sessions.values())
+            if expired or await asyncio.to_thread(self._store.version) != self._version:
                 await self._reload()
 
     async def close(self) -> None:

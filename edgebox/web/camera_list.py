@@ -1,6 +1,7 @@
 """REST over cameras: list them, read one, set it on the box, forget it. http-api.md."""
 
 import asyncio
+import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -28,6 +29,7 @@ from edgebox.runtime.camera_record import CameraRecord
 from edgebox.storage.rows import CameraRecord as StoredCamera
 from edgebox.web.bodies import read_object
 from edgebox.web.camera_state import camera_state
+from edgebox.web.identification import sender_of
 from edgebox.web.named_models import check_models
 from edgebox.web.query_parameters import InPath
 from edgebox.web.routes import JSON, Answer, Body, Route, json_response
@@ -44,6 +46,13 @@ from edgebox.web.schemas import (
     one_of,
     record,
     some_of,
+)
+from edgebox.web.setting_versions import (
+    SettingsChangedError,
+    differing,
+    read_change,
+    refuse_unseen,
+    versions,
 )
 from edgebox.web.source_documents import SourceDocument, source_document
 from edgebox.web.state_types import CameraState
@@ -83,13 +92,15 @@ async def _one(context: WebContext, request: web.Request) -> web.Response:
 
 async def _change(context: WebContext, request: web.Request) -> web.Response:
     camera, _ = await _find_camera(context, request)
-    fields = await read_object(request)
+    fields, seen = read_change(await read_object(request))
     before = context.box.overrides.get(camera, NOTHING_SET)
     after = changed(before, fields)
+    refuse_unseen(camera, seen, before, after, functools.partial(_who, context, camera))
     check_models(context.box.models, "settings", before, after)
     _check_classes(context, after)
     _check_names(context, camera, after)
     if after != before:
+        context.setters.note(camera, differing(before, after), sender_of(request))
         context.box.override(camera, after)
         context.storage.record_overrides(camera, written(after))
         if context.fleet is not None:
@@ -98,6 +109,15 @@ async def _change(context: WebContext, request: web.Request) -> web.Response:
             "info", f"{camera} was set on the box: {_in_words(after)}", camera
         )
     return json_response(await camera_document(context, camera))
+
+
+def _who(context: WebContext, camera: CameraId, setting: str) -> str:
+    """Return who changed a setting last, as the end of a sentence."""
+    elsewhere = context.fleet and context.fleet.settings.set_elsewhere(camera, setting)
+    if elsewhere:
+        return f" on {elsewhere}"
+    name = context.setters.of(camera, setting)
+    return f" by {name}" if name else ""
 
 
 def _check_names(context: WebContext, camera: CameraId, overrides: Overrides) -> None:
@@ -149,6 +169,7 @@ async def _forget(context: WebContext, request: web.Request) -> web.Response:
         # Their frames would count as pending for ever.
         raise CameraConnectedError(f"frames of {camera} are still running; try again in a second")
     context.box.forget(camera)
+    context.setters.forget(camera)
     context.storage.forget_camera(camera)
     if context.fleet is not None:
         context.fleet.settings.forgotten_here(camera)
@@ -202,6 +223,7 @@ def _shown(context: WebContext, camera: CameraId, stored: StoredCamera | None) -
         "requested": _requested_settings(live, stored),
         "origins": _origins(context, live),
         "overrides": written(overrides),
+        "versions": versions(overrides),
         "in_force": None if live is None else _settings(live.camera),
         "state": None if live is None else camera_state(context.box, live),
         "source": None if source is None else source_document(source),
@@ -311,7 +333,20 @@ _FIELDS: dict[str, JsonSchema] = {
 _WITH_ORIGIN = ("slo_ms", "rate_hz", "min_accuracy", "app", "site", "pipeline", "family")
 _ORIGIN = one_of("camera", "configuration", "default", "unknown")
 _OVERRIDES = Schema("Overrides", record(**_FIELDS))
-_CHANGE = Schema("CameraChange", some_of(**_FIELDS))
+_VERSIONS = Schema(
+    "SettingVersions",
+    described(
+        record(**dict.fromkeys(_FIELDS, TEXT)),
+        "Of each field of `overrides`, to compare for equality; a pipeline and a family are one "
+        "setting, and so are zones and lines",
+    ),
+)
+_BASE = described(
+    nullable(some_of(**dict.fromkeys(_FIELDS, TEXT))),
+    "The `versions` of the camera that this change was made from: where a setting that it changes "
+    "has another one now, it is refused",
+)
+_CHANGE = Schema("CameraChange", some_of(**_FIELDS, base=_BASE))
 _LATER = value_schema(LaterDeadlines)
 _SETTINGS: dict[str, JsonSchema | Schema] = {
     "app": TEXT,
@@ -342,6 +377,7 @@ CAMERA = Schema(
         ),
         origins=Schema("SettingOrigins", record(**dict.fromkeys(_WITH_ORIGIN, _ORIGIN))),
         overrides=_OVERRIDES,
+        versions=_VERSIONS,
         in_force=nullable(
             Schema(
                 "InForce",
@@ -385,12 +421,13 @@ ROUTES = (
         summary="Override a camera's hello",
         doc=(
             "Takes effect at once, and lasts for as long as the box knows the camera. Settings "
-            "that are not named stay; null restores the value of the hello."
+            "that are not named stay; null restores the value of the hello. With `base`, it is "
+            "refused where somebody else changed the same setting meanwhile."
         ),
         parameters=(_ID,),
         body=Body({JSON: _CHANGE, "application/merge-patch+json": _CHANGE}, "What to change"),
         answers=(Answer("The camera as it is now.", CAMERA),),
-        problems=(UnknownNameError, TooLargeError, StorageError),
+        problems=(UnknownNameError, SettingsChangedError, TooLargeError, StorageError),
         needs_ready=True,
     ),
     Route(

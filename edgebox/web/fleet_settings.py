@@ -87,6 +87,11 @@ class FleetSettings:
         """Forget what was removed long ago."""
         self._store(self.replicated.forget_old(wall_clock_ms()))
 
+    def set_elsewhere(self, camera: CameraId, setting: str) -> str:
+        """Return the box on which a setting was changed last; empty: this one, or it is not set."""
+        found = self.replicated.of(camera).get(setting)
+        return "" if found is None or found.version.box == self.name else found.version.box
+
     # -- what others set ------------------------------------------------------------------------
 
     async def take(self, others: Settings) -> int:

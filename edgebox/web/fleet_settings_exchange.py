@@ -129,7 +129,7 @@ class SettingsExchange:
             found = read_versions(body)
             if found.next is not None and found.next <= first:
                 raise FleetRequestError("its answer about settings goes round in circles")
-            first, newer = found.next, replicated.newer(found.versions)
+            first, newer = found.next, replicated.to_fetch(found.versions)
             while newer:
                 asked, newer = newer[:WANTED_MAX], newer[WANTED_MAX:]
                 body = await ask(

@@ -42,7 +42,10 @@ async def _settings(context: WebContext, member: FleetMember, request: web.Reque
 
 
 _DIGEST: JsonSchema = {"type": "string", "pattern": f"^{DIGEST_PATTERN.pattern}$"}
-_ROW = {"type": "array", "description": "Camera, setting, counter, and the box that changed it."}
+_ROW: JsonSchema = {
+    "type": "array",
+    "description": "Camera, setting, counter, the box that changed it, and a digest of the value.",
+}
 _COMPARISON = Schema(
     "SettingsComparison",
     record(

@@ -20,6 +20,7 @@ from edgebox.storage.database import Storage
 from edgebox.web.feed import Feed
 from edgebox.web.fleet_member import FleetMember
 from edgebox.web.request_limits import RequestLimits
+from edgebox.web.setting_versions import Setters
 from edgebox.web.state_document import StateCache
 
 
@@ -105,6 +106,7 @@ class WebContext:
     fleet: FleetMember | None = None
     """This box as one of a fleet; None: it is alone."""
     search: CameraSearch = field(default_factory=CameraSearch)
+    setters: Setters = field(default_factory=Setters)
     _connections: dict[Connection, Identity] = field(default_factory=dict)
     """Open WebSockets and event streams, and whose they are."""
     _closing: set[asyncio.Task[None]] = field(default_factory=set)

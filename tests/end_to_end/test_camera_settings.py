@@ -12,11 +12,14 @@ import orjson
 import pytest
 
 from edgebox.app.composition import App
+from edgebox.domain.access import Scope
 from edgebox.domain.requests import CameraId, SiteId
+from edgebox.link.box_address import authorization
 from edgebox.link.messages import AdviceMessage, Welcome
 from edgebox.link.site_inference import SiteInference
 from edgebox.runtime.replay import replay_file
 from tests.end_to_end.running import (
+    CLOSED,
     SLO_MS,
     assert_adds_up,
     assert_counts_agree,
@@ -228,12 +231,69 @@ async def test_settings_may_come_compressed(app: App) -> None:
         assert (status, camera["in_force"]["slo_ms"]) == (200, 450)
 
 
+async def test_nobody_undoes_what_somebody_else_set_meanwhile(app: App) -> None:
+    yard = {"name": "yard", "points": [[0, 0], [1, 0], [1, 1]]}
+    async with WireCamera(app):
+        began = (await get_json(app, "/v1/cameras/gate"))[1]["versions"]
+        after = await change(app, zones=[yard], base=began)
+        for field in ("zones", "lines"):  # these share their names: one setting
+            status, problem = await ask(
+                app, "PATCH", "/v1/cameras/gate", json={field: [], "slo_ms": 9, "base": began}
+            )
+            assert (status, problem["code"]) == (409, "settings_changed")
+            assert problem["detail"] == (
+                "settings of gate were changed meanwhile: zones and lines; load what is set now, "
+                "then change it again"
+            )
+        overrides = (await get_json(app, "/v1/cameras/gate"))[1]["overrides"]
+        assert overrides == after["overrides"], "of what is refused nothing is taken"
+        # Another setting, the same once more, with what is set now, and without saying.
+        await change(app, slo_ms=900, base=began)
+        await change(app, zones=[yard], base=began)
+        await change(app, zones=[], base=after["versions"])
+        await change(app, zones=[yard])
+        await change(app, zones=None, base=None)
+
+
+async def test_versions_are_the_same_after_a_restart_and_where_settings_are(
+    database: Path,
+) -> None:
+    async with running(database) as app:
+        async with WireCamera(app):
+            nothing = (await get_json(app, "/v1/cameras/gate"))[1]["versions"]
+            before = (await change(app, rate_hz=7, zones=[]))["versions"]
+        assert {name for name in before if before[name] != nothing[name]} == {
+            "rate_hz", "zones", "lines"
+        }  # fmt: skip
+    async with running(database) as app:
+        (listed,) = (await get_json(app, "/v1/cameras"))[1]["cameras"]
+        assert listed["versions"] == before
+        assert (await change(app, rate_hz=None, zones=None, base=before))["versions"] == nothing
+
+
+async def test_who_changed_it_meanwhile_is_told(database: Path) -> None:
+    async with running(database, **CLOSED) as app, streaming(app, "gate"):
+        _, ann = await app.access.issue("Ann", Scope.OPERATOR, None)
+        _, bob = await app.access.issue("Bob", Scope.OPERATOR, None)
+        base = (await get_json(app, "/v1/cameras/gate", bob))[1]["versions"]
+        for who, expected in ((ann, 200), (bob, 409)):
+            status, answer = await ask(
+                app, "PATCH", "/v1/cameras/gate", headers=authorization(who),
+                json={"family": None if who is bob else "street", "slo_ms": 77, "base": base},
+            )  # fmt: skip
+            assert status == expected
+        assert "changed meanwhile: pipeline and family by Ann; load" in answer["detail"]
+
+
 @pytest.mark.parametrize(
     ("path", "options", "error", "message"),
     [
         ("yard", {"json": {"slo_ms": 9}}, "404 unknown", "knows no camera 'yard'"),
         ("gate", {"json": {"slo_ms": 0}}, "400 invalid", "slo_ms must be a number from 1 to 60000"),
         ("gate", {"json": {"speed": 1}}, "400 invalid", "settings.speed is not known"),
+        ("gate", {"json": {"base": 7}}, "400 invalid", "settings.base must be an object"),
+        ("gate", {"json": {"base": {"zones": 7}}}, "400 invalid", "settings.base.zones must be"),
+        ("gate", {"json": {"base": {"speed": "7"}}}, "400 invalid", "base.speed is not known"),
         ("gate", {"json": [1]}, "400 invalid", "must be a JSON object"),
         ("gate", {"json": {"app": "x" * 70_000}}, "413 too_large", "at most 65536 bytes"),
         ("gate?force=1", {"json": {}}, "400 invalid", "there is no parameter 'force'"),

@@ -63,6 +63,31 @@ async def shown(box: App, camera: str, wanted: dict[str, Any]) -> None:
     await until(lambda: set_on(box, camera) == wanted, f"{wanted} on {box.box.name}")
 
 
+async def test_who_did_not_see_what_was_set_on_another_box_is_told(database: Path) -> None:
+    async with fleet(database, 2) as boxes:
+        for box in boxes:  # it was on both
+            assert box._storage is not None
+            box._storage.record_camera(GATE, {})
+        async with streaming(boxes[0], "gate", rate_hz=5.0):
+            home, other = sorted(boxes, key=lambda box: GATE not in box.box.cameras)
+            await set_at(home.url, "gate", slo_ms=10_000)
+            await shown(other, "gate", {"slo_ms": 10_000.0})
+            began = (await get_json(other, "/v1/cameras/gate"))[1]["versions"]
+            await set_at(home.url, "gate", slo_ms=20_000, base=began)
+            await shown(other, "gate", {"slo_ms": 20_000.0})
+            async with (
+                aiohttp.ClientSession() as client,
+                client.patch(
+                    f"{other.url}/v1/cameras/gate", json={"slo_ms": 9, "base": began}
+                ) as response,
+            ):
+                assert response.status == 409
+                told = (await response.json())["detail"]
+            assert f"changed meanwhile: slo_ms on {home.box.name} at {home.url}; load" in told
+            newer = (await get_json(home, "/v1/cameras/gate"))[1]["versions"]
+            await set_at(other.url, "gate", slo_ms=9_000, base=newer)
+
+
 async def agree(*boxes: App) -> None:
     """Wait until boxes have the same settings."""
     members = [box.fleet for box in boxes]

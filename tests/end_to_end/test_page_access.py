@@ -3,11 +3,20 @@
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Page, Request, Response, expect
 
 from edgebox.domain.access import Scope
+from edgebox.domain.overrides import Overrides
 from edgebox.domain.requests import CameraId
-from tests.end_to_end.browsing import PHONE, STICKING_OUT, new_page, tile_of
+from edgebox.domain.zones import Zone
+from tests.end_to_end.browsing import (
+    PHONE,
+    STICKING_OUT,
+    eventually,
+    new_page,
+    street,
+    tile_of,
+)
 from tests.end_to_end.running import CLOSED, new_token, running, streaming, until
 
 pytestmark = [
@@ -49,12 +58,76 @@ async def test_a_person_logs_in_makes_a_token_and_logs_out(
         await bob.get_by_role("button", name="Revoke Bob", exact=True).click()
         await expect(bob).to_have_count(0)
         await expect(viewer.get_by_text("This box needs a login")).to_be_visible()
+        await expect(viewer.get_by_role("status")).to_contain_text("its token was revoked")
 
         await page.get_by_test_id("log-out").click()
         await expect(page.get_by_text("This box needs a login")).to_be_visible()
+        await expect(page.get_by_role("status")).to_have_count(0)  # that was no surprise
         cookies = await page.context.cookies()
         assert cookies == []
         assert not complaints
+
+
+class Traffic:
+    """What a page asks the box, and what it is answered."""
+
+    def __init__(self, page: Page) -> None:
+        self.pending: set[Request] = set()
+        self.answers: list[tuple[int, str, str]] = []
+        page.on("request", self._began)
+        page.on("requestfinished", self._ended)
+        page.on("requestfailed", self._ended)
+        page.on("response", self._answered)
+
+    def _began(self, request: Request) -> None:
+        self.pending.add(request)
+
+    def _ended(self, request: Request) -> None:
+        self.pending.discard(request)
+
+    def _answered(self, response: Response) -> None:
+        request = response.request
+        self.answers.append((response.status, request.method, request.url))
+
+
+PRESS_ALL = """
+document.querySelectorAll('main :is(button:not(:disabled), summary)').forEach((e) => e.click())
+"""
+
+
+@pytest.mark.parametrize("scope", [Scope.VIEWER, Scope.OPERATOR])
+async def test_nothing_that_a_person_is_offered_is_refused(
+    database: Path, browser: Browser, scope: Scope
+) -> None:
+    yard = Zone("yard", ((0.0, 0.0), (1.0, 0.0), (1.0, 1.0)))
+    async with running(database, **CLOSED) as app, streaming(app, "gate", **street()):
+        async with streaming(app, "gone", **street()):
+            pass
+        app.box.override(CameraId("gate"), Overrides(zones=(yard,)))
+        page, _ = await new_page(browser)
+        traffic = Traffic(page)
+
+        async def settled() -> bool:
+            busy = await page.locator('main[aria-busy="true"]').count()
+            return not busy and not traffic.pending
+
+        await page.goto(app.url)
+        await page.get_by_label("Token").fill(await new_token(app, scope))
+        await page.get_by_role("button", name="Log in").click()
+        await expect(page.get_by_test_id("connection")).to_have_text("Live")
+        traffic.answers.clear()  # before the login there was no session
+        for place in (
+            "#/", "#/cameras/gate", "#/cameras/gone", "#/cameras/never", "#/scheduler", "#/models",
+            "#/add", "#/settings", "#/access",
+        ):  # fmt: skip
+            await page.goto(f"{app.url}/{place}")
+            await expect(page.get_by_role("main")).to_be_visible()
+            for _ in range(2):  # what one button brings forth is pressed as well
+                await eventually(settled, bool, f"{place} to be there")
+                await page.evaluate(PRESS_ALL)
+            await eventually(settled, bool, f"the answers of {place}")
+        assert traffic.answers
+        assert [answer for answer in traffic.answers if answer[0] in (401, 403)] == []
 
 
 async def test_the_tokens_need_no_sideways_scrolling_on_a_phone(

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+import aiohttp
 import pytest
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Route, expect
 
 from tests.end_to_end.browsing import open_page, street
 from tests.end_to_end.running import get_json, running, streaming
@@ -63,3 +64,39 @@ async def test_zones_and_lines_are_drawn_and_removed(database: Path, browser: Br
         await expect(page.get_by_role("button", name="Draw a zone")).to_be_focused()
         await expect(page.get_by_test_id("line-counts")).to_contain_text("in,")
         assert [text for text in complaints if "400" not in text] == []
+
+
+async def only_changes(route: Route) -> None:
+    """Let pass what changes something: the page goes on with what it has seen."""
+    if route.request.method == "GET":
+        await route.abort()
+    else:
+        await route.continue_()
+
+
+async def test_two_people_who_draw_at_once_keep_both_zones(
+    database: Path, browser: Browser
+) -> None:
+    theirs = {"name": "theirs", "points": [[0, 0], [1, 0], [1, 1]]}
+    async with running(database) as app, streaming(app, "gate", **street()):
+        page, _ = await open_page(browser, app, "#/cameras/gate")
+        await page.get_by_role("button", name="Draw a zone").click()
+        await expect(page.get_by_test_id("sheet")).to_be_focused()
+        for key in ("Enter", "ArrowUp", "Enter", "ArrowRight", "Enter"):
+            await page.keyboard.press(key)
+        await page.get_by_label("Name").fill("mine")
+        await page.route("**/v1/cameras/gate", only_changes)
+        async with (
+            aiohttp.ClientSession() as client,
+            client.patch(f"{app.url}/v1/cameras/gate", json={"zones": [theirs]}) as response,
+        ):
+            assert response.status == 200
+        await page.get_by_role("button", name="Save").first.click()
+        await expect(page.get_by_test_id("changed-meanwhile")).to_contain_text("zones and lines")
+        await page.unroute("**/v1/cameras/gate")
+        await page.get_by_role("button", name="Load what is set now").click()
+        await expect(page.get_by_test_id("zones-saved")).to_contain_text("Your drawing is kept")
+        await page.get_by_role("button", name="Save").first.click()
+        await expect(page.get_by_test_id("zones-saved")).to_have_text("mine is saved.")
+        overrides = (await get_json(app, "/v1/cameras/gate"))[1]["overrides"]
+        assert [zone["name"] for zone in overrides["zones"]] == ["theirs", "mine"]

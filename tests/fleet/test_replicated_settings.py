@@ -26,6 +26,7 @@ from edgebox.fleet.replicated_settings import (
     NOTHING,
     TOMBSTONE_MS,
     ReplicatedSettings,
+    Revision,
     Setting,
     SettingKey,
     Settings,
@@ -46,6 +47,12 @@ VERSIONS = st.builds(Version, st.integers(0, 4), st.sampled_from("ab"))
 VALUES = st.sampled_from([NOTHING, b'{"a":1}', b'{"a":2}'])
 SETTINGS = st.dictionaries(KEYS, st.builds(Setting, VERSIONS, VALUES), max_size=12)
 NO_SETTINGS: Settings = {}
+
+
+def revisions(settings: Settings) -> dict[SettingKey, Revision]:
+    return {key: of.revision for key, of in settings.items()}
+
+
 LIMIT = 5
 """So few that merges forget some."""
 
@@ -94,16 +101,16 @@ def test_boxes_that_heard_the_same_have_the_same_and_the_same_digests(
 
 
 @given(SETTINGS, SETTINGS)
-def test_what_is_newer_elsewhere_and_nothing_else_makes_both_the_same(
+def test_what_differs_elsewhere_and_is_not_older_makes_both_the_same(
     here: Settings, there: Settings
 ) -> None:
     replicated = ReplicatedSettings(here)
-    newer = replicated.newer({key: of.version for key, of in there.items()})
-    replicated.take({key: there[key] for key in newer})
-    after = {key: of.version for key, of in replicated.settings.items()}
-    both = {key: of.version for key, of in merged(here, there).items()}
-    assert after == both
-    assert all(there[key].version > here[key].version for key in newer if key in here)
+    fetched = replicated.to_fetch(revisions(there))
+    replicated.take({key: there[key] for key in fetched})
+    assert replicated.settings == merged(here, there)
+    differing = [key for key in fetched if key in here]
+    assert all(there[key] != here[key] for key in differing)
+    assert all(there[key].version >= here[key].version for key in differing)
 
 
 def test_settings_that_exclude_each_other_are_one() -> None:
@@ -281,8 +288,7 @@ class Fleet(RuleBasedStateMachine):
             if one != other
         ]
         offered = {key: of for part in differing for key, of in theirs.in_bucket(part).items()}
-        newer = mine.newer({key: of.version for key, of in offered.items()})
-        mine.take({key: offered[key] for key in newer})
+        mine.take({key: offered[key] for key in mine.to_fetch(revisions(offered))})
         assert mine.settings == merged(before, theirs.settings)
         assert all(mine.settings[key] >= of for key, of in before.items())
 

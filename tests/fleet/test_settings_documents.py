@@ -17,9 +17,11 @@ from edgebox.fleet.replicated_settings import (
     COUNTER_MAX,
     NOTHING,
     ReplicatedSettings,
+    Revision,
     Setting,
     SettingKey,
     Version,
+    value_of,
 )
 from edgebox.fleet.settings_documents import (
     ANSWER_BYTES_MAX,
@@ -38,6 +40,7 @@ from edgebox.fleet.settings_documents import (
 GATE = CameraId("gate")
 KEY = SettingKey(GATE, "slo")
 SLO = Setting(Version(7, "box-1 at http://box-1:8787"), b'{"slo_ms":250.0}')
+DIGEST = SLO.revision.digest
 NAMES = st.text("abcdefgh.-_0123456789", min_size=1, max_size=12)
 
 
@@ -48,7 +51,7 @@ def fetched(here: ReplicatedSettings, there: ReplicatedSettings) -> int:
     while first is not None:
         asked = read_comparison(parse_object(comparison(here.digests(), first)))
         found = read_versions(versions_answer(there, *asked))
-        first, newer = found.next, here.newer(found.versions)
+        first, newer = found.next, here.to_fetch(found.versions)
         requests += 1
         while newer:
             wanted = read_wish(parse_object(wish(newer[:WANTED_MAX])))
@@ -77,6 +80,39 @@ def test_both_have_the_same_after_each_has_fetched(
     assert fetched(*boxes) == 1  # nothing differs: no second request
 
 
+@given(
+    st.lists(
+        st.dictionaries(
+            st.sampled_from(["gate", "yard"]).map(CameraId),
+            st.tuples(
+                st.builds(Version, st.integers(1, 2), st.sampled_from("ab")),
+                st.sampled_from([50.0, 60.0, None]),
+            ),
+        ),
+        min_size=3,
+        max_size=3,
+    ),
+    st.permutations([(0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)]),
+)
+def test_boxes_agree_after_exchanges_in_any_order_also_on_values_of_one_version(
+    known: list[dict[CameraId, tuple[Version, float | None]]], order: list[tuple[int, int]]
+) -> None:
+    boxes = [
+        ReplicatedSettings(
+            {
+                SettingKey(camera, "slo"): Setting(version, value_of({"slo_ms": slo_ms}, "slo"))
+                for camera, (version, slo_ms) in of_box.items()
+            }
+        )
+        for of_box in known
+    ]
+    for here, there in [*order, *order]:  # twice: what one box has comes to another by a third
+        fetched(boxes[here], boxes[there])
+    assert boxes[0].settings == boxes[1].settings == boxes[2].settings
+    assert len({each.digest() for each in boxes}) == 1
+    assert fetched(boxes[0], boxes[1]) == 1  # nothing differs any more
+
+
 def test_thousands_of_cameras_and_values_too_large_for_one_answer_come_in_parts() -> None:
     here, there = ReplicatedSettings(), ReplicatedSettings()
     corners = [[at / 100, 0.0 if at % 2 else 0.123456789] for at in range(60)]
@@ -93,8 +129,9 @@ def test_thousands_of_cameras_and_values_too_large_for_one_answer_come_in_parts(
 
 
 def test_what_a_newer_release_has_is_left_out() -> None:
-    body = orjson.dumps({"versions": [[*KEY, 7, "b"], [GATE, "new-thing", 7, "b"]], "next": None})
-    assert read_versions(body).versions == {KEY: Version(7, "b")}
+    rows = [[*KEY, 7, "b", DIGEST], [GATE, "new-thing", 7, "b", DIGEST]]
+    body = orjson.dumps({"versions": rows, "next": None})
+    assert read_versions(body).versions == {KEY: Revision(Version(7, "b"), DIGEST)}
     (answered,) = orjson.loads(settings_answer({KEY: SLO}, [KEY]))["settings"]
     other = SettingKey(GATE, "zones")
     newer = {**answered, "setting": "zones", "value": {"zones": [], "masks": []}}
@@ -168,8 +205,9 @@ def test_a_broken_request_is_one_error(
 
 
 @pytest.mark.parametrize(
-    "row", [["gate", "slo", 7], ["gate", "slo", -1, "b"], ["a b", "slo", 7, "b"], 7,
-            ["gate", "slo", True, "b"], ["gate", "slo", 7, "x" * 600]]
+    "row", [["gate", "slo", 7], ["gate", "slo", -1, "b", DIGEST], ["a b", "slo", 7, "b", DIGEST], 7,
+            ["gate", "slo", True, "b", DIGEST], ["gate", "slo", 7, "x" * 600, DIGEST],
+            ["gate", "slo", 7, "b"], ["gate", "slo", 7, "b", "x" * 16]]
 )  # fmt: skip
 def test_broken_versions_are_one_error(row: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"answer.versions\[0\] must be"):

@@ -135,6 +135,27 @@ async def test_a_session_ends_with_logging_out_and_with_time() -> None:
     assert access.by_session(other) is None
 
 
+async def test_the_connections_of_an_expired_session_end_with_it() -> None:
+    clock = Clock()
+    access = await access_of(clock)
+    _, text = await access.issue("Bob", Scope.VIEWER, None)
+    first, _ = await access.log_in(text, HOME)
+    clock.forward(10)
+    second, _ = await access.log_in(text, HOME)
+    changes = []
+    access.on_change = lambda: changes.append((access.is_valid(first), access.is_valid(second)))
+    clock.forward(SESSION_S - 10.001)
+    await access.follow()
+    assert changes == []
+    clock.forward(0.001)
+    await access.follow()
+    await access.follow()
+    assert changes == [(False, True)]
+    clock.forward(10)
+    await access.follow()
+    assert changes == [(False, True), (False, False)]
+
+
 async def test_the_last_administrator_stays() -> None:
     clock = Clock()
     access = await access_of(clock)

@@ -132,7 +132,7 @@ async def test_only_boxes_of_the_fleet_read_settings(member: Member) -> None:
     )
     assert status == 200
     assert signature == answer_signature(SECRET, ticket, body)
-    assert read_versions(body).versions == {key: settings.replicated.settings[key].version}
+    assert read_versions(body).versions == {key: settings.replicated.settings[key].revision}
     status, body, signature = await member.get("/v1/fleet/settings", ticket, wish([key]))
     assert status == 200
     assert signature == answer_signature(SECRET, ticket, body)

@@ -19,6 +19,7 @@ import { titleOf } from './app/titles'
 import type { BoxState } from './api/types'
 
 const RELOADED_FOR = 'edgebox.reloaded-for'
+const ENDED = 'edgebox.session-ended'
 
 const root = document.getElementById('app')
 if (!root) throw new Error('the page has no #app')
@@ -29,6 +30,7 @@ let state: BoxState | null = null
 let loadedWith: string | null = null
 let unreadable: string | null = null
 let session: Session | null = null
+const sessionEnded = taken(ENDED)
 /** How often the socket was lost, or could not be opened, since it was live. */
 let failures = 0
 
@@ -45,7 +47,7 @@ const socket = new BoxSocket(webSocketAddress(document.baseURI, 'v1/ui'), {
     }
     if (next.phase === 'lost' && next.retry_at_ms !== null) failures += 1
     // A token that was revoked closes the socket and keeps it closed, as a box does that is down.
-    if (failures > 1) void askSession().then(() => session && !may(session, 'viewer') && location.reload())
+    if (failures > 1) void askSession().then(() => session && !may(session, 'viewer') && logInAgain())
   },
   onState(next) {
     loadedWith ??= next.box.version
@@ -77,6 +79,7 @@ function draw(): void {
       onRetry={() => socket.retryNow()}
       route={route}
       session={session}
+      sessionEnded={sessionEnded}
     />,
     root as HTMLElement,
   )
@@ -92,6 +95,28 @@ function reloadForUpgrade(loaded: string, seen: string): boolean {
   }
   location.reload()
   return true
+}
+
+/** Begin anew, with the login and why it is there. */
+function logInAgain(): void {
+  try {
+    // Whoever saw the box here knows nothing of a login that is needed now.
+    if (state !== null) sessionStorage.setItem(ENDED, 'yes')
+  } catch {
+    // Without storage the login comes without a reason.
+  }
+  location.reload()
+}
+
+/** Whether the page left itself this note before it was loaded again. */
+function taken(note: string): boolean {
+  try {
+    const found = sessionStorage.getItem(note) !== null
+    sessionStorage.removeItem(note)
+    return found
+  } catch {
+    return false
+  }
 }
 
 /** Learn who uses this page; what was known stays if the box does not answer. */

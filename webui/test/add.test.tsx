@@ -42,6 +42,14 @@ test('a pairing code is shown for as long as it works, and then another one can 
   expect(screen.getByRole('button', { name: 'Get a pairing code' })).toBeTruthy()
 })
 
+test('a form that the box would refuse is not shown', () => {
+  const state = { ...documentedState(), cameras: [], sources: [] }
+  render(<SessionContext.Provider value={{ ...ANN, scope: 'operator' }}><Add state={state} dispatcher={{} as FrameDispatcher} /></SessionContext.Provider>)
+  expect(screen.getByText('Log in with an administrator’s token to add one.')).toBeTruthy()
+  expect(screen.queryByLabelText(/^Address of its stream/)).toBeNull()
+  expect(screen.getByRole('button', { name: 'Get a pairing code' })).toBeTruthy()
+})
+
 test('a rate may have a decimal comma, and what is no number is for the box to refuse', () => {
   expect(bodyOf({ ...NO_FIELDS, url: 'webcam:0', rate_hz: ' 2,5 ' })).toEqual({ url: 'webcam:0', rate_hz: 2.5 })
   expect(bodyOf({ ...NO_FIELDS, url: 'webcam:0', rate_hz: 'many' })).toEqual({ url: 'webcam:0', rate_hz: 'many' })

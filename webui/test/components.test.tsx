@@ -5,7 +5,6 @@ import { act, cleanup, fireEvent, render, screen, waitFor } from '@testing-libra
 import { useState } from 'preact/hooks'
 import { afterEach, expect, test, vi } from 'vitest'
 
-import type { Camera as CameraDocument } from '../src/api/api-types'
 import { SessionContext } from '../src/access/session'
 import { Boxes } from '../src/boxes/Boxes'
 import { HistoryElsewhere } from '../src/camera/EarlierHistory'
@@ -14,7 +13,6 @@ import { PipelineStages } from '../src/camera/PipelineStages'
 import { membersOf } from '../src/scheduler/BatchDetails'
 import { Recorder } from '../src/scheduler/Recorder'
 import type { BatchRequest } from '../src/scheduler/timeline'
-import { Settings } from '../src/camera/Settings'
 import { Confirm } from '../src/ui/Confirm'
 import { ConnectionBar } from '../src/ui/ConnectionStatus'
 import { ErrorBoundary } from '../src/ui/ErrorBoundary'
@@ -61,59 +59,6 @@ test('who is asked back by a button keeps the place: the focus goes to the way o
   fireEvent.click(screen.getByRole('button', { name: 'Remove gate' }))
   expect(onConfirm).toHaveBeenCalledOnce()
   expect(document.activeElement?.getAttribute('aria-label')).toBe('Remove gate…')
-})
-
-const NONE = {
-  slo_ms: null, rate_hz: null, app: null, min_accuracy: null, site: null, pipeline: null, family: null, tracking: null, zones: null, lines: null,
-}
-const ASKED = { ...NONE, family: null, slo_ms: 300, rate_hz: 10, min_rate_hz: null, width_px: 1280, height_px: 720, later: [] }
-const ORIGINS = { slo_ms: 'camera', rate_hz: 'camera', min_accuracy: 'default', app: 'default', site: 'default', pipeline: 'configuration', family: 'default' } as const
-const KNOWN: CameraDocument = { id: 'gate-2', connected: true, first_seen_ms: 1, last_seen_ms: null, requested: ASKED, origins: ORIGINS, overrides: NONE, in_force: null, state: null, source: null }
-
-test('a setting is saved, told of, and undone', async () => {
-  const changed = { ...KNOWN, overrides: { ...NONE, slo_ms: 200 } }
-  const fetch = vi.fn((_route: string, _init: RequestInit) => Promise.resolve(new Response(JSON.stringify(changed))))
-  vi.stubGlobal('fetch', fetch)
-  const onChanged = vi.fn()
-  const { rerender } = render(<Settings known={KNOWN} connected onChanged={onChanged} />)
-  const save = screen.getByRole<HTMLButtonElement>('button', { name: 'Save' })
-  expect(save.disabled).toBe(true)
-  fireEvent.input(screen.getByLabelText('Deadline ms'), { target: { value: '200' } })
-  fireEvent.click(save)
-  await screen.findByText('Saved: it holds from the next frame on.')
-  expect(fetch.mock.calls[0]?.[1]).toMatchObject({ method: 'PATCH', body: '{"slo_ms":200}' })
-  expect(onChanged).toHaveBeenCalledWith(changed)
-  rerender(<Settings known={changed} connected onChanged={onChanged} />)
-  fireEvent.click(screen.getByRole('button', { name: 'Undo' }))
-  await screen.findByText('Undone.')
-  expect(fetch.mock.calls[1]?.[1]).toMatchObject({ body: '{"slo_ms":null}' })
-})
-
-test('a pipeline is chosen among those of the box, and not asked for where there are none', async () => {
-  const changed = { ...KNOWN, overrides: { ...NONE, pipeline: 'traffic' } }
-  const fetch = vi.fn((_route: string, _init: RequestInit) => Promise.resolve(new Response(JSON.stringify(changed))))
-  vi.stubGlobal('fetch', fetch)
-  const { rerender } = render(<Settings known={KNOWN} connected onChanged={() => {}} />)
-  expect(screen.queryByLabelText('Pipeline')).toBeNull()
-  rerender(<Settings known={KNOWN} connected pipelines={['traffic', 'yard']} onChanged={() => {}} />)
-  const field = screen.getByLabelText<HTMLSelectElement>('Pipeline')
-  expect([...field.options].map(({ text }) => text)).toEqual(['none, from the configuration', 'traffic', 'yard'])
-  fireEvent.change(field, { target: { value: 'traffic' } })
-  fireEvent.click(screen.getByRole('button', { name: 'Save' }))
-  await waitFor(() => expect(fetch.mock.calls[0]?.[1]).toMatchObject({ method: 'PATCH', body: '{"pipeline":"traffic"}' }))
-  rerender(<Settings known={changed} connected onChanged={() => {}} />)
-  expect(screen.getByLabelText<HTMLSelectElement>('Pipeline').value, 'also one that the box no longer has').toBe('traffic')
-})
-
-test('a refusal stands at its field', async () => {
-  const problem = { title: 'Invalid', detail: 'slo_ms must be a number of 1 to 60000' }
-  vi.stubGlobal('fetch', () => Promise.resolve(new Response(JSON.stringify(problem), { status: 400 })))
-  render(<Settings known={KNOWN} connected onChanged={() => {}} />)
-  const field = screen.getByLabelText('Deadline ms')
-  fireEvent.input(field, { target: { value: 'soon' } })
-  fireEvent.click(screen.getByRole('button', { name: 'Save' }))
-  expect((await screen.findByRole('alert')).textContent).toBe(problem.detail)
-  expect(field.getAttribute('aria-invalid')).toBe('true')
 })
 
 test('a page that is loaded gets no other page’s properties', async () => {

@@ -76,6 +76,15 @@ test('the line for a first camera has a pairing code where the box wants one', (
   expect(line({ ...SESSION, open_to: 'everybody' })).toBe('edgebox camera scene: --server ws://box.example:8787')
 })
 
+test.each([
+  ['viewer', 'settings', 'Log in with an operator’s token to use this page.'],
+  ['viewer', 'add', 'Log in with an operator’s token to use this page.'],
+  ['operator', 'access', 'Log in with an administrator’s token to use this page.'],
+] as const)('a %s whom an address leads to %s is told what it needs', (scope, page, says) => {
+  const html = renderToString(<App connection={{ phase: 'live' }} state={documentedState()} dispatcher={dispatcher} feed={new TimelineFeed(() => {})} onRetry={() => {}} route={{ page }} session={{ ...SESSION, scope }} />)
+  expect(html).toContain(says)
+})
+
 test('only a box of a fleet has a page of all boxes', () => {
   const state = documentedState()
   expect(page(state)).not.toContain('href="#/boxes"')

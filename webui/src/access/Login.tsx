@@ -6,7 +6,15 @@ import { useState } from 'preact/hooks'
 
 import { messageOf, request } from '../api/api'
 
-export function Login({ scope, onLoggedIn }: { scope: string | null; onLoggedIn: () => void }) {
+interface LoginProps {
+  /** Of the token that this browser has, which is not enough; null: it has none. */
+  scope: string | null
+  /** Whether this page was in use until now. */
+  ended: boolean
+  onLoggedIn: () => void
+}
+
+export function Login({ scope, ended, onLoggedIn }: LoginProps) {
   const [token, setToken] = useState('')
   const [refusal, setRefusal] = useState('')
   const [busy, setBusy] = useState(false)
@@ -25,6 +33,7 @@ export function Login({ scope, onLoggedIn }: { scope: string | null; onLoggedIn:
     <main class={styles.page} aria-label="Log in">
       <form class={`card ${styles.form}`} onSubmit={(event) => void logIn(event)}>
         <h2>This box needs a login</h2>
+        {ended && <p role="status">Your session has ended, or its token was revoked. Log in again to go on.</p>}
         {scope && <p class={styles.refused}>The token that this browser has is of the scope {scope}; this page needs viewer, operator or admin.</p>}
         <label>
           <span>Token</span>

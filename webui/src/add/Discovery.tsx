@@ -9,13 +9,12 @@ import { plural } from '../ui/format'
 import { sizesText, streamsOf, type FoundCamera, type Login, type Streams } from './discovered'
 
 interface DiscoveryProps {
-  allowed: boolean
   /** What stands in the form: for cameras that ask for it. */
   login: Login
   onChoose: (camera: FoundCamera, streams: Streams) => void
 }
 
-export function Discovery({ allowed, login, onChoose }: DiscoveryProps) {
+export function Discovery({ login, onChoose }: DiscoveryProps) {
   const [found, setFound] = useState<readonly FoundCamera[] | null>(null)
   const [refusal, setRefusal] = useState('')
   const [searching, setSearching] = useState(false)
@@ -40,7 +39,7 @@ export function Discovery({ allowed, login, onChoose }: DiscoveryProps) {
   return (
     <div class={styles.discovery}>
       <div class={styles.actions}>
-        <button type="button" disabled={!allowed || searching} onClick={() => void search()}>{searching ? 'Looking for cameras…' : 'Find cameras in the network'}</button>
+        <button type="button" disabled={searching} onClick={() => void search()}>{searching ? 'Looking for cameras…' : 'Find cameras in the network'}</button>
         <small class="muted">Cameras with ONVIF answer within a few seconds.</small>
       </div>
       {refusal && <p class={styles.lost} role="alert" data-testid="discovery-refusal">{refusal}</p>}

@@ -5,6 +5,7 @@ import styles from './Fetched.module.css'
 import { useEffect, useRef, useState } from 'preact/hooks'
 
 import { messageOf, request } from '../api/api'
+import { LogInHint } from '../access/LogInHint'
 import { useMay } from '../access/session'
 import { Discovery } from './Discovery'
 import type { FoundCamera, Streams } from './discovered'
@@ -20,13 +21,22 @@ interface FetchFormProps {
   onFound: (name: string) => void
 }
 
-export function FetchForm({ name, named, onFound }: FetchFormProps) {
+export function FetchForm(props: FetchFormProps) {
+  return (
+    <section class="card" aria-labelledby="fetch-title">
+      <h2 id="fetch-title">A network camera, fetched by this box</h2>
+      <p class="muted">Nothing has to be installed beside the camera. The box opens its stream, now and after every start, and tries again when it is lost.</p>
+      {useMay('admin') ? <Form {...props} /> : <p><LogInHint scope="admin" to="add one" /></p>}
+    </section>
+  )
+}
+
+function Form({ name, named, onFound }: FetchFormProps) {
   const [fields, setFields] = useState<Fields>(NO_FIELDS)
   const [tested, setTested] = useState<TestPicture | null>(null)
   const [said, setSaid] = useState('')
   const [refusal, setRefusal] = useState('')
   const [busy, setBusy] = useState<'' | 'test' | 'add'>('')
-  const allowed = useMay('admin')
   const put = (change: Partial<Fields>) => { setFields({ ...fields, ...change }); setTested(null); setSaid('') }
   const ask = async (what: 'test' | 'add', work: () => Promise<void>) => {
     setBusy(what)
@@ -61,11 +71,8 @@ export function FetchForm({ name, named, onFound }: FetchFormProps) {
   )
   const empty = fields.url.trim() === ''
   return (
-    <section class="card" aria-labelledby="fetch-title">
-      <h2 id="fetch-title">A network camera, fetched by this box</h2>
-      <p class="muted">Nothing has to be installed beside the camera. The box opens its stream, now and after every start, and tries again when it is lost.</p>
-      {!allowed && <p class="muted">This needs a token with the scope admin.</p>}
-      <Discovery allowed={allowed} login={{ username: fields.username.trim(), password: fields.password }} onChoose={choose} />
+    <>
+      <Discovery login={{ username: fields.username.trim(), password: fields.password }} onChoose={choose} />
       <form class={styles.form} onSubmit={(event) => { event.preventDefault(); void add() }}>
         {text('url', 'Address of its stream', 'rtsp://192.168.1.20/stream, http:// with MJPEG, file:/path/to/video.mp4, or webcam:0 for a camera of this box', { inputMode: 'url', required: 'required' })}
         {text('username', 'User name', 'If the camera asks for one')}
@@ -77,8 +84,8 @@ export function FetchForm({ name, named, onFound }: FetchFormProps) {
           <span>Leave out pictures of a scene that stands still</span>
         </label>
         <div class={styles.actions}>
-          <button type="button" disabled={!allowed || empty || busy !== ''} onClick={() => void test()}>{busy === 'test' ? 'Waiting for a picture…' : 'Test'}</button>
-          <button type="submit" disabled={!allowed || empty || !named || busy !== ''}>{named ? `Add ${name}` : 'Give it a name, above'}</button>
+          <button type="button" disabled={empty || busy !== ''} onClick={() => void test()}>{busy === 'test' ? 'Waiting for a picture…' : 'Test'}</button>
+          <button type="submit" disabled={empty || !named || busy !== ''}>{named ? `Add ${name}` : 'Give it a name, above'}</button>
         </div>
       </form>
       {refusal && <p class={styles.lost} role="alert" data-testid="fetch-refusal">{refusal}</p>}
@@ -89,7 +96,7 @@ export function FetchForm({ name, named, onFound }: FetchFormProps) {
           <figcaption class="muted">{tested.codec}, {tested.width_px} × {tested.height_px} px</figcaption>
         </figure>
       )}
-    </section>
+    </>
   )
 }
 

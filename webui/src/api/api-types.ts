@@ -146,6 +146,7 @@ export type Camera = {
   requested: RequestedSettings
   origins: SettingOrigins
   overrides: Overrides
+  versions: SettingVersions
   in_force: InForce | null
   state: CameraState | null
   /** Where the box fetches its pictures; null: it connects itself */
@@ -915,6 +916,19 @@ export type SettingOrigins = {
   site: 'camera' | 'configuration' | 'default' | 'unknown'
   pipeline: 'camera' | 'configuration' | 'default' | 'unknown'
   family: 'camera' | 'configuration' | 'default' | 'unknown'
+}
+
+export type SettingVersions = {
+  slo_ms: string
+  rate_hz: string
+  app: string
+  min_accuracy: string
+  site: string
+  pipeline: string
+  family: string
+  tracking: string
+  zones: string
+  lines: string
 }
 
 export type SourceDocument = {

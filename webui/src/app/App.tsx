@@ -6,11 +6,13 @@ import notices from '../ui/notices.module.css'
 import { useCallback, useEffect, useRef } from 'preact/hooks'
 
 import { Login } from '../access/Login'
+import { LogInHint } from '../access/LogInHint'
 import { LogOut } from '../access/LogOut'
 import { may, type Session, SessionContext } from '../access/session'
 import type { FrameDispatcher } from '../live/frameDispatcher'
 import { Overview } from '../overview/Overview'
 import { hashOf, type Route } from './route'
+import { SCOPES } from './scopes'
 import type { Connection } from '../api/socket'
 import type { TimelineFeed } from '../scheduler/timelineFeed'
 import type { BoxState } from '../api/types'
@@ -33,6 +35,8 @@ export interface AppProps {
   route: Route
   /** Who uses the page; null: the box has not said so far. */
   session: Session | null
+  /** Whether who used the page a moment ago may not use it any more. */
+  sessionEnded?: boolean
 }
 
 export function App({ session, ...props }: AppProps) {
@@ -43,7 +47,7 @@ export function App({ session, ...props }: AppProps) {
   )
 }
 
-function Frame({ connection, state, unreadable = null, dispatcher, feed, onRetry, route, session }: AppProps) {
+function Frame({ connection, state, unreadable = null, dispatcher, feed, onRetry, route, session, sessionEnded = false }: AppProps) {
   const { page, focus, focusIfNew } = usePageFocus(route)
   const locked = session !== null && !may(session, 'viewer')
   return (
@@ -78,7 +82,9 @@ function Frame({ connection, state, unreadable = null, dispatcher, feed, onRetry
       </header>
       {!locked && <SyntheticHint state={state} />}
       {locked ? (
-        <Login scope={session.scope} onLoggedIn={() => location.reload()} />
+        <Login scope={session.scope} ended={sessionEnded} onLoggedIn={() => location.reload()} />
+      ) : session !== null && !may(session, SCOPES[route.page]) ? (
+        <main class={notices.opening}><p><LogInHint scope={SCOPES[route.page]} to="use this page" /></p></main>
       ) : state ? (
         <Page route={route} state={state} dispatcher={dispatcher} feed={feed} onShown={focusIfNew} />
       ) : (

@@ -2,19 +2,12 @@
 
 import frame from '../ui/frame.module.css'
 
-import { may, type Scope, useSession } from '../access/session'
+import { may, useSession } from '../access/session'
 import { hashOf, type Page, type Route } from './route'
+import { SCOPES } from './scopes'
 import { TITLES } from './titles'
 
-const PAGES: readonly { page: Exclude<Page, 'camera'>; scope: Scope }[] = [
-  { page: 'overview', scope: 'viewer' },
-  { page: 'boxes', scope: 'viewer' },
-  { page: 'scheduler', scope: 'viewer' },
-  { page: 'models', scope: 'viewer' },
-  { page: 'add', scope: 'operator' },
-  { page: 'settings', scope: 'operator' },
-  { page: 'access', scope: 'admin' },
-]
+const PAGES: readonly Exclude<Page, 'camera'>[] = ['overview', 'boxes', 'scheduler', 'models', 'add', 'settings', 'access']
 
 interface NavProps {
   route: Route
@@ -27,7 +20,7 @@ export function Nav({ route, inFleet }: NavProps) {
   const under = route.page === 'camera' ? 'overview' : route.page
   return (
     <nav class={frame.pages} aria-label="Pages">
-      {PAGES.filter(({ page, scope }) => may(session, scope) && (inFleet || page !== 'boxes')).map(({ page }) => (
+      {PAGES.filter((page) => may(session, SCOPES[page]) && (inFleet || page !== 'boxes')).map((page) => (
         <a key={page} href={hashOf({ page })} aria-current={under === page ? 'page' : undefined}>
           {TITLES[page]}
         </a>

@@ -5,6 +5,7 @@ import styles from './Camera.module.css'
 
 import { useEffect, useRef, useState } from 'preact/hooks'
 
+import { useMay } from '../access/session'
 import { EarlierHistory } from './EarlierHistory'
 import { Explanation } from './Explanation'
 import { Forget } from './Forget'
@@ -31,6 +32,7 @@ import type { ShownFrame } from '../api/messages'
 import { usePolled } from '../api/polling'
 import { withResult, type Result } from './results'
 import { hashOf } from '../app/route'
+import { SCOPES } from '../app/scopes'
 import { Unfetched } from './Unfetched'
 import { coresText } from '../add/fetched'
 import type { BoxState, Camera as CameraState, Source } from '../api/types'
@@ -102,6 +104,7 @@ function useDrawing(): Drawing {
 }
 
 function Title({ id, camera, source, known }: { id: string; camera: CameraState | undefined; source: Source | undefined; known: CameraDocument | null }) {
+  const may = useMay('operator')
   const health = camera ? camera.grade : source && source.remedies.length > 0 ? 'lost' : 'gone'
   return (
     <header class={`health-${health} ${styles.title}`}>
@@ -109,7 +112,7 @@ function Title({ id, camera, source, known }: { id: string; camera: CameraState 
       <h2>{id}</h2>
       <p class={styles.health}><HealthIcon health={health} />{HEALTH_WORD[health]}</p>
       <p class="muted">{camera ? [origin(camera), camera.agent].filter(Boolean).join(' · ') : [source?.address, seen(known)].filter(Boolean).join(' · ')}</p>
-      {!camera?.connected && known && <Forget camera={id} />}
+      {may && !camera?.connected && known && <Forget camera={id} />}
     </header>
   )
 }
@@ -171,11 +174,12 @@ const CAPTURE_TIMES: Readonly<Record<Source['capture_times'], { of: string; why:
 }
 
 function Unknown({ id }: { id: string }) {
+  const may = useMay(SCOPES.add)
   return (
     <main class={notices.empty} aria-label="Unknown camera" data-testid="unknown">
       <h2>This box knows no camera {id}</h2>
       <p>It never connected here, or it was forgotten. If it connects, this page shows it.</p>
-      <p><a href={hashOf({ page: 'overview' })}>All cameras</a> · <a href={hashOf({ page: 'add' })}>Add a camera</a></p>
+      <p><a href={hashOf({ page: 'overview' })}>All cameras</a>{may && <> · <a href={hashOf({ page: 'add' })}>Add a camera</a></>}</p>
     </main>
   )
 }

@@ -5,8 +5,11 @@ import styles from './Settings.module.css'
 
 import { useState } from 'preact/hooks'
 
+import { LogInHint } from '../access/LogInHint'
+import { useMay } from '../access/session'
 import { messageOf, request } from '../api/api'
-import { before, FIELDS, fieldOf, patchOf, standing, textOf, typedSince, type CameraDocument, type Draft, type FieldWords, type Patch } from './cameraOverrides'
+import { ChangedMeanwhile, isChangedMeanwhile } from './ChangedMeanwhile'
+import { type Base, baseOf, before, FIELDS, fieldOf, nowWords, patchOf, standing, textOf, typedSince, type CameraDocument, type Draft, type FieldWords, type Patch } from './cameraOverrides'
 
 interface SettingsProps {
   known: CameraDocument
@@ -21,64 +24,84 @@ interface SettingsProps {
 interface Outcome {
   message: string
   failed: boolean
-  /** The settings that were sent, as they were before. */
-  before?: Patch
+  /** The fields that were not saved because somebody else changed them meanwhile. */
+  meanwhile?: readonly string[]
+  /** The settings that were sent, as they were before, and what changes them back. */
+  undo?: { patch: Patch; base: Base }
 }
 
 export function Settings({ known, connected, pipelines = [], families = [], onChanged }: SettingsProps) {
+  const may = useMay('operator')
   const [draft, setDraft] = useState<Draft>({})
+  const [base, setBase] = useState<Base>({})
   const [outcome, setOutcome] = useState<Outcome | null>(null)
   const [saving, setSaving] = useState(false)
   const patch = patchOf(draft, known.overrides)
   const changed = Object.keys(patch).length > 0
-  const refused = outcome?.failed ? fieldOf(outcome.message) : null
+  const refused = outcome?.failed && !outcome.meanwhile ? fieldOf(outcome.message) : null
 
-  async function send(body: Patch, message: string, undo: boolean): Promise<void> {
+  async function send(patch: Patch, base: Base, message: string, undo: boolean): Promise<void> {
     setSaving(true)
     const sent = draft
     try {
-      const changed = await request('PATCH /v1/cameras/{id}', { path: { id: known.id }, body })
+      const changed = await request('PATCH /v1/cameras/{id}', { path: { id: known.id }, body: { ...patch, base } })
+      const after = baseOf(patch, {}, changed)
       setDraft((now) => typedSince(sent, now))
-      setOutcome({ message, failed: false, ...(undo && { before: before(body, known.overrides) }) })
+      setBase((now) => ({ ...now, ...after }))
+      setOutcome({ message, failed: false, ...(undo && { undo: { patch: before(patch, known.overrides), base: after } }) })
       onChanged(changed)
     } catch (error) {
-      setOutcome({ message: messageOf(error), failed: true })
+      setOutcome({ message: messageOf(error), failed: true, ...(isChangedMeanwhile(error) && { meanwhile: Object.keys(patch) }) })
     } finally {
       setSaving(false)
     }
   }
 
+  const loaded = (now: CameraDocument) => {
+    const kept = Object.keys(draft).length > 0 ? ' What you typed is kept: Save puts it in its place.' : ''
+    setBase(now.versions)
+    setOutcome({ message: nowWords(outcome?.meanwhile ?? [], now) + kept, failed: false })
+    onChanged(now)
+  }
   const save = (event: Event) => {
     event.preventDefault()
-    if (changed && !saving) void send(patch, connected ? 'Saved: it holds from the next frame on.' : 'Saved for its return.', true)
+    if (changed && !saving) void send(patch, baseOf(patch, base, known), connected ? 'Saved: it holds from the next frame on.' : 'Saved for its return.', true)
   }
   return (
     <section class={`${styles.card} card`} aria-labelledby="settings-title">
       <h2 id="settings-title">Settings <span class="muted">on the box; they go before all others</span></h2>
       <form onSubmit={save} noValidate>
+        {!may && <p><LogInHint scope="operator" to="change them" /></p>}
         {FIELDS.filter(({ field }) => field !== 'pipeline' || pipelines.length > 0 || known.overrides.pipeline !== null).map((words) => (
           <Setting
             key={words.field}
             words={words}
             choices={words.field === 'pipeline' ? pipelines : words.field === 'family' ? families : null}
             known={known}
+            may={may}
             typed={draft[words.field]}
             refusal={refused === words.field ? (outcome?.message ?? null) : null}
-            onType={(text) => setDraft((now) => ({ ...now, [words.field]: text }))}
+            onType={(text) => {
+              if (draft[words.field] === undefined) setBase((now) => ({ ...now, [words.field]: known.versions[words.field] }))
+              setDraft((now) => ({ ...now, [words.field]: text }))
+            }}
             onReset={() => {
               const { [words.field]: _, ...rest } = draft
               setDraft(rest)
-              if (known.overrides[words.field] !== null) void send({ [words.field]: null }, `${words.name} is reset: ${standing(known, words.field)}.`, true)
+              const patch = { [words.field]: null }
+              if (known.overrides[words.field] !== null) void send(patch, baseOf(patch, {}, known), `${words.name} is reset: ${standing(known, words.field)}.`, true)
             }}
           />
         ))}
-        <div class={styles.end}>
-          <button type="submit" class={page.primary} disabled={!changed || saving}>Save</button>
-          <p role="status" class={outcome?.failed ? page.refused : 'muted'} data-testid="saved">
-            {outcome && refused === null ? outcome.message : ''}{' '}
-            {outcome?.before && <button type="button" onClick={() => void send(outcome.before ?? {}, 'Undone.', false)}>Undo</button>}
-          </p>
-        </div>
+        {may && (
+          <div class={styles.end}>
+            <button type="submit" class={page.primary} disabled={!changed || saving}>Save</button>
+            <p role="status" class={outcome?.failed ? page.refused : 'muted'} data-testid="saved">
+              {outcome?.meanwhile ? <ChangedMeanwhile camera={known.id} message={outcome.message} onLoaded={loaded} /> : outcome && refused === null ? outcome.message : ''}{' '}
+              {outcome?.undo && <button type="button" onClick={() => outcome.undo && void send(outcome.undo.patch, outcome.undo.base, 'Undone.', false)}>Undo</button>}
+            </p>
+          </div>
+        )}
       </form>
     </section>
   )
@@ -89,13 +112,15 @@ interface SettingProps {
   /** The names to choose from; null: any text. */
   choices: readonly string[] | null
   known: CameraDocument
+  /** Whether who uses the page may change it. */
+  may: boolean
   typed: string | undefined
   refusal: string | null
   onType: (text: string) => void
   onReset: () => void
 }
 
-function Setting({ words: { field, name, unit, hint, numeric }, choices, known, typed, refusal, onType, onReset }: SettingProps) {
+function Setting({ words: { field, name, unit, hint, numeric }, choices, known, may, typed, refusal, onType, onReset }: SettingProps) {
   const set = known.overrides[field] !== null
   const value = typed ?? textOf(known.overrides[field])
   return (
@@ -103,7 +128,7 @@ function Setting({ words: { field, name, unit, hint, numeric }, choices, known, 
       <label for={`setting-${field}`}>{name} {unit && <span class="muted">{unit}</span>}</label>
       {choices ? (
         <select
-          id={`setting-${field}`} value={value} aria-invalid={refusal !== null} aria-describedby={`setting-${field}-hint`}
+          id={`setting-${field}`} value={value} disabled={!may} aria-invalid={refusal !== null} aria-describedby={`setting-${field}-hint`}
           onChange={(event) => onType(event.currentTarget.value)}
         >
           <option value="">{standing(known, field)}</option>
@@ -111,10 +136,10 @@ function Setting({ words: { field, name, unit, hint, numeric }, choices, known, 
         </select>
       ) : <input
         id={`setting-${field}`} type="text" inputMode={numeric ? 'decimal' : 'text'} autocomplete="off" spellcheck={false} autocapitalize="none"
-        value={value} placeholder={standing(known, field)} aria-invalid={refusal !== null} aria-describedby={`setting-${field}-hint`}
+        value={value} disabled={!may} placeholder={standing(known, field)} aria-invalid={refusal !== null} aria-describedby={`setting-${field}-hint`}
         onInput={(event) => onType(event.currentTarget.value)}
       />}
-      <button type="button" disabled={!set && typed === undefined} onClick={onReset} aria-label={`Reset ${name.toLowerCase()} to ${standing(known, field)}`}>Reset</button>
+      {may && <button type="button" disabled={!set && typed === undefined} onClick={onReset} aria-label={`Reset ${name.toLowerCase()} to ${standing(known, field)}`}>Reset</button>}
       <small id={`setting-${field}-hint`} class={refusal === null ? 'muted' : page.refused} role={refusal === null ? undefined : 'alert'}>
         {refusal ?? (set ? `${hint}. Without this setting: ${standing(known, field)}` : hint)}
       </small>

@@ -5,11 +5,14 @@ import styles from './ZoneEditor.module.css'
 
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 
+import { LogInHint } from '../access/LogInHint'
+import { useMay } from '../access/session'
 import { messageOf, request } from '../api/api'
 import type { Camera } from '../api/types'
 import { crossingsInWords, inWords, type Point } from '../live/zones'
+import { ChangedMeanwhile, isChangedMeanwhile } from './ChangedMeanwhile'
 import type { CameraDocument } from './cameraOverrides'
-import { added, without, type Kind, type Shapes } from './drawing'
+import { added, type Change, without, type Kind, type Shapes } from './drawing'
 
 interface ZoneEditorProps {
   camera: Camera
@@ -26,8 +29,9 @@ export interface Drawing {
 }
 
 export function ZoneEditor({ camera, known, drawing, onChanged }: ZoneEditorProps) {
+  const may = useMay('operator')
   const [message, setMessage] = useState('')
-  const [failed, setFailed] = useState(false)
+  const [failed, setFailed] = useState<'no' | 'refused' | 'meanwhile'>('no')
   const tools = useRef<HTMLDivElement>(null)
   const wasDrawing = useRef(false)
   /** What had the focus is gone: the keyboard goes on where one draws. */
@@ -42,17 +46,25 @@ export function ZoneEditor({ camera, known, drawing, onChanged }: ZoneEditorProp
     lines: known.overrides.lines ?? camera.tracking?.lines ?? [],
   }
 
-  async function save(body: object, done: string): Promise<boolean> {
+  async function save(change: Change, done: string): Promise<boolean> {
+    // All of them are sent, so they must be those that were seen here.
+    const base = { zones: known.versions.zones }
     try {
-      onChanged(await request('PATCH /v1/cameras/{id}', { path: { id: camera.id }, body }))
+      onChanged(await request('PATCH /v1/cameras/{id}', { path: { id: camera.id }, body: { ...change, base } }))
       setMessage(done)
-      setFailed(false)
+      setFailed('no')
       return true
     } catch (error) {
       setMessage(messageOf(error))
-      setFailed(true)
+      setFailed(isChangedMeanwhile(error) ? 'meanwhile' : 'refused')
       return false
     }
+  }
+
+  const loaded = (now: CameraDocument) => {
+    setMessage(`Zones and lines are as they are set now.${drawing.kind === null ? '' : ' Your drawing is kept: save it again.'}`)
+    setFailed('no')
+    onChanged(now)
   }
 
   async function remove(name: string): Promise<void> {
@@ -66,17 +78,17 @@ export function ZoneEditor({ camera, known, drawing, onChanged }: ZoneEditorProp
         {camera.tracking?.zones.map((zone) => (
           <li key={`zone-${zone.name}`}>
             <strong>{zone.name}</strong> <span data-testid="zone-counts">{inWords(zone.counts)}</span>
-            <button type="button" onClick={() => void remove(zone.name)} aria-label={`Remove zone ${zone.name}`}>Remove</button>
+            {may && <button type="button" onClick={() => void remove(zone.name)} aria-label={`Remove zone ${zone.name}`}>Remove</button>}
           </li>
         ))}
         {camera.tracking?.lines.map((line) => (
           <li key={`line-${line.name}`}>
             <strong>{line.name}</strong> <span data-testid="line-counts">{crossingsInWords(line)}</span>
-            <button type="button" onClick={() => void remove(line.name)} aria-label={`Remove line ${line.name}`}>Remove</button>
+            {may && <button type="button" onClick={() => void remove(line.name)} aria-label={`Remove line ${line.name}`}>Remove</button>}
           </li>
         ))}
       </ul>
-      {drawing.kind === null ? (
+      {!may ? <p><LogInHint scope="operator" to="draw and remove them" /></p> : drawing.kind === null ? (
         <div class={page.tools} ref={tools}>
           <button type="button" onClick={() => drawing.set('zone', [])}>Draw a zone</button>
           <button type="button" onClick={() => drawing.set('line', [])}>Draw a line</button>
@@ -87,7 +99,9 @@ export function ZoneEditor({ camera, known, drawing, onChanged }: ZoneEditorProp
           if (saved) drawing.set(null, [])
         }} />
       )}
-      <p role="status" class={failed ? page.refused : 'muted'} data-testid="zones-saved">{message}</p>
+      <p role="status" class={failed === 'no' ? 'muted' : page.refused} data-testid="zones-saved">
+        {failed === 'meanwhile' ? <ChangedMeanwhile camera={camera.id} message={message} onLoaded={loaded} /> : message}
+      </p>
     </section>
   )
 }

@@ -46,6 +46,20 @@ export function patchOf(draft: Draft, overrides: Overrides): Patch {
   return patch
 }
 
+/** The version that each field's draft began from: what the box compares with what is set then. */
+export type Base = Partial<Record<Field, string>>
+
+/** What a patch is sent with: what it was made from. */
+export function baseOf(patch: Patch, base: Base, { versions }: CameraDocument): Base {
+  return Object.fromEntries(Object.keys(patch).map((field) => [field, base[field as Field] ?? versions[field as Field]]))
+}
+
+/** What somebody else set some fields to: "Deadline is 400, Site is not set." */
+export function nowWords(fields: readonly string[], { overrides }: CameraDocument): string {
+  const words = FIELDS.filter(({ field }) => fields.includes(field)).map(({ field, name }) => `${name} is ${textOf(overrides[field]) || 'not set'}`)
+  return `Now ${words.join(', ')}.`
+}
+
 /** What the settings of a patch are now: sent later, it changes them back and no others. */
 export function before(patch: Patch, overrides: Overrides): Patch {
   return Object.fromEntries(Object.keys(patch).map((field) => [field, overrides[field as Field]]))

@@ -5,11 +5,11 @@ import styles from './ImportCard.module.css'
 
 import { useState } from 'preact/hooks'
 
+import { LogInHint } from '../access/LogInHint'
 import { messageOf } from '../api/api'
 import { FAMILY_NAME, familyNameOf, type Job, latest } from './jobs'
 import type { ModelList } from './families'
 import { upload } from '../api/upload'
-import { AdminHint } from './AdminHint'
 import { JobLine } from './JobLine'
 
 interface ImportCardProps {
@@ -49,7 +49,7 @@ export function ImportCard({ list, jobs, busy, admin, onStarted }: ImportCardPro
         A detector or classifier as an ONNX file, as it was exported. The box finds out how it is fed and what it says, compares what it will
         serve with the original, measures it, and serves it. Models that are known to work: <code>edgebox models get</code> on the box lists them.
       </p>
-      {!admin && <p><AdminHint /></p>}
+      {!admin && <p><LogInHint scope="admin" to="import one" /></p>}
       {admin && (
         <form onSubmit={start}>
           <label>

@@ -5,10 +5,10 @@ import styles from './Measuring.module.css'
 
 import { useState } from 'preact/hooks'
 
+import { LogInHint } from '../access/LogInHint'
 import { messageOf, request } from '../api/api'
 import { plural } from '../ui/format'
 import { type Job, latest } from './jobs'
-import { AdminHint } from './AdminHint'
 import { JobLine } from './JobLine'
 
 interface MeasuringProps {
@@ -31,7 +31,7 @@ export function Measuring({ family, jobs, busy, admin, connected, onStarted }: M
   return (
     <div class={styles.measuring}>
       <button type="button" disabled={!admin || busy !== null || connected > 0} onClick={start}>Measure {family} again</button>
-      {!admin && <AdminHint />}
+      {!admin && <LogInHint scope="admin" to="measure it" />}
       {admin && connected > 0 && busy === null && (
         <span class="muted">Possible while no camera is connected ({plural(connected, 'is', 'are')}): it would take their executor.</span>
       )}

@@ -6,6 +6,7 @@ import styles from './TryPicture.module.css'
 import { useEffect, useRef, useState } from 'preact/hooks'
 
 import { messageOf, request } from '../api/api'
+import { LogInHint } from '../access/LogInHint'
 import { useMay } from '../access/session'
 import { classColour, countsByClass } from '../live/classColours'
 import { drawFound } from '../live/painter'
@@ -88,7 +89,7 @@ export function TryPicture({ list, ready }: { list: ModelList; ready: boolean })
           </select>
         </label>
       </div>
-      {!may && <p class="muted">Log in with an operator’s token to try pictures.</p>}
+      {!may && <p><LogInHint scope="operator" to="try pictures" /></p>}
       <p role="status" class="muted" data-testid="try-status">{asking ? 'Looking…' : ''}</p>
       {refusal && <p class={jobStyles.failed} role="alert">{refusal}</p>}
       {seen && <Result seen={seen} />}

@@ -101,7 +101,7 @@ function Status({ camera }: { camera: Camera }) {
     case 'reduced':
       return <>{rate(camera.advice?.rate_hz)} of {rate(camera.rate_hz)} fps<span class={styles.roomy}>, as planned</span></>
     default:
-      return <>{rate(camera.fps)} fps</>
+      return <span class={styles.roomy}>{rate(camera.fps)} fps</span>
   }
 }
 

@@ -2,9 +2,11 @@
 
 import notices from '../ui/notices.module.css'
 
-import { useSession } from '../access/session'
+import { LogInHint } from '../access/LogInHint'
+import { useMay, useSession } from '../access/session'
 import { isLoopback, serverOf } from '../add/onboarding'
 import { hashOf } from '../app/route'
+import { SCOPES } from '../app/scopes'
 import { Command } from '../ui/Command'
 import { plural } from '../ui/format'
 
@@ -16,11 +18,19 @@ interface NoCamerasProps {
 
 export function NoCameras({ ready, expected }: NoCamerasProps) {
   const session = useSession()
+  const mayAdd = useMay(SCOPES.add)
   if (!ready || expected > 0) return (
     <section class={notices.empty} aria-labelledby="empty-title" data-testid="empty">
       <h2 id="empty-title">{ready ? `Connecting to ${plural(expected, 'camera')}` : 'The box is getting ready'}</h2>
       <p>{ready ? 'They show up here with their first pictures.' : 'Cameras that it knows connect by themselves and show up here.'}</p>
-      <p><a href={hashOf({ page: 'add' })}>Add a camera</a>: a stream, a USB camera, a video file, or a phone.</p>
+      {mayAdd && <p><a href={hashOf({ page: 'add' })}>Add a camera</a>: a stream, a USB camera, a video file, or a phone.</p>}
+    </section>
+  )
+  if (!mayAdd) return (
+    <section class={notices.empty} aria-labelledby="empty-title" data-testid="empty">
+      <h2 id="empty-title">No camera yet</h2>
+      <p>The box is ready. Cameras show up here when they connect.</p>
+      <p><LogInHint scope="operator" to="add one" /></p>
     </section>
   )
   const here = new URL('./', location.href)

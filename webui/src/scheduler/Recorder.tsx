@@ -2,6 +2,7 @@
 
 import styles from './Recorder.module.css'
 
+import { LogInHint } from '../access/LogInHint'
 import { useMay } from '../access/session'
 import { DownloadIcon } from '../ui/icons'
 
@@ -13,7 +14,7 @@ export function Recorder({ ready, request }: { ready: boolean; request: number |
       <h2 id="recorder-title">Flight recorder</h2>
       <p>The last 60 s of every decision: names, sizes and instants, never pictures. It replays exactly, anywhere.</p>
       {!may ? (
-        <p class="muted">Log in with an operator’s token to download it.</p>
+        <p><LogInHint scope="operator" to="download it" /></p>
       ) : ready ? (
         <a class={styles.button} href="v1/journal" download data-testid="journal"><DownloadIcon /> Download the flight recorder</a>
       ) : (
@@ -22,7 +23,7 @@ export function Recorder({ ready, request }: { ready: boolean; request: number |
       <p class={styles.replay}><code>edgebox replay FILE{request === null ? '' : ` --request ${request}`}</code></p>
       <p class="muted">
         {request === null
-          ? 'repeats every decision and compares; with --request or --camera it prints the story of one.'
+          ? <>repeats every decision and compares; with <code class={styles.option}>--request</code> or <code class={styles.option}>--camera</code> it prints the story of one.</>
           : 'prints the story of the first request of the chosen batch.'}
       </p>
     </section>

@@ -76,10 +76,8 @@ class ServedModels(Protocol):
         """Bring the inputs of a batch into the form that they travel in, before it is timed."""
         ...
 
-    def run(
-        self, family: Family, variant: Variant, job: BatchJob, left_s: float, limit_s: float
-    ) -> Found:
-        """Run a batch: `left_s` before its last deadline, and waiting no longer than `limit_s`.
+    def run(self, family: Family, variant: Variant, job: BatchJob, left_s: float) -> Found:
+        """Run a batch, `left_s` before its last deadline; wait until the connection is shut.
 
         Raises:
             OverloadedError: the server has too much to do.
@@ -175,9 +173,7 @@ class EdgeboxModels:
             for each in job.inputs
         ]
 
-    def run(
-        self, family: Family, variant: Variant, job: BatchJob, left_s: float, limit_s: float
-    ) -> Found:
+    def run(self, family: Family, variant: Variant, job: BatchJob, left_s: float) -> Found:
         """Send the pictures; the server batches them with those of its own cameras.
 
         One that is too large for the server costs itself alone. They travel in as many requests as
@@ -201,9 +197,7 @@ class EdgeboxModels:
             past_s = time.monotonic() - began_s
             of_part = [pictures[row] for row in part]
             try:
-                answers, dropped = self._ask(
-                    family, variant, of_part, left_s - past_s, limit_s - past_s
-                )
+                answers, dropped = self._ask(family, variant, of_part, left_s - past_s)
             except OverloadedError as error:
                 if number == 0:
                     raise
@@ -222,7 +216,6 @@ class EdgeboxModels:
         variant: Variant,
         pictures: Sequence[bytes | memoryview],
         left_s: float,
-        limit_s: float,
     ) -> Found:
         names = ["boxes", "scores", "labels", "counts", "outcomes"]
         if family.embedding_length is not None:
@@ -234,7 +227,7 @@ class EdgeboxModels:
         }
         inputs = [InputTensor.of_elements("image", pictures)]
         request = infer_request(inputs, names, parameters)
-        out = infer(self._server, variant.name, request, limit_s)
+        out = infer(self._server, variant.name, request)
         with answers_read(variant.name):
             found, refused = _found(out, len(pictures))
             _insist_on_family(found, family)
@@ -360,9 +353,7 @@ class TensorModels:
     def encode(self, family: Family, variant: Variant, job: BatchJob) -> None:
         """Pictures are laid into tensors when the batch runs, as on this box's own executors."""
 
-    def run(
-        self, family: Family, variant: Variant, job: BatchJob, left_s: float, limit_s: float
-    ) -> Found:
+    def run(self, family: Family, variant: Variant, job: BatchJob, left_s: float) -> Found:
         """Send a tensor and decode the outputs."""
         decoded = decode_inputs(job.inputs, family.input, variant)
         canvases = [each for each in decoded.inputs if isinstance(each, np.ndarray)]
@@ -375,7 +366,7 @@ class TensorModels:
         name = self._model(variant)
         request = infer_request(inputs, names, parameters)
         try:
-            out = infer(self._server, name, request, limit_s)
+            out = infer(self._server, name, request)
         except RefusedError as error:
             if self._says_binary:
                 raise

@@ -28,6 +28,7 @@ from edgebox.inference.executor_thread import (
 )
 from edgebox.inference.family import Family
 from edgebox.inference.machine import pinned
+from edgebox.inference.output_reading import read_outputs
 from edgebox.inference.session_runs import SessionRuns
 from edgebox.inference.session_store import (
     SessionStore,
@@ -484,13 +485,13 @@ class OnnxExecutor(FamilyExecutor):
                 )
         said = len(outputs) - family.features_given
         wanted = [output[: len(job.inputs)] for output in outputs[:said]]
-        found = family.decode(wanted, variant.width_px, variant.height_px, self._score_floor)
+        found, refused = read_outputs(family, variant, wanted, self._score_floor)
         return BatchResult(
             decoded.in_pictures(found),
             started_ns,
             self._clock_ns(),
             tuple(outputs[said:]),
-            decoded.refused,
+            {**refused, **decoded.refused},
         )
 
 

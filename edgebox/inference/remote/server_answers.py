@@ -93,7 +93,7 @@ def infer(
     try:
         return infer_response(reply.body, reply.headers.get(HEADER_LENGTH))
     except ProtocolError as error:
-        raise ProtocolError(f"{model}: {error}") from None
+        raise ProtocolError(f"{server.address.host}, {model}: {error}") from None
 
 
 def model_path(model: str) -> str:

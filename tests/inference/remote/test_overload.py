@@ -109,7 +109,9 @@ def test_an_answer_that_is_none_is_said_to_be_the_servers(
     executor: ModelExecutor, server: ProtocolServer
 ) -> None:
     server.refusal = 200
-    with pytest.raises(ModelError, match=r"^gate_gate-192: the server's answer cannot be read: "):
+    with pytest.raises(
+        ModelError, match=r"^127.0.0.1:\d+, gate_gate-192: the server's answer cannot be read: "
+    ):
         executor.submit(GATE, [CANVAS], 1).result()
 
 

@@ -52,8 +52,10 @@ class ReturnedCameras:
         box, sent_ns = self._sent.pop(camera, (None, 0))
         if box is None or redirects != 1 or sent_ns < now_ns - BACK_WITHIN_NS:
             return None
-        for cameras in self._back.values():
+        for known, cameras in list(self._back.items()):
             _drop_first(cameras, lambda at_ns: at_ns < now_ns - AVOIDED_NS)
+            if not cameras:  # names may be those of containers, of which each start has another
+                del self._back[known]
         back = self._back.setdefault(box, {})
         is_news = not back
         back.pop(camera, None)

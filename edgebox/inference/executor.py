@@ -28,6 +28,7 @@ from edgebox.inference.executor_thread import (
 )
 from edgebox.inference.family import Family
 from edgebox.inference.machine import pinned
+from edgebox.inference.output_reading import read_outputs
 from edgebox.inference.session_runs import SessionRuns
 from edgebox.inference.session_store import (
     SessionStore,
@@ -78,20 +79,23 @@ class ExecutorGoneError(ModelError):
     """What runs an executor's batches has ended: it runs nothing before it is opened again."""
 
 
-def come_back(future: "Future[BatchResult]", executor: "Executor", what: str) -> BatchResult:
+def come_back(
+    future: "Future[BatchResult]", executor: "Executor", what: str, limit_s: float | None = None
+) -> BatchResult:
     """Wait for a batch that is measured or that warms a model.
 
     Raises:
         ModelError: it failed, or not all of it was answered.
-        HungError: it takes longer than any batch may that something with a deadline waits for.
+        HungError: it takes longer than its limit; by default, than any batch may that something
+            with a deadline waits for.
     """
-    limit_s = run_limit_s(builds=executor.provider == TENSORRT)
+    limit_s = limit_s or run_limit_s(builds=executor.provider == TENSORRT)
     try:
         result = future.result(limit_s)
     except TimeoutError:
         raise HungError(
-            f"{what} on {executor.id} did not come back within {limit_s:.0f} s: the device or its "
-            "driver hangs, or this model does not end"
+            f"{what} on {executor.id} did not come back within {limit_s:.0f} s: the device, "
+            "its driver or its server hangs, or this model does not end"
         ) from None
     for refused in result.refused.values():
         raise ModelError(f"{what}: {refused.text}")
@@ -481,13 +485,13 @@ class OnnxExecutor(FamilyExecutor):
                 )
         said = len(outputs) - family.features_given
         wanted = [output[: len(job.inputs)] for output in outputs[:said]]
-        found = family.decode(wanted, variant.width_px, variant.height_px, self._score_floor)
+        found, refused = read_outputs(family, variant, wanted, self._score_floor)
         return BatchResult(
             decoded.in_pictures(found),
             started_ns,
             self._clock_ns(),
             tuple(outputs[said:]),
-            decoded.refused,
+            {**refused, **decoded.refused},
         )
 
 

@@ -109,7 +109,7 @@ class BatchRunner:
         self._results.pop(order.batch, None)
 
     def _note_refusals(self, order: Infer, result: BatchResult) -> None:
-        """Log and note why another machine did not answer pictures of a batch."""
+        """Log and note why pictures of a batch were not answered."""
         failed = [each for each in result.refused.values() if each.reason is DropReason.FAILED]
         if failed:
             self._refused.tell(f"{order.variant} on {order.executor}", failed[0].text)

@@ -121,11 +121,9 @@ class Corrections:
         """
         infer = batch.infer
         executor, variant, size = infer.executor, infer.variant, infer.batch_size
-        profile = self._latencies.known(executor)[variant]
         times = self._learning.times(executor, variant)
         if times is None:
-            expected_ns = profile.quantile_ns(size, self._slowdown_quantile)
-            self._calibration.batch_completed(executor, expected_ns, took_ns, now_ns)
+            self.learn_speed(batch, took_ns, now_ns)
             return []
         watched = self._watched[executor][variant]
         indices = self._learning.indices(variant, apps)
@@ -151,6 +149,13 @@ class Corrections:
         if drifted is None and watched.unchecked < CHECKED_EVERY:
             return []
         return self._explain(executor, variant, drifted, now_ns)
+
+    def learn_speed(self, batch: RunningBatch, took_ns: int, now_ns: int) -> None:
+        """Learn from a batch how fast its executor is, and nothing of applications."""
+        infer = batch.infer
+        profile = self._latencies.known(infer.executor)[infer.variant]
+        expected_ns = profile.quantile_ns(infer.batch_size, self._slowdown_quantile)
+        self._calibration.batch_completed(infer.executor, expected_ns, took_ns, now_ns)
 
     def _expected_ns(
         self, times: BatchTimes, batch: Infer, seen: ObservedBatch, apps: Sequence[int]

@@ -60,7 +60,13 @@ class ExecutionTimes:
         self.latencies.busy.started(executor, now_ns)
 
     def batch_completed(
-        self, batch: RunningBatch, apps: Sequence[str], took_ns: int, now_ns: int
+        self,
+        batch: RunningBatch,
+        apps: Sequence[str],
+        took_ns: int,
+        now_ns: int,
+        *,
+        refused: bool = False,
     ) -> tuple[int, list[ReportDrift]]:
         """Learn from a batch.
 
@@ -69,6 +75,7 @@ class ExecutionTimes:
             apps: the application of each member.
             took_ns: its execution time.
             now_ns: when it ended.
+            refused: a server refused all of it: how long that took says nothing of applications.
 
         Returns:
             Its execution time with all threads and the interference of other executors removed, in
@@ -79,6 +86,9 @@ class ExecutionTimes:
         others = self.latencies.busy.ended(executor, now_ns)
         slower = self.latencies.slowed(executor, variant, others)
         isolated_ns = round(took_ns / (slower * self.latencies.core_factor(batch.infer)))
+        if refused:
+            self.corrections.learn_speed(batch, isolated_ns, now_ns)
+            return isolated_ns, []
         drifts = self.corrections.batch_completed(batch, apps, isolated_ns, now_ns)
         self.learning.completed(batch.infer, apps, isolated_ns, now_ns)
         return isolated_ns, drifts

@@ -287,7 +287,9 @@ class Scheduler(SchedulerState):
         members = self._ledger.finish(event.executor, Cause.COMPLETED, event.spawned)
         apps = [live.request.app for live in members]
         self._trials.ran(event.batch, event.took_ns)
-        isolated_ns, drifts = self._times.batch_completed(batch, apps, event.took_ns, self._now_ns)
+        isolated_ns, drifts = self._times.batch_completed(
+            batch, apps, event.took_ns, self._now_ns, refused=event.refused
+        )
         if self._times.calibrate(event.executor):
             self._adaptation.slowed()
         if drifts:

@@ -4,8 +4,8 @@ Pure. The rules:
 
 - Every order to an executor has a time limit. For a batch or a sample it is `LIMIT_FACTOR` times
   its high expectation (the profile's, or what was learned of its applications if that is more), and
-  at least a second, after which it is derived; it is longer for loading weights and for opening an
-  executor. Work that exceeds its limit hangs, and the executor is lost.
+  at least a second, after which it is derived, and at most `LIMIT_MAX_NS`; it is longer for loading
+  weights and for opening an executor. Work that exceeds its limit hangs, and the executor is lost.
 - A limit that was exceeded doubles, until the variant comes back within it. If the limit was wrong,
   a few losses correct it (as TCP backs off its retransmission timer, RFC 6298, section 5.5).
 - A variant that hangs `HANGS_MAX` times in a row, while others run well in between, is excluded:
@@ -80,6 +80,12 @@ LIMIT_FACTOR = 10
 longer inputs than were profiled. A batch of ten times its P99 has none of these causes, and all
 deadlines of its frames have passed. Larger factors only find hangs later."""
 
+LIMIT_MAX_NS = 60_000_000_000
+"""The longest deadline that a picture may have. What is learned can be far longer than any batch
+took: where a busy machine keeps a batch of 2 ms waiting for 0.4 s, its application has 200 times
+the usual work, and the largest batch of the slowest executor is expected to take 200 times as long.
+"""
+
 LOAD_LIMIT_NS = 60_000_000_000
 """For loading weights: reading a file of gigabytes from a slow disk takes tens of seconds."""
 
@@ -139,7 +145,8 @@ class Supervision:
         if known is not None:
             high_ns = round(high_ns * known.core_factor(batch_size, threads))
         doublings = self.executors[executor].doublings.get(variant, 0)
-        return max(self._limit_min_ns, LIMIT_FACTOR * high_ns) << doublings
+        longest_ns = min(LIMIT_FACTOR * high_ns, LIMIT_MAX_NS)
+        return max(self._limit_min_ns, longest_ns) << doublings
 
     def apps_of(self, order: Infer | Sample) -> list[str]:
         """Return the application of each member of an order."""

@@ -41,7 +41,7 @@ def decode_boxes_scores_labels(
         score_min: rows below it are left out.
 
     Raises:
-        DecodingError: other shapes.
+        DecodingError: other shapes, or a box or score that is not finite.
     """
     if len(outputs) != 3:
         raise DecodingError(f"expected 3 outputs (boxes, scores, labels), got {len(outputs)}")
@@ -57,11 +57,11 @@ def decode_boxes_scores_labels(
         )
     return [
         Detections(
-            boxes[row][keep].astype(np.float32, copy=False),
-            scores[row][keep].astype(np.float32, copy=False),
+            _finite("boxes", boxes[row][keep].astype(np.float32, copy=False)),
+            _finite("scores", scores[row][keep].astype(np.float32, copy=False)),
             labels[row][keep].astype(np.int64, copy=False),
         ).scaled(1.0, 1.0, width_px, height_px)
-        for row, keep in enumerate(scores >= score_min)
+        for row, keep in enumerate(_likely(scores, score_min))
     ]
 
 
@@ -93,7 +93,8 @@ def decode_yolox(
         score_min: rows below it are left out.
 
     Raises:
-        DecodingError: other shapes, or not the number of anchors that the input size has.
+        DecodingError: other shapes, not the number of anchors that the input size has, or a box
+            or score that is not finite.
     """
     cells, strides = _yolox_grid(width_px, height_px)
     if len(outputs) != 1 or outputs[0].ndim != 3 or outputs[0].shape[2] < 6:
@@ -117,22 +118,68 @@ def _decode_yolox_rows(
     score_min: float,
 ) -> Detections:
     # No class scores above 1, so objectness already excludes most anchors.
-    likely = np.flatnonzero(rows[:, 4] >= score_min)
+    likely = np.flatnonzero(_likely(rows[:, 4], score_min))
     rows, cells, strides = rows[likely], cells[likely], strides[likely]
     labels = rows[:, 5:].argmax(axis=1)
     scores = rows[:, 4] * rows[np.arange(len(rows)), 5 + labels]
-    kept = np.flatnonzero(scores >= score_min)
+    kept = np.flatnonzero(_likely(scores, score_min))
     kept = kept[np.argsort(-scores[kept], kind="stable")][:_NMS_CANDIDATES_MAX]
     centres = (rows[kept, :2] + cells[kept]) * strides[kept]
     # exp(20) px is beyond any picture: the bound keeps a broken model from overflowing.
     halves = np.exp(np.minimum(rows[kept, 2:4], 20.0)) * strides[kept] / 2.0
     boxes = np.concatenate((centres - halves, centres + halves), axis=1)
-    found = Detections(boxes, scores[kept], labels[kept])
+    found = Detections(_finite("boxes", boxes), _finite("scores", scores[kept]), labels[kept])
     return found.select(class_aware_nms(found.boxes, found.scores, found.labels, YOLOX_NMS_IOU))
 
 
+def _likely(scores: NDArray[Any], score_min: float) -> NDArray[np.bool_]:
+    """Return which rows to read: a score that is no number is not below any, and is refused."""
+    likely: NDArray[np.bool_] = ~(scores < score_min)
+    return likely
+
+
+def _finite(what: str, numbers: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return numbers of detections, before these are clipped.
+
+    Raises:
+        DecodingError: one is not finite.
+    """
+    if not np.isfinite(numbers).all():
+        raise DecodingError(f"the model answered {what} that are no finite numbers")
+    return numbers
+
+
+def insist_on(found: Detections, label_count: int) -> None:
+    """Check what was found on pictures, by a model here or by another machine.
+
+    Args:
+        found: on one picture, or on several together.
+        label_count: how many labels the family has.
+
+    Raises:
+        DecodingError: no reader of detections expects such labels, scores, boxes or embeddings.
+    """
+    labels, scores, embeddings = found.labels, found.scores, found.embeddings
+    if not len(labels):
+        return
+    if not (labels.min() >= 0 and labels.max() < label_count):
+        wrong = labels[(labels < 0) | (labels >= label_count)][0]
+        raise DecodingError(
+            f"the model answered label {wrong}, but there are {label_count} labels, "
+            "counted from 0: the manifest must list all classes of the model in its order"
+        )
+    if not (scores.min() >= 0 and scores.max() <= _SCORE_MAX):
+        raise DecodingError(
+            f"the model answered scores from {scores.min():g} to {scores.max():g}: they "
+            "must be from 0 to 1"
+        )
+    _finite("boxes", found.boxes)
+    if embeddings is not None:
+        _finite("embeddings", embeddings)
+
+
 def checked(decode: Decoder, label_count: int) -> Decoder:
-    """Return a decoder that refuses labels and scores which no reader of detections expects.
+    """Return a decoder that insists on what readers of detections expect (`insist_on`).
 
     Args:
         decode: reads the outputs.
@@ -144,20 +191,7 @@ def checked(decode: Decoder, label_count: int) -> Decoder:
     ) -> list[Detections]:
         pictures = decode(outputs, width_px, height_px, score_min)
         for found in pictures:
-            labels, scores = found.labels, found.scores
-            if not len(labels):
-                continue
-            if not (labels.min() >= 0 and labels.max() < label_count):
-                wrong = labels[(labels < 0) | (labels >= label_count)][0]
-                raise DecodingError(
-                    f"the model answered label {wrong}, but there are {label_count} labels, "
-                    "counted from 0: the manifest must list all classes of the model in its order"
-                )
-            if not (scores.min() >= 0 and scores.max() <= _SCORE_MAX):
-                raise DecodingError(
-                    f"the model answered scores from {scores.min():g} to {scores.max():g}: they "
-                    "must be from 0 to 1"
-                )
+            insist_on(found, label_count)
         return pictures
 
     return decode_checked
@@ -210,8 +244,7 @@ def embedding_decoder(length: int) -> Decoder:
     ) -> list[Detections]:
         values = _only_output(outputs, "embedding", length).astype(np.float64)
         norms = np.linalg.norm(values, axis=1, keepdims=True)
-        if not np.isfinite(norms).all():
-            raise DecodingError("an embedding is not finite")
+        _finite("embeddings", norms)
         unit = (values / np.maximum(norms, 1e-12)).astype(np.float32)
         box = _whole_pictures(1, width_px, height_px)
         one, label = np.ones(1, np.float32), np.zeros(1, np.int64)

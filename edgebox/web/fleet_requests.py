@@ -6,12 +6,13 @@ does not know it can say nothing, whatever the certificate.
 
 import time
 from collections.abc import Callable
+from email.utils import parsedate_to_datetime
 
 import aiohttp
 from aiohttp import hdrs
 
 from edgebox.domain.errors import EdgeboxError
-from edgebox.fleet.ticket import answer_signature, box_ticket, same
+from edgebox.fleet.ticket import BOX_TICKET_S, answer_signature, box_ticket, same
 from edgebox.link import connection_errors
 from edgebox.link.box_address import authorization
 
@@ -64,10 +65,7 @@ async def answer_of(
     ) as response:
         answer = await _whole(response, bytes_max)
         if response.status == 401:
-            raise FleetRequestError(
-                "it does not know this fleet's secret, or the clocks of the two differ by more "
-                "than ten minutes: all boxes need the same fleet.secret_file"
-            )
+            raise FleetRequestError(_refused(response.headers.get(hdrs.DATE, ""), time.time()))
         if response.status != 200:
             raise FleetRequestError(
                 f"it gives no answer (HTTP status {response.status}): it has no [fleet], or is "
@@ -119,6 +117,26 @@ class Troubles:
         self._failed[address] = why, count
         if count == (1 if at_once else _TOLD_AFTER):
             self._warn(text)
+
+
+def _refused(date: str, now_s: float) -> str:
+    """Return why a box refuses a ticket.
+
+    Args:
+        date: when it says that it answered, as HTTP has it; empty: it does not say.
+        now_s: the wall clock here.
+    """
+    try:
+        ahead_s = parsedate_to_datetime(date).timestamp() - now_s
+    except (ValueError, OverflowError):
+        ahead_s = 0.0
+    if abs(ahead_s) < BOX_TICKET_S:
+        return "it does not know this fleet's secret: all boxes need the same fleet.secret_file"
+    how = "ahead of" if ahead_s > 0 else "behind"
+    return (
+        f"its clock is {abs(ahead_s) / 60:.0f} minutes {how} this box's: the clocks of a fleet "
+        "must agree within ten minutes"
+    )
 
 
 async def _whole(response: aiohttp.ClientResponse, bytes_max: int) -> bytes:

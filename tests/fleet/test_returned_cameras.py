@@ -59,6 +59,7 @@ def test_what_is_old_is_forgotten(moves: list[tuple[CameraId, BoxName, int]]) ->
         assert to in returned.avoided(of, now_ns)
         back_ns = [at_ns for cameras in returned._back.values() for at_ns in cameras.values()]
         assert all(at_ns >= now_ns - AVOIDED_NS for at_ns in back_ns)
+        assert all(returned._back.values()), "a box from which nobody came is kept"
 
 
 def test_a_camera_is_sent_to_no_box_that_it_avoids() -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, Variant, VariantName
+from edgebox.domain.requests import DropReason
 from edgebox.inference.executor import OnnxExecutor, blank_canvas
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.family import Family
@@ -21,7 +22,13 @@ from edgebox.inference.sessions import CPU
 from edgebox.inference.zoo import bundled_folders, load_family, load_zoo
 from edgebox.vision.detections import Detections
 from tests.conftest import PATIENCE_S
-from tests.inference.tiny_onnx import FAILING_32, MERGING_32, YOLOX_32, write_family
+from tests.inference.tiny_onnx import (
+    FAILING_32,
+    MERGING_32,
+    ROOTS_32,
+    YOLOX_32,
+    write_family,
+)
 
 CPU_0 = ExecutorId("cpu/0")
 TINY = VariantName("tiny-32")
@@ -159,6 +166,21 @@ def test_a_model_that_fails_is_reported_and_the_thread_survives(
         assert problem in str(failure(executor.submit(TINY, [canvas, canvas], 2)))
     with pytest.raises(ModelError):
         executor.warm([TINY], [2])
+    executor.close()
+
+
+def test_a_picture_of_which_a_model_makes_no_numbers_costs_itself_alone(tmp_path: Path) -> None:
+    """It would be answered as if nothing were there."""
+    family = load_family(write_family(tmp_path, ROOTS_32))
+    executor = OnnxExecutor(CPU_0, [family], providers="cpu", cpu_threads=1)
+    bright, dark = blank_canvas(family.variants[0]), np.zeros((32, 32, 3), np.uint8)
+    (alone,) = executor.submit(TINY, [bright], 1).result().detections
+    result = executor.submit(TINY, [bright, dark, bright], 4).result()
+    assert len(alone) > 0
+    assert [len(each) for each in result.detections] == [len(alone), 0, len(alone)]
+    assert {row: each.reason for row, each in result.refused.items()} == {1: DropReason.FAILED}
+    assert result.refused[1].text.startswith("tiny-32: the model answered boxes that are no finite")
+    assert "no finite numbers" in str(failure(executor.submit(TINY, [dark, dark], 2)))
     executor.close()
 
 

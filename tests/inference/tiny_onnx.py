@@ -76,5 +76,26 @@ YOLOX_32 = reshaping_model(["b", 3, 32, 32], ["b", 512, 6], [-1, 512, 6])
 MERGING_32 = reshaping_model(["b", 3, 32, 32], [1, "n", 6], [1, -1, 6])
 """Says it takes any batch, and runs its pictures into one."""
 
+ROOTS_32 = model(
+    graph(
+        "roots",
+        [
+            node("ReduceMax", ["images"], ["brightest"], axes=[1, 2, 3], keepdims=0),
+            node("Sub", ["brightest", "dark"], ["above"]),
+            node("Sqrt", ["above"], ["root"]),
+            node("Reshape", ["root", "each"], ["of_each"]),
+            node("Mul", ["of_each", "anchors"], ["output"]),
+        ],
+        inputs=[value("images", FLOAT, ["b", 3, 32, 32])],
+        outputs=[value("output", FLOAT, ["b", 21, 6])],
+        tensors=[
+            tensor("dark", np.array([89], np.float32)),
+            tensor("each", np.array([-1, 1, 1], np.int64)),
+            tensor("anchors", np.array([[[0, 0, 0, 0, 0.1, 0.1]] * 21], np.float32)),
+        ],
+    )
+)
+"""Sees something everywhere; of a picture that is nowhere brighter than 89 it gives NaN."""
+
 FAILING_32 = reshaping_model(["b", 3, 32, 32], ["b", "n", 6], [7, 11, 6])
 """Opens, and fails on every batch."""

@@ -49,7 +49,12 @@ from edgebox.scheduling.supervised import (
     OPENINGS_MAX,
     ExecutorState,
 )
-from edgebox.scheduling.supervision import FAILURES_MAX, LIMIT_FACTOR, LOAD_LIMIT_NS
+from edgebox.scheduling.supervision import (
+    FAILURES_MAX,
+    LIMIT_FACTOR,
+    LIMIT_MAX_NS,
+    LOAD_LIMIT_NS,
+)
 from tests.scheduling.scene import (
     CPU,
     FAMILY,
@@ -509,6 +514,28 @@ def test_an_application_known_to_be_long_does_not_hang() -> None:
     box.number = 1
     box.begin(2000, 416)
     assert box.wake()[0] == 3000, "of others the profile holds"
+
+
+def test_what_a_busy_machine_made_long_here_keeps_no_hanging_batch_elsewhere() -> None:
+    """Work is learned relative to the profile, on all executors together."""
+    box = Box(CPU, OTHER)
+    quick, slow = profile(416, CPU).scaled(0.1), profile(416, OTHER).scaled(5)
+    box(ExecutorStarted(CPU, (quick,)), 0)
+    box(ExecutorStarted(OTHER, (slow,)), 0)
+    for number in range(100):  # of 2 ms each; now and then the thread got no time for 0.4 s
+        took_ns = 402 * MS if number % 20 == 0 else 2 * MS
+        box(RequestSampled(CPU, name(416), "default", took_ns), 1)
+    assert box.begin(1).executor == CPU
+    assert box.begin(1).executor == OTHER
+    limit_ns = box.scheduler.supervised[OTHER].limit
+    assert limit_ns is not None
+    box(BatchCompleted(CPU, BatchId(1), 2 * MS), 3)
+    at_ms, (_, abandon, _) = box.wake()
+    assert isinstance(abandon, Abandon)
+    assert (abandon.executor, abandon.cause) == (OTHER, LossCause.HUNG)
+    assert at_ms == 1 + LIMIT_MAX_NS / MS
+    usual_ns = LIMIT_FACTOR * slow.quantile_ns(1, 0.99)
+    assert usual_ns < LIMIT_MAX_NS / 20, "by its profile it would have been far earlier"
 
 
 def drifted(box: Box) -> float:

@@ -239,6 +239,25 @@ def test_one_that_refuses_for_too_much_to_do_is_lost_while_others_run_its_varian
     assert box.state(OTHER) is ExecutorState.WAITING, "it is opened again ever later"
 
 
+def test_refusals_say_nothing_of_how_long_requests_are() -> None:
+    """The rest after a refusal would look like long requests, here as well."""
+    box = Box(CPU, OTHER)
+    expectations = box.scheduler.times.expectations
+    before = expectations.single_request(name(416), "default")
+    for at_ms in range(0, 60_000, 1000):
+        mine, theirs = box.begin(at_ms), box.begin(at_ms)
+        assert theirs.executor == OTHER
+        box(BatchCompleted(CPU, mine.batch, 20 * MS), at_ms + 20)
+        refused = at_ms % 5000 > 0  # five in a row would cost it
+        took_ns = (2000 if refused else 20) * MS
+        box(BatchCompleted(OTHER, theirs.batch, took_ns, refused=refused), at_ms + took_ns // MS)
+    after = expectations.single_request(name(416), "default")
+    assert before is not None and after is not None
+    assert after.high_ns <= before.high_ns
+    assert box.scheduler.slowdown[OTHER] > 10, "plans and batches count on it less"
+    assert box.scheduler.slowdown[CPU] == 1
+
+
 def test_a_batch_that_is_answered_shows_that_a_server_has_time_again() -> None:
     box = Box(CPU, OTHER)
     box.begin(0)

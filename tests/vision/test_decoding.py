@@ -100,10 +100,52 @@ def test_yolox_keeps_the_pictures_of_a_batch_apart() -> None:
 
 def test_yolox_survives_numbers_without_sense() -> None:
     head = np.full((1, ANCHORS, 5 + CLASSES), 1e30, np.float32)
-    head[0, ::2] = np.nan
+    head[..., 4:] = 0.9
     with np.errstate(all="raise", invalid="ignore", over="ignore"):
         (found,) = yolox([head], WIDTH, HEIGHT, 0.3)
-    assert not np.isnan(found.boxes).any()
+        assert np.isfinite(found.boxes).all()
+        head[0, ::2] = np.nan
+        with pytest.raises(DecodingError, match="boxes that are no finite numbers"):
+            yolox([head], WIDTH, HEIGHT, 0.3)
+
+
+NONSENSE = st.sampled_from([math.nan, math.inf, -math.inf])
+
+
+@given(st.integers(0, ANCHORS - 1), st.integers(0, 4), NONSENSE)
+def test_no_number_of_yolox_that_matters_is_left_out_because_it_is_none(
+    anchor: int, column: int, number: float
+) -> None:
+    head = raw_head(1)
+    head[0, :, 4:] = 0.0
+    head[0, anchor] = (0, 0, 0, 0, 0.9, *[0.9] * CLASSES)
+    head[0, anchor, column] = number
+    decode = checked(yolox, CLASSES)
+    if number == -math.inf and column >= 2:  # no width, no height or no object: nothing to see
+        assert len(decode([head], WIDTH, HEIGHT, 0.3)[0]) == 0
+        return
+    if number == math.inf and column in (2, 3):  # as wide as the picture
+        assert len(decode([head], WIDTH, HEIGHT, 0.3)[0]) == 1
+        return
+    with np.errstate(invalid="ignore"), pytest.raises(DecodingError, match="the model answered"):
+        decode([head], WIDTH, HEIGHT, 0.3)
+
+
+@given(st.integers(0, 5), NONSENSE)
+def test_no_number_of_ready_boxes_is_left_out_because_it_is_none(at: int, number: float) -> None:
+    boxes, scores = np.zeros((1, 1, 4), np.float32), np.full((1, 1), 0.9, np.float32)
+    boxes[0, 0] = 1, 2, 30, 40
+    labels = np.zeros((1, 1), np.int64)
+    decode = checked(ready, 1)
+    if at < 4:
+        boxes[0, 0, at] = number
+    else:
+        scores[0, 0] = number
+    if at >= 4 and number == -math.inf:
+        assert len(decode([boxes, scores, labels], WIDTH, HEIGHT, 0.3)[0]) == 0
+        return
+    with pytest.raises(DecodingError, match="the model answered"):
+        decode([boxes, scores, labels], WIDTH, HEIGHT, 0.3)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +253,7 @@ def test_embeddings_have_length_1(values: list[float]) -> None:
 def test_an_embedding_of_another_shape_is_refused(shape: tuple[int, ...], expected: str) -> None:
     with pytest.raises(DecodingError, match=expected):
         embedding_decoder(256)([np.ones(shape, np.float32)], WIDTH, HEIGHT, 0.0)
-    with pytest.raises(DecodingError, match="is not finite"):
+    with pytest.raises(DecodingError, match="embeddings that are no finite numbers"):
         embedding_decoder(2)([np.array([[np.nan, 1]], np.float32)], WIDTH, HEIGHT, 0.0)
     with pytest.raises(DecodingError, match="the length of the logits is 4, not 5"):
         class_logits_decoder([2, 3])([np.ones((1, 4), np.float32)], WIDTH, HEIGHT, 0.0)

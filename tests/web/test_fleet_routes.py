@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
@@ -35,7 +36,7 @@ from edgebox.web import fleet_exchange, fleet_settings
 from edgebox.web.fleet import fleet_member
 from edgebox.web.fleet_exchange import FleetExchange, boxes_behind, one_for_each
 from edgebox.web.fleet_member import FleetMember
-from edgebox.web.fleet_requests import SIGNATURE, answer_of, explained
+from edgebox.web.fleet_requests import SIGNATURE, FleetRequestError, answer_of, explained
 from edgebox.web.fleet_settings import FleetSettings
 from edgebox.web.routes import JSON
 from edgebox.web.server import Server
@@ -380,6 +381,34 @@ async def test_a_box_that_does_not_answer_in_time_is_waited_for_no_longer() -> N
             )  # fmt: skip
         never.set()
     assert explained(late.value) == "no answer in time"
+
+
+@pytest.mark.parametrize(
+    ("secret", "ahead_s", "why"),
+    [
+        (SECRET, -660, "its clock is 11 minutes ahead of this box's: the clocks of a fleet must"),
+        (SECRET, -1.7e9, r"its clock is \d+ minutes ahead of this box's"),
+        ("that of another fleet", 0, "it does not know this fleet's secret: all boxes need"),
+        ("that of another fleet", 660, "its clock is 11 minutes behind this box's"),
+        (SECRET, 660, ""),
+    ],
+)
+async def test_a_box_whose_clock_is_wrong_is_told_so_rather_than_of_its_secret(
+    member: Member, monkeypatch: pytest.MonkeyPatch, secret: str, ahead_s: float, why: str
+) -> None:
+    """It asks another one with a ticket that has ended there."""
+    clock = SimpleNamespace(time=lambda: time.time() + ahead_s)
+    monkeypatch.setattr("edgebox.web.fleet_requests.time", clock)
+    async with aiohttp.ClientSession() as client:
+        asked = answer_of(
+            client, f"http://127.0.0.1:{member.server.port}/v1/fleet/report",
+            secret=secret, name="b", bytes_max=10_000, timeout_s=60,
+        )  # fmt: skip
+        if not why:
+            assert decoded(await asked).box
+            return
+        with pytest.raises(FleetRequestError, match=why):
+            await asked
 
 
 # -- configuration ---------------------------------------------------------------------------------

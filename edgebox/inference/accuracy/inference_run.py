@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.errors import InvalidInputError, ModelError
 from edgebox.domain.model_family import LatencyProfile, Variant, VariantName
 from edgebox.domain.picture_size import send_size
 from edgebox.inference.executor import Executor, OnnxExecutor
@@ -182,7 +182,7 @@ def _answers(
     numbers: Iterator[int],
 ) -> Iterator[Predictions]:
     found = {
-        name: iter([seen for each in futures for seen in each.result().detections])
+        name: iter([seen for each in futures for seen in _detections(each.result())])
         for name, futures in results.items()
     }
     for each in prepared:
@@ -191,3 +191,14 @@ def _answers(
             for name, placed in each.placements.items()
         }
         yield Predictions(next(numbers), each.size_px, here, each.problem)
+
+
+def _detections(result: BatchResult) -> list[Detections]:
+    """Return what was found in a batch.
+
+    Raises:
+        ModelError: the answer to a picture makes no sense.
+    """
+    for refused in result.refused.values():
+        raise ModelError(refused.text)
+    return result.detections

@@ -44,7 +44,7 @@ class InputTensor:
     @classmethod
     def of_array(cls, name: str, datatype: str, array: NDArray[Any]) -> "InputTensor":
         """Return an input of numbers."""
-        little = np.ascontiguousarray(array, np.dtype(_DTYPES[datatype]))
+        little = np.ascontiguousarray(array, numpy_type(datatype))
         return cls(name, datatype, array.shape, little.reshape(-1).view(np.uint8).data)
 
     @classmethod
@@ -52,6 +52,11 @@ class InputTensor:
         """Return an input of BYTES."""
         data = b"".join(part for element in elements for part in (_length(element), element))
         return cls(name, BYTES, (len(elements),), data)
+
+
+def numpy_type(datatype: str) -> np.dtype[Any]:
+    """Return numpy's type of a datatype of the protocol."""
+    return np.dtype(_DTYPES[datatype])
 
 
 def infer_request(
@@ -98,8 +103,12 @@ def infer_response(body: bytes, header_bytes: str | None) -> dict[str, Values]:
         out: dict[str, Values] = {}
         for each in document["outputs"]:
             size = (each.get("parameters") or {}).get("binary_data_size")
+            if size is not None and not 0 <= size <= len(binary):
+                raise ProtocolError(f"output {each['name']} is said to have {size} bytes")
             out[each["name"]] = _values(each, None if size is None else binary[:size])
             binary = binary[size or 0 :]
+        if len(binary):
+            raise ProtocolError(f"the server's answer has {len(binary)} bytes beyond its outputs")
     except (
         ValueError,
         LookupError,
@@ -119,7 +128,7 @@ def _values(output: Mapping[str, Any], binary: memoryview | None) -> Values:
         if binary is not None:
             return [bytes(each) for each in unpack_elements(binary, count)]
         return [str(each).encode() for each in output["data"]]
-    dtype = np.dtype(_DTYPES[output["datatype"]])
+    dtype = numpy_type(output["datatype"])
     if binary is None:
         return np.array(output["data"], dtype).reshape(shape)
     return np.frombuffer(binary, dtype).reshape(shape)

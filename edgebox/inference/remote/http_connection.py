@@ -110,17 +110,24 @@ class ServerConnection:
         body: Sequence[bytes | memoryview] = (),
         headers: Mapping[str, str] | None = None,
         *,
-        limit_s: float = CONNECT_LIMIT_S,
+        limit_s: float | None = CONNECT_LIMIT_S,
     ) -> Reply:
         """Send a request and return the answer.
 
         A server may end a kept connection at any moment. So if it is gone before a byte of the
         answer came, the request is sent once more over a new one, within the same time.
 
+        Args:
+            method: of HTTP.
+            path: behind the server's address.
+            body: the parts of the body, in order.
+            headers: those of this request.
+            limit_s: how long the answer may take; None: until the connection is shut.
+
         Raises:
             UnreachableError: there is no answer within `limit_s`, or the connection broke.
         """
-        until_s = time.monotonic() + limit_s
+        until_s = None if limit_s is None else time.monotonic() + limit_s
         kept = self._http.sock is not None
         try:
             try:
@@ -158,10 +165,11 @@ class ServerConnection:
         path: str,
         body: Sequence[bytes | memoryview],
         headers: Mapping[str, str] | None,
-        until_s: float,
+        until_s: float | None,
     ) -> Reply:
         if self._http.sock is None:
-            self._http.timeout = min(CONNECT_LIMIT_S, _left_s(until_s))
+            left_s = _left_s(until_s)
+            self._http.timeout = CONNECT_LIMIT_S if left_s is None else min(CONNECT_LIMIT_S, left_s)
             self._connect()
         if self._shut:
             raise TimeoutError("timed out")
@@ -196,7 +204,9 @@ class _TimedResponse(HTTPResponse):
     The time limit of a socket is for each read alone: a byte now and then would keep it for ever.
     """
 
-    def __init__(self, until_s: float, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
+    def __init__(
+        self, until_s: float | None, sock: socket.socket, *args: Any, **kwargs: Any
+    ) -> None:
         super().__init__(sock, *args, **kwargs)
         self.fp.close()
         self.fp = io.BufferedReader(_TimedReader(until_s, sock))
@@ -205,7 +215,7 @@ class _TimedResponse(HTTPResponse):
 class _TimedReader(io.RawIOBase):
     """Reads a socket until an instant."""
 
-    def __init__(self, until_s: float, sock: socket.socket) -> None:
+    def __init__(self, until_s: float | None, sock: socket.socket) -> None:
         self._until_s = until_s
         self._sock = sock
         self._raw = sock.makefile("rb", buffering=0)
@@ -222,12 +232,14 @@ class _TimedReader(io.RawIOBase):
         super().close()
 
 
-def _left_s(until_s: float) -> float:
-    """Return the time until an instant.
+def _left_s(until_s: float | None) -> float | None:
+    """Return the time until an instant; None: there is no limit.
 
     Raises:
         TimeoutError: it has passed.
     """
+    if until_s is None:
+        return None
     left_s = until_s - time.monotonic()
     if left_s <= 0:
         raise TimeoutError("timed out")

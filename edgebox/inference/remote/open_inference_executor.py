@@ -154,7 +154,7 @@ class OpenInferenceExecutor(RemoteExecutor):
         ]
         left_s = (max(deadlines) - started_ns) / 1e9 if deadlines else RUN_LIMIT_S
         try:
-            found, refused = self._models.run(family, variant, job, left_s, RUN_LIMIT_S)
+            found, refused = self._models.run(family, variant, job, left_s)
             self._compare_again()
         except OverloadedError as error:
             found, refused = self._refused(job, error, started_ns)

@@ -171,11 +171,13 @@ class RayExecutor(RemoteExecutor):
         }
         answer = self._ray.exchange(Message(order, buffers))
         try:
-            result = decode_result(answer, started_ns, self._clock_ns())
+            labels = len(self._family(job.variant).labels)
+            result = decode_result(answer, labels, started_ns, self._clock_ns())
+            if len(result.detections) != len(job.inputs):
+                raise ValueError(
+                    f"it is of {len(result.detections)} pictures, not {len(job.inputs)}"
+                )
         except (ValueError, KeyError, TypeError) as error:
-            raise ModelError(f"{job.variant}: the answer is not a result: {error}") from None
-        if len(result.detections) != len(job.inputs):
-            raise ModelError(
-                f"{job.variant}: {len(job.inputs)} pictures came back as {len(result.detections)}"
-            )
+            text = f"{self.id}, {job.variant}: the answer is not a result: {error}"
+            raise ModelError(text) from None
         return result

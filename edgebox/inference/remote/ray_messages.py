@@ -20,6 +20,7 @@ from edgebox.inference.encoded_pictures import Refused
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.features import Features
 from edgebox.inference.tensors import EncodedPicture, ModelInput
+from edgebox.vision.decoding import insist_on
 from edgebox.vision.detections import Detections
 
 Buffer = bytes | memoryview
@@ -137,11 +138,13 @@ def encode_result(result: BatchResult) -> Message:
     return Message(header, [_bytes_of(array) for array in arrays])
 
 
-def decode_result(message: Message, started_ns: int, ended_ns: int) -> BatchResult:
+def decode_result(
+    message: Message, label_count: int, started_ns: int, ended_ns: int
+) -> BatchResult:
     """Return the result of a batch, with instants on the box's clock.
 
     Raises:
-        ValueError, KeyError, TypeError: it is not a result.
+        ValueError, KeyError, TypeError: it is not a result of a family with so many labels.
     """
     header = message.header
     arrays = [
@@ -149,9 +152,17 @@ def decode_result(message: Message, started_ns: int, ended_ns: int) -> BatchResu
         for buffer, of in zip(message.buffers, header["arrays"], strict=True)
     ]
     boxes, scores, labels, *rest = arrays
+    if [each.dtype for each in arrays[:3]] != [np.float32, np.float32, np.int64]:
+        raise ValueError(f"it has detections of {[each.dtype.name for each in arrays[:3]]}")
     embeddings = rest.pop(0) if header["embeddings"] else None
+    insist_on(Detections(boxes, scores, labels, embeddings), label_count)
+    counts = header["counts"]
+    if min(counts, default=0) < 0 or sum(counts) != len(scores):
+        raise ValueError(f"it counts {sum(counts)} detections and has {len(scores)}")
+    if any(len(each) < len(counts) for each in rest):
+        raise ValueError(f"it has not the features of {len(counts)} pictures")
     found, at = [], 0
-    for count in header["counts"]:
+    for count in counts:
         rows = slice(at, at + count)
         own = None if embeddings is None else embeddings[rows]
         found.append(Detections(boxes[rows], scores[rows], labels[rows], own))

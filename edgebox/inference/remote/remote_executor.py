@@ -11,11 +11,16 @@ from typing import Protocol
 
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, FamilyName, VariantName
-from edgebox.inference.executor import THREADS, FamilyExecutor
+from edgebox.inference.executor import THREADS, FamilyExecutor, blank_canvas, come_back
 from edgebox.inference.executor_thread import ExecutorThread
 from edgebox.inference.family import Family
 
 Clock = Callable[[], int]
+
+FIRST_BATCH_S = 25.0
+"""How long a first batch may take, and after how long no further one begins. Both together are
+below the limit for opening a lost executor again: what reaches that is taken for a thread that
+hangs in a driver, and is wedged."""
 
 
 class Channel(Protocol):
@@ -51,6 +56,21 @@ class RemoteExecutor(FamilyExecutor):
         for family in held:
             self._hold(family)
         self._worker = ExecutorThread(f"{THREADS}{self.id}", self._run, on_end=self._channel.close)
+
+    def warm_each(self, runs: Sequence[tuple[VariantName, int]]) -> None:
+        """Run these once, as many as there is time for: the first shows that batches are answered.
+
+        Blocks.
+
+        Raises:
+            ModelError: one failed.
+        """
+        until_s = time.monotonic() + FIRST_BATCH_S
+        for number, (name, size) in enumerate(runs):
+            if number and time.monotonic() >= until_s:
+                break
+            first = self.submit(name, [blank_canvas(self._family(name).variant(name))] * size, size)
+            come_back(first, self, f"a first batch of {name}", FIRST_BATCH_S)
 
     def load(self, path: Path, runs: Sequence[tuple[VariantName, int]] = ()) -> None:
         """Do nothing: what is in memory there is not this box's to decide."""

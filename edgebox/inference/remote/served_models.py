@@ -21,12 +21,9 @@ from edgebox.inference.encoded_pictures import Refused, decode_inputs
 from edgebox.inference.executor_thread import BatchJob
 from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import family_print, reading_print
-from edgebox.inference.remote.binary_tensors import (
-    InputTensor,
-    ProtocolError,
-    Values,
-    infer_request,
-)
+from edgebox.inference.output_reading import read_outputs
+from edgebox.inference.remote.binary_tensors import InputTensor, infer_request
+from edgebox.inference.remote.found_elsewhere import found_by_edgebox, tensor
 from edgebox.inference.remote.http_connection import ServerConnection
 from edgebox.inference.remote.server_answers import (
     Found,
@@ -39,7 +36,7 @@ from edgebox.inference.remote.server_answers import (
     plain,
 )
 from edgebox.inference.tensors import EncodedPicture, InputTensors
-from edgebox.inference.zoo import read_graph
+from edgebox.inference.zoo import GraphTensor, read_graph
 from edgebox.media.jpeg import encode
 from edgebox.vision.detections import Detections
 
@@ -76,10 +73,8 @@ class ServedModels(Protocol):
         """Bring the inputs of a batch into the form that they travel in, before it is timed."""
         ...
 
-    def run(
-        self, family: Family, variant: Variant, job: BatchJob, left_s: float, limit_s: float
-    ) -> Found:
-        """Run a batch: `left_s` before its last deadline, and waiting no longer than `limit_s`.
+    def run(self, family: Family, variant: Variant, job: BatchJob, left_s: float) -> Found:
+        """Run a batch, `left_s` before its last deadline; wait until the connection is shut.
 
         Raises:
             OverloadedError: the server has too much to do.
@@ -175,9 +170,7 @@ class EdgeboxModels:
             for each in job.inputs
         ]
 
-    def run(
-        self, family: Family, variant: Variant, job: BatchJob, left_s: float, limit_s: float
-    ) -> Found:
+    def run(self, family: Family, variant: Variant, job: BatchJob, left_s: float) -> Found:
         """Send the pictures; the server batches them with those of its own cameras.
 
         One that is too large for the server costs itself alone. They travel in as many requests as
@@ -185,25 +178,24 @@ class EdgeboxModels:
         that the server took before it had too much to do.
         """
         began_s = time.monotonic()
-        pictures = [each.jpeg for each in job.inputs if isinstance(each, EncodedPicture)]
+        pictures = [each for each in job.inputs if isinstance(each, EncodedPicture)]
+        jpegs = [each.jpeg for each in pictures]
         found = [Detections.empty() for _ in pictures]
         refused: dict[int, Refused] = {}
         rows: list[int] = []
-        for row, picture in enumerate(pictures):
-            if 0 < self._bytes_max < len(picture):
-                said = f"{len(picture)} bytes are more than the {self._bytes_max} that the other"
+        for row, jpeg in enumerate(jpegs):
+            if 0 < self._bytes_max < len(jpeg):
+                said = f"{len(jpeg)} bytes are more than the {self._bytes_max} that the other"
                 text = f"{said} box takes (limits.frame_bytes_max there)"
                 refused[row] = Refused(DropReason.FAILED, text)
             else:
                 rows.append(row)
-        parts = _parts(rows, pictures, _REQUEST_PICTURES * self._bytes_max)
+        parts = _parts(rows, jpegs, _REQUEST_PICTURES * self._bytes_max)
         for number, part in enumerate(parts):
             past_s = time.monotonic() - began_s
             of_part = [pictures[row] for row in part]
             try:
-                answers, dropped = self._ask(
-                    family, variant, of_part, left_s - past_s, limit_s - past_s
-                )
+                answers, dropped = self._ask(family, variant, of_part, left_s - past_s)
             except OverloadedError as error:
                 if number == 0:
                     raise
@@ -220,9 +212,8 @@ class EdgeboxModels:
         self,
         family: Family,
         variant: Variant,
-        pictures: Sequence[bytes | memoryview],
+        pictures: Sequence[EncodedPicture],
         left_s: float,
-        limit_s: float,
     ) -> Found:
         names = ["boxes", "scores", "labels", "counts", "outcomes"]
         if family.embedding_length is not None:
@@ -232,13 +223,11 @@ class EdgeboxModels:
             "score_min": self._score_floor,
             "partial": True,
         }
-        inputs = [InputTensor.of_elements("image", pictures)]
+        inputs = [InputTensor.of_elements("image", [each.jpeg for each in pictures])]
         request = infer_request(inputs, names, parameters)
-        out = infer(self._server, variant.name, request, limit_s)
-        with answers_read(variant.name):
-            found, refused = _found(out, len(pictures))
-            _insist_on_family(found, family)
-            return found, refused
+        out = infer(self._server, variant.name, request)
+        with answers_read(f"{self._server.address.host}, {variant.name}"):
+            return found_by_edgebox(out, family, pictures)
 
 
 def _parts(
@@ -261,49 +250,6 @@ def _number(parameters: Mapping[str, Any], name: str) -> int:
     """Return a number of a model's configuration; 0: there is none."""
     text = str(parameters.get(name, {}).get("string_value", ""))
     return int(text) if text.isascii() and text.isdigit() else 0
-
-
-def _found(out: Mapping[str, Values], count: int) -> Found:
-    boxes, scores = (np.asarray(out[name], np.float32) for name in ("boxes", "scores"))
-    labels = np.asarray(out["labels"]).astype(np.int64, casting="same_kind", copy=False)
-    embeddings = np.asarray(out["embeddings"], np.float32) if "embeddings" in out else None
-    counts, outcomes = np.asarray(out["counts"]), out["outcomes"]
-    if len(counts) != count or len(outcomes) != count:
-        raise ValueError(f"it has {len(counts)} pictures, not {count}")
-    if not all(0 <= n <= scores.shape[1] for n in counts.tolist()):
-        raise ValueError("it counts more than there is")
-    found = [
-        Detections(
-            boxes[row, :n], scores[row, :n], labels[row, :n],
-            None if embeddings is None else embeddings[row, :n],
-        )
-        for row, n in enumerate(counts.tolist())
-    ]  # fmt: skip
-    refused: dict[int, Refused] = {}
-    for row, outcome in enumerate(outcomes):
-        text = bytes(outcome).decode()
-        if text == DropReason.INVALID.value:
-            refused[row] = Refused(DropReason.INVALID, "the other box cannot decode it")
-        elif text in list(DropReason):
-            refused[row] = Refused(DropReason.FAILED, f"the other box dropped it: {text}")
-    return found, refused
-
-
-def _insist_on_family(found: Sequence[Detections], family: Family) -> None:
-    """Check what a server says it found.
-
-    Raises:
-        ValueError: the family finds nothing of the kind.
-    """
-    labels = np.concatenate([each.labels for each in found])
-    if len(labels) and not 0 <= labels.min() <= labels.max() < len(family.labels):
-        raise ValueError(f"it has labels beyond the {len(family.labels)} of the family")
-    if not all(np.isfinite(each.boxes).all() and np.isfinite(each.scores).all() for each in found):
-        raise ValueError("it has boxes or scores that are no numbers")
-    for each in found:
-        length = None if each.embeddings is None else each.embeddings.shape[1]
-        if length != family.embedding_length:
-            raise ValueError(f"it has embeddings of {length}, not of {family.embedding_length}")
 
 
 class TensorModels:
@@ -336,8 +282,8 @@ class TensorModels:
         self.description = description
         self._has_timeout = description.startswith("triton")
         self._tensors = InputTensors()
-        self._io: dict[VariantName, tuple[str, str, list[str]]] = {}
-        """Input, its datatype, and the outputs, in the order of the graph."""
+        self._io: dict[VariantName, tuple[GraphTensor, Sequence[GraphTensor]]] = {}
+        """The input, and the outputs in the order of the graph."""
 
     def check(self, family: Family, server: ServerConnection) -> None:
         """Compare inputs and outputs of every variant: names, types and shapes."""
@@ -351,31 +297,25 @@ class TensorModels:
             metadata = document(reply)
             _compare(name, "input", inputs, metadata.get("inputs") or [])
             _compare(name, "output", outputs, metadata.get("outputs") or [])
-            self._io[variant.name] = (
-                inputs[0].name,
-                _DATATYPES[inputs[0].type],
-                [each.name for each in outputs],
-            )
+            self._io[variant.name] = inputs[0], outputs
 
     def encode(self, family: Family, variant: Variant, job: BatchJob) -> None:
         """Pictures are laid into tensors when the batch runs, as on this box's own executors."""
 
-    def run(
-        self, family: Family, variant: Variant, job: BatchJob, left_s: float, limit_s: float
-    ) -> Found:
+    def run(self, family: Family, variant: Variant, job: BatchJob, left_s: float) -> Found:
         """Send a tensor and decode the outputs."""
         decoded = decode_inputs(job.inputs, family.input, variant)
         canvases = [each for each in decoded.inputs if isinstance(each, np.ndarray)]
-        tensor = self._tensors.fill(family.input, variant, canvases, job.batch_size)
-        given, datatype, names = self._io[variant.name]
+        canvas = self._tensors.fill(family.input, variant, canvases, job.batch_size)
+        given, wanted = self._io[variant.name]
         parameters: dict[str, object] = {}
         if self._has_timeout:
             parameters["timeout"] = max(1, round(left_s * 1e6))
-        inputs = [InputTensor.of_array(given, datatype, tensor)]
+        inputs = [InputTensor.of_array(given.name, _DATATYPES[given.type], canvas)]
         name = self._model(variant)
-        request = infer_request(inputs, names, parameters)
+        request = infer_request(inputs, [each.name for each in wanted], parameters)
         try:
-            out = infer(self._server, name, request, limit_s)
+            out = infer(self._server, name, request)
         except RefusedError as error:
             if self._says_binary:
                 raise
@@ -383,19 +323,22 @@ class TensorModels:
                 f"the server does not say that it takes binary tensors ({_BINARY}), and this box "
                 f"sends no others. {error}"
             ) from None
-        outputs = [np.asarray(out[each]) if each in out else None for each in names]
-        for each, array in zip(names, outputs, strict=True):
-            if array is None or array.ndim == 0 or array.shape[0] != job.batch_size:
-                shape = None if array is None else array.shape
-                raise ProtocolError(
-                    f"{name}: output {each} of a batch of {job.batch_size} came back as {shape}"
-                )
-        wanted = [array[: len(job.inputs)] for array in outputs if array is not None]
-        found = family.decode(wanted, variant.width_px, variant.height_px, self._score_floor)
-        return decoded.in_pictures(found), decoded.refused
+        with answers_read(f"{self._server.address.host}, {name}"):
+            outputs = [
+                tensor(out, of.name, _DATATYPES[of.type], (job.batch_size, *_sizes(of)[1:]))
+                for of in wanted
+            ]
+            own = [array[: len(job.inputs)] for array in outputs]
+            found, refused = read_outputs(family, variant, own, self._score_floor)
+        return decoded.in_pictures(found), {**refused, **decoded.refused}
 
     def _model(self, variant: Variant) -> str:
         return self._pattern.format(family=variant.family, variant=variant.name)
+
+
+def _sizes(tensor: GraphTensor) -> list[int]:
+    """Return the sizes of a tensor's axes; -1: any."""
+    return [size if isinstance(size, int) and size > 0 else -1 for size in tensor.shape]
 
 
 def _compare(model: str, kind: str, ours: Sequence[Any], theirs: Sequence[Any]) -> None:
@@ -421,7 +364,7 @@ def _compare(model: str, kind: str, ours: Sequence[Any], theirs: Sequence[Any]) 
         if datatype != said:
             types = f"{datatype} here and {plain(said)} there"
             raise ModelError(f"{model}: {kind} {each.name!r} is {types}")
-        here = [size if isinstance(size, int) and size > 0 else -1 for size in each.shape]
+        here = _sizes(each)
         shape = [int(size) for size in there.get("shape", [])]
         if len(shape) != len(here) or any(
             -1 not in pair and pair[0] != pair[1] for pair in zip(here, shape, strict=True)

@@ -67,18 +67,17 @@ def plain(said: object) -> str:
 
 
 def infer(
-    server: ServerConnection,
-    model: str,
-    request: tuple[bytes, list[bytes | memoryview]],
-    limit_s: float,
+    server: ServerConnection, model: str, request: tuple[bytes, list[bytes | memoryview]]
 ) -> dict[str, Values]:
-    """Ask a server to run a model; return its outputs by name.
+    """Ask a server to run a model; return its outputs by name. Waits until the connection is shut.
+
+    Who wants a batch has a time limit for it (`supervision`, `come_back`), and abandons the
+    executor. One here would end a batch that hangs as one that failed.
 
     Args:
         server: the connection to it.
         model: its name for the model.
         request: the result of `infer_request`.
-        limit_s: how long the answer may take.
 
     Raises:
         OverloadedError: it has too much to do.
@@ -88,13 +87,13 @@ def infer(
     head, binary = request
     headers = {HEADER_LENGTH: str(len(head)), "Content-Type": "application/octet-stream"}
     path = f"{model_path(model)}/infer"
-    reply = server.ask("POST", path, [head, *binary], headers, limit_s=limit_s)
+    reply = server.ask("POST", path, [head, *binary], headers, limit_s=None)
     if reply.status != 200:
         raise _error_of(reply)(f"{model}: {_refusal(reply)}")
     try:
         return infer_response(reply.body, reply.headers.get(HEADER_LENGTH))
     except ProtocolError as error:
-        raise ProtocolError(f"{model}: {error}") from None
+        raise ProtocolError(f"{server.address.host}, {model}: {error}") from None
 
 
 def model_path(model: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.errors import InvalidInputError, ModelError
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
 from edgebox.inference.accuracy.evaluation import (
     LabelEvaluator,
@@ -30,6 +30,7 @@ from edgebox.inference.zoo import bundled_folders, load_family
 from edgebox.scene.street_camera import Scene
 from edgebox.vision.average_precision import as_boxes
 from edgebox.vision.detections import SHOWN_SCORE_MIN, Detections
+from tests.inference.tiny_onnx import ROOTS_32, write_family
 
 Box = tuple[float, float, float, float]
 NEAR: Box = (0.0, 0.0, 20.0, 20.0)
@@ -188,6 +189,18 @@ def streets(count: int) -> Iterator[Frame]:
 
 def no_picture() -> Frame:
     raise InvalidInputError("broken.png: not a picture that can be read")
+
+
+def test_an_answer_without_sense_ends_the_measurement(tmp_path: Path) -> None:
+    family = load_family(write_family(tmp_path, ROOTS_32))
+    bright, dark = (np.full((32, 32, 3), level, np.uint8) for level in (114, 0))
+    executor = OnnxExecutor(0, [family], providers="cpu")
+    try:
+        pictures = [partial(np.copy, each) for each in (bright, dark, bright)]
+        with pytest.raises(ModelError, match="no finite numbers"):
+            list(predict(executor, family, {family.variants[0].name: 3}, pictures))
+    finally:
+        executor.close()
 
 
 def test_every_variant_sees_every_picture_as_if_it_were_sent_alone(street: Family) -> None:

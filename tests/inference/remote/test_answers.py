@@ -18,7 +18,7 @@ from edgebox.inference.executor_spec import open_executor
 from edgebox.inference.fingerprint import family_print, reading_print
 from edgebox.inference.remote.http_connection import ServerAddress
 from edgebox.inference.remote.open_inference_executor import OpenInferenceSpec
-from edgebox.inference.zoo import load_family
+from edgebox.inference.zoo import load_family, read_graph
 from tests.end_to_end.test_residency import family_of_files
 
 GATE = VariantName("gate-192")
@@ -143,31 +143,39 @@ def outputs(**changes: Any) -> dict[str, Any]:
         "scores": ("FP32", [[0.9]]),
         "labels": ("INT64", [[1]]),
         "counts": ("INT64", [1]),
+        "outcomes": ("BYTES", ["on_time"]),
     }
     tensors = [
         {"name": name, "datatype": kind, "shape": list(np.shape(data)), "data": data}
         for name, (kind, data) in {**given, **changes}.items()
     ]
-    outcome = {"name": "outcomes", "datatype": "BYTES", "shape": [1], "data": ["on_time"]}
-    return {"outputs": [*tensors, outcome]}
+    return {"outputs": tensors}
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "why"),
     [
-        {"labels": ("INT64", [[999]])},
-        {"labels": ("INT64", [[-1]])},
-        {"labels": ("FP32", [[1.0]])},
-        {"boxes": ("FP32", [[[1.0, 2.0, None, 40.0]]])},
-        {"scores": ("FP32", [[None]])},
-        {"boxes": ("FP32", [[[1.0, 2.0, 30.0]]])},
-        {"counts": ("INT64", [2])},
-        {"embeddings": ("FP32", [[[1.0, 0.0]]])},
+        ({"labels": ("INT64", [[999]])}, "the model answered label 999"),
+        ({"labels": ("INT64", [[-1]])}, "the model answered label -1"),
+        ({"labels": ("FP32", [[1.0]])}, "output labels is of float32, not of INT64"),
+        ({"boxes": ("FP32", [[[1.0, 2.0, None, 40.0]]])}, "boxes that are no finite numbers"),
+        ({"scores": ("FP32", [[None]])}, "scores from nan to nan"),
+        ({"boxes": ("FP32", [[[1.0, 2.0, 30.0]]])}, r"boxes came back as \(1, 1, 3\)"),
+        ({"counts": ("INT64", [2])}, "output counts is from 2 to 2 of 1"),
+        ({"counts": ("FP32", [1.0])}, "output counts is of float32, not of INT64"),
+        ({"counts": ("INT64", [1, 0])}, r"output counts came back as \(2,\), not as \(1,\)"),
+        ({"scores": ("FP32", [[0.9], [0.9]])}, r"output scores came back as \(2, 1\)"),
+        ({"scores": ("FP32", [[1.5]])}, "scores from 1.5 to 1.5"),
+        ({"scores": ("FP32", [[-0.1]])}, "scores from -0.1 to -0.1"),
+        ({"scores": ("FP64", [[0.5]])}, "output scores is of float64, not of FP32"),
+        ({"scores": ("BYTES", [["0.5"]])}, "output scores is of BYTES, not of FP32"),
+        ({"outcomes": ("INT64", [1])}, "output outcomes is not 1 texts"),
     ],
 )
 def test_detections_that_the_family_cannot_have_fail_their_batch(
-    folder: Path, spec: OpenInferenceSpec, answers: dict[str, Any], changes: dict[str, Any]
-) -> None:
+    folder: Path, spec: OpenInferenceSpec, answers: dict[str, Any], changes: dict[str, Any],
+    why: str,
+) -> None:  # fmt: skip
     family = load_family(folder)
     answers |= {
         "/v2": EDGEBOX,
@@ -181,7 +189,63 @@ def test_detections_that_the_family_cannot_have_fail_their_batch(
         (found,) = executor.submit(GATE, [canvas], 1).result().detections
         assert found.labels.tolist() == [1]
         answers[INFER] = outputs(**changes)
-        with pytest.raises(ModelError, match="cannot be read"):
+        about = r"^127\.0\.0\.1:\d+, gate-192: the server's answer cannot be read: "
+        with pytest.raises(ModelError, match=f"{about}.*{why}"):
+            executor.submit(GATE, [canvas], 1).result()
+        answers[INFER] = outputs(boxes=("FP32", [[[-9.0, 2.0, 1e30, 40.0]]]))
+        (found,) = executor.submit(GATE, [canvas], 1).result().detections
+        assert found.boxes.tolist() == [[0, 2, 192, 40]], "as those of an executor here"
+        answers[INFER] = outputs(outcomes=("BYTES", ["elsewhere"]))
+        (refused,) = executor.submit(GATE, [canvas], 1).result().refused.values()
+        assert refused.text == "the other box dropped it: elsewhere"
+    finally:
+        executor.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "why"),
+    [
+        ("scores", {"datatype": "FP64"}, "output scores is of float64, not of FP32"),
+        ("labels", {"datatype": "FP32"}, "output labels is of float32, not of INT64"),
+        ("labels", {"shape": [1, 0], "data": []}, r"output labels came back as \(1, 0\)"),
+        ("boxes", {"shape": [2, 50, 4]}, r"output boxes came back as \(2, 50, 4\)"),
+        ("boxes", {"name": "other"}, "it has no output boxes"),
+        ("scores", {"data": [7.0] * 100}, "scores from 7 to 7"),
+        ("scores", {"data": [None] * 100}, "scores that are no finite numbers"),
+    ],
+)
+def test_tensors_that_the_model_cannot_have_fail_their_batch(
+    folder: Path, spec: OpenInferenceSpec, answers: dict[str, Any], *, name: str,
+    change: dict[str, Any], why: str,
+) -> None:  # fmt: skip
+    family = load_family(folder)
+    inputs, graph_outputs = read_graph(family.files[GATE])
+    types = {"tensor(float)": "FP32", "tensor(int64)": "INT64", "tensor(uint8)": "UINT8"}
+    said: dict[str, list[dict[str, Any]]] = {
+        kind: [
+            {
+                "name": each.name,
+                "datatype": types[each.type],
+                "shape": [size if isinstance(size, int) else -1 for size in each.shape],
+            }
+            for each in tensors
+        ]
+        for kind, tensors in (("inputs", inputs), ("outputs", graph_outputs))
+    }
+    given: list[dict[str, Any]] = [
+        {**of, "shape": [1, *of["shape"][1:]], "data": [0] * 100} for of in said["outputs"]
+    ]
+    given[0]["data"] = [1, 2, 30, 40] * 100
+    answers |= {"/v2": OTHER, TENSORS: said, f"{TENSORS}/infer": {"outputs": given}}
+    executor = open_executor(spec, [family])
+    try:
+        canvas = np.zeros((192, 192, 3), np.uint8)
+        (found,) = executor.submit(GATE, [canvas], 1).result().detections
+        assert len(found) == 0
+        changed = [{**of, **change} if of["name"] == name else of for of in given]
+        answers[f"{TENSORS}/infer"] = {"outputs": changed}
+        about = r"^127\.0\.0\.1:\d+, gate_gate-192: the server's answer cannot be read: "
+        with pytest.raises(ModelError, match=f"{about}.*{why}"):
             executor.submit(GATE, [canvas], 1).result()
     finally:
         executor.close()

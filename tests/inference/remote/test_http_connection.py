@@ -156,13 +156,16 @@ def test_an_answer_without_a_length_ends_with_its_connection() -> None:
         assert [server.ask("GET", "/v2").body for _ in range(2)] == [b"ok", b"ok"]
 
 
-def test_another_thread_can_end_the_wait() -> None:
-    waits = threading.Event()
+@pytest.mark.parametrize("limit_s", [600, None])
+@pytest.mark.parametrize("body", [b"", bytes(64 << 20)], ids=["answer", "taken"])
+def test_another_thread_can_end_the_wait(limit_s: float | None, body: bytes) -> None:
+    """For an answer, or for a server to take the request."""
+    waits, ended = threading.Event(), threading.Event()
 
     def hang(client: socket.socket) -> None:
         client.recv(65_536)
         waits.set()
-        client.recv(65_536)
+        ended.wait()
 
     with answering(hang) as url:
         server = connection(url)
@@ -170,7 +173,7 @@ def test_another_thread_can_end_the_wait() -> None:
 
         def ask() -> None:
             try:
-                server.ask("GET", "/v2", limit_s=600)
+                server.ask("POST", "/v2", [body], limit_s=limit_s)
             except UnreachableError as error:
                 failed.append(error)
 
@@ -179,6 +182,7 @@ def test_another_thread_can_end_the_wait() -> None:
         waits.wait()
         server.shut()
         thread.join()
+        ended.set()
         assert failed
         with pytest.raises(UnreachableError):
             server.ask("GET", "/v2")

@@ -1,7 +1,11 @@
 """What comes of a batch that a server refuses: load and faults are told apart."""
 
+import threading
 from collections.abc import Iterator
+from functools import partial
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,16 +14,19 @@ from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import DropReason
 from edgebox.inference.encoded_pictures import Refused
+from edgebox.inference.executor import HungError
 from edgebox.inference.executor_spec import open_executor
 from edgebox.inference.model_executor import ModelExecutor
-from edgebox.inference.remote.http_connection import ServerAddress
+from edgebox.inference.remote.http_connection import CONNECT_LIMIT_S, ServerAddress
 from edgebox.inference.remote.open_inference_executor import (
     REST_S,
     OpenInferenceExecutor,
     OpenInferenceSpec,
 )
+from edgebox.inference.remote.remote_executor import FIRST_BATCH_S
 from edgebox.inference.remote.server_answers import Found, OverloadedError
 from edgebox.inference.zoo import load_family
+from edgebox.scheduling.supervised import OPEN_LIMIT_NS
 from edgebox.vision.detections import Detections
 from tests.end_to_end.protocol_server import ProtocolServer
 from tests.end_to_end.test_residency import family_of_files
@@ -102,7 +109,9 @@ def test_an_answer_that_is_none_is_said_to_be_the_servers(
     executor: ModelExecutor, server: ProtocolServer
 ) -> None:
     server.refusal = 200
-    with pytest.raises(ModelError, match=r"^gate_gate-192: the server's answer cannot be read: "):
+    with pytest.raises(
+        ModelError, match=r"^127.0.0.1:\d+, gate_gate-192: the server's answer cannot be read: "
+    ):
         executor.submit(GATE, [CANVAS], 1).result()
 
 
@@ -114,6 +123,50 @@ def test_one_that_is_abandoned_does_not_wait(
     future = executor.submit(GATE, [CANVAS], 1)
     executor.abandon()
     assert future.exception(60) or future.result().refused
+
+
+def test_a_batch_that_hangs_has_no_limit_but_that_of_who_wants_it(
+    executor: ModelExecutor, server: ProtocolServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgebox.inference.remote.open_inference_executor.RUN_LIMIT_S", 0.0)
+    something = threading.Event()
+
+    class Hanging(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            something.set()
+            return super().wait(timeout)
+
+    server.running = Hanging()
+    future = executor.submit(GATE, [CANVAS], 1)
+    future.add_done_callback(lambda _: something.set())
+    something.wait()
+    assert not future.done(), "it would count as failed, and the executor as up"
+    executor.abandon()
+    assert isinstance(future.exception(60), ModelError)
+    server.running.set()
+
+
+def test_a_first_batch_that_hangs_is_given_up_before_opening_counts_as_hanging(
+    executor: ModelExecutor, server: ProtocolServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be wedged, as one whose driver keeps a thread, and end a box without others."""
+    assert 2 * FIRST_BATCH_S + CONNECT_LIMIT_S < OPEN_LIMIT_NS / 1e9
+    monkeypatch.setattr("edgebox.inference.remote.remote_executor.FIRST_BATCH_S", 0.01)
+    server.running.clear()
+    with pytest.raises(HungError, match="its server hangs"):
+        executor.warm_each([(GATE, 1)])
+    server.running.set()
+
+
+@pytest.mark.parametrize(("passes_s", "ran"), [(0.0, 4), (FIRST_BATCH_S, 1)])
+def test_first_batches_of_a_slow_server_end_in_time_and_are_at_least_one(
+    executor: ModelExecutor, server: ProtocolServer, monkeypatch: pytest.MonkeyPatch,
+    passes_s: float, ran: int,
+) -> None:  # fmt: skip
+    clock = SimpleNamespace(monotonic=partial(next, count(0.0, passes_s)))
+    monkeypatch.setattr("edgebox.inference.remote.remote_executor.time", clock)
+    executor.warm_each([(GATE, size) for size in (1, 2, 4, 8)])
+    assert server.batches == ran
 
 
 @pytest.mark.parametrize(

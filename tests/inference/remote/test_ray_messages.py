@@ -1,5 +1,6 @@
 """Messages between a box and its Ray workers: what arrives is what was sent."""
 
+import math
 import socket
 import threading
 from typing import Any
@@ -35,7 +36,13 @@ def floats(*shape: int) -> st.SearchStrategy[NDArray[np.float32]]:
 
 
 CANVASES = st.tuples(SIDES, SIDES).flatmap(lambda side: arrays.arrays(np.uint8, (*side, 3)))
-FEATURES = st.lists(st.tuples(SIDES, SIDES, SIDES).flatmap(lambda of: floats(*of)), min_size=1)
+
+
+def features(pictures: int) -> st.SearchStrategy[list[NDArray[np.float32]]]:
+    return st.lists(st.tuples(SIDES, SIDES).flatmap(lambda of: floats(pictures, *of)), min_size=1)
+
+
+FEATURES = SIDES.flatmap(features)
 PICTURES = st.builds(EncodedPicture, st.binary(max_size=200), SIDES, SIDES, st.none())
 INPUTS: st.SearchStrategy[list[ModelInput]] = st.lists(
     st.one_of(CANVASES, FEATURES.map(tuple), PICTURES), max_size=5
@@ -47,16 +54,17 @@ def found(draw: st.DrawFn, embedding_length: int) -> Detections:
     n = draw(st.integers(0, 4))
     labels = draw(arrays.arrays(np.int64, (n,), elements=st.integers(0, 90)))
     embeddings = draw(floats(n, embedding_length)) if embedding_length else None
-    return Detections(draw(floats(n, 4)), draw(floats(n)), labels, embeddings)
+    scores = draw(arrays.arrays(np.float32, (n,), elements=st.floats(0, 1, width=32)))
+    return Detections(draw(floats(n, 4)), scores, labels, embeddings)
 
 
 @st.composite
 def results(draw: st.DrawFn) -> BatchResult:
     length = draw(st.sampled_from([0, 3]))
     detections = draw(st.lists(found(length), min_size=1, max_size=5))
-    features = draw(st.one_of(st.just([]), FEATURES))
+    given_features = draw(st.one_of(st.just([]), features(len(detections))))
     refused = {0: Refused(DropReason.INVALID, "no JPEG")} if draw(st.booleans()) else {}
-    return BatchResult(detections, 5, 12, tuple(features), refused)
+    return BatchResult(detections, 5, 12, tuple(given_features), refused)
 
 
 def through_a_socket(message: Message) -> Message | None:
@@ -91,7 +99,7 @@ def test_inputs_arrive_as_they_were_sent(inputs: list[ModelInput]) -> None:
 def test_results_arrive_as_they_were_sent_with_the_instants_of_the_box(result: BatchResult) -> None:
     message = through_a_socket(encode_result(result))
     assert message is not None
-    got = decode_result(message, 100, 250)
+    got = decode_result(message, 91, 100, 250)
     assert (got.started_ns, got.ended_ns) == (100, 250)
     assert got.refused == result.refused
     assert same(got.features, result.features)
@@ -121,4 +129,36 @@ def test_a_worker_cannot_send_objects() -> None:
     array = {"dtype": "|O", "shape": [1]}
     header = {"counts": [], "embeddings": False, "arrays": [array] * 3, "refused": []}
     with pytest.raises(ValueError, match="not a type of numbers"):
-        decode_result(Message(header, [bytes(8)] * 3), 0, 1)
+        decode_result(Message(header, [bytes(8)] * 3), 1, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("arrays_given", "changes", "why"),
+    [
+        ({0: [[1, 2, math.nan, 4]]}, {}, "boxes that are no finite numbers"),
+        ({1: [1.5]}, {}, "scores from 1.5 to 1.5"),
+        ({2: [3]}, {}, "label 3, but there are 3 labels"),
+        ({3: [[math.inf]]}, {}, "embeddings that are no finite numbers"),
+        ({2: np.array([1.0])}, {}, "detections of"),
+        ({}, {"counts": [2]}, "it counts 2 detections and has 1"),
+        ({}, {"counts": [0]}, "it counts 0 detections and has 1"),
+        ({}, {"counts": [-1, 2]}, "it counts"),
+        ({}, {"counts": [1, 0]}, "it has not the features of 2 pictures"),
+    ],
+)
+def test_what_no_worker_can_have_found_is_refused(
+    arrays_given: dict[int, Any], changes: dict[str, Any], why: str
+) -> None:
+    box, score, embedding = (np.ones(of, np.float32) for of in ((1, 4), 1, (1, 1)))
+    one = Detections(box, score, np.ones(1, np.int64), embedding)
+    message = encode_result(BatchResult([one], 0, 1, (np.zeros((1, 1, 1), np.float32),)))
+    decode_result(message, 3, 0, 1)
+    header, buffers = {**message.header, **changes}, list(message.buffers)
+    header["arrays"] = list(header["arrays"])
+    for at, values in arrays_given.items():
+        dtype = np.dtype(header["arrays"][at]["dtype"])
+        array = np.asarray(values, None if isinstance(values, np.ndarray) else dtype)
+        header["arrays"][at] = {"dtype": array.dtype.str, "shape": list(array.shape)}
+        buffers[at] = array.tobytes()
+    with pytest.raises(ValueError, match=why):
+        decode_result(Message(header, buffers), 3, 0, 1)

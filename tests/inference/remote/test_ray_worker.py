@@ -53,7 +53,7 @@ def test_a_worker_finds_what_an_executor_here_finds(gate: Family) -> None:
     entries, buffers = encode_inputs(inputs)
     ordered = {"variant": variant.name, "batch_size": 4, "inputs": entries}
     header, content = worker.run(json.dumps(ordered).encode(), *map(bytes, buffers))
-    found = decode_result(Message(json.loads(header), content), 0, 1).detections
+    found = decode_result(Message(json.loads(header), content), len(gate.labels), 0, 1).detections
     here = OnnxExecutor(ExecutorId("cpu/0"), [gate], cpu_threads=1, score_floor=0.05)
     wanted = here.submit(variant.name, inputs, 4).result(60).detections
     here.close()

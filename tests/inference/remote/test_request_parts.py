@@ -51,7 +51,7 @@ def test_what_was_answered_stays_answered_when_the_server_has_too_much_to_do(tak
     inputs = [EncodedPicture(bytes(90), 8, 8, None) for _ in range(7)]
     job = cast(BatchJob, type("Job", (), {"inputs": inputs}))
     with pytest.raises(OverloadedError, match="too much to do") as raised:
-        models.run(cast(Any, None), cast(Any, None), job, 1.0, 1.0)
+        models.run(cast(Any, None), cast(Any, None), job, 1.0)
     assert asked == [3] * taken
     assert raised.value.found is not None
     found, refused = raised.value.found

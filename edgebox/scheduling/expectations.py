@@ -78,9 +78,9 @@ class _Answers:
 class Expectations:
     """Expected times by application, cached until something new is learned.
 
-    An answer depends on when it is estimated, since a little is learned all the time. So the answers
-    that the page and the API get are cached apart from those that decisions get. Otherwise who asks
-    would change decisions, and a journal could not repeat them.
+    An answer depends on when it is estimated, since a little is learned all the time. So those for
+    the page and the API are cached apart from those for decisions. Otherwise who asks would change
+    decisions, and a journal could not repeat them.
     """
 
     def __init__(self, latencies: Latencies, learning: Learning) -> None:

@@ -254,8 +254,10 @@ def _print_ready(app: Any, as_json: bool, administrator: str | None) -> None:
 
 def _print_model(models: Any, tell: Any) -> None:
     """Print which model cameras get, and what helps where it is not for real cameras."""
-    default = models.families[models.default_family]
-    tell(f"  cameras that name no model get {default.name}")
+    family, pipeline = models.of(None, None)
+    default = models.families[family]
+    through = "" if pipeline is None else f", through the pipeline {pipeline.name}"
+    tell(f"  cameras that name no model get {default.name}{through}")
     if not default.synthetic:
         return
     tell(

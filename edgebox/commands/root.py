@@ -386,6 +386,7 @@ def _print_replay(replayed_file: Any) -> None:
         out.print(f"[red]✗[/] {replayed.differing} calls gave other orders than were recorded:")
         for difference in replayed.differences[:_DIFFERENCES_SHOWN]:
             out.print(difference, markup=False, soft_wrap=True)
+        out.print("edgebox has a defect, or the file was changed: please report it with the file")
     else:
         out.print("[green]✓[/] every order came out as it was recorded")
 

@@ -88,8 +88,8 @@ def back_up(
     Args:
         config: of the box.
         config_file: where it was read, to be backed up too.
-        to: the backup's file, which must not exist; or a folder, in which it gets a name with the
-            time.
+        to: the backup's file, which ends in `.gz` and must not exist; or a folder, in which it gets
+            a name with the time. A folder that is not there is made.
         models: whether imported models are backed up.
         secrets: whether `SECRETS` are.
 
@@ -103,7 +103,7 @@ def back_up(
         raise InvalidInputError(
             f"there is no database {place[DATABASE]}: is --config the box's, and are you its user?"
         )
-    if to.is_dir():
+    if to.is_dir() or not (to.exists() or to.suffix == ".gz"):
         to /= time.strftime("edgebox-%Y%m%d-%H%M%S") + _SUFFIX
     if to.exists():
         raise InvalidInputError(f"{to} exists: name another file")
@@ -123,6 +123,7 @@ def back_up(
     if CERTIFICATE in wanted and CERTIFICATE_KEY not in wanted:
         del wanted[CERTIFICATE]  # without its key it is of no use
     try:
+        to.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".edgebox-backup-", dir=to.parent) as name:
             folder = Path(name)
             files = dict(_copied(wanted, folder))

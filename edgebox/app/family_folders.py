@@ -4,7 +4,7 @@ from pathlib import Path
 
 from edgebox.config.config_file import Config
 from edgebox.config.inference_section import InferenceParameters
-from edgebox.domain.errors import InvalidInputError, ModelError
+from edgebox.domain.errors import ConfigError, InvalidInputError, ModelError
 from edgebox.inference.zoo import Zoo, bundled_folders, imported_folders
 
 
@@ -20,7 +20,7 @@ def served_folders(config: Config) -> list[Path]:
     pipelines: others would cost a start, a profile and memory for nothing.
 
     Raises:
-        ModelError: `inference.bundled` names what does not come with edgebox, or
+        ConfigError: `inference.bundled` names what does not come with edgebox, or
             `inference.families` a family instead of a folder.
     """
     inference = config.inference
@@ -30,7 +30,7 @@ def served_folders(config: Config) -> list[Path]:
         # A broken installation without the default is an error about families, not about this key.
         if name not in bundled and name not in InferenceParameters().bundled:
             known = ", ".join(bundled) or "none"
-            raise ModelError(
+            raise ConfigError(
                 f"{config.source}: inference.bundled: no family {name!r} comes with edgebox "
                 f"(there are {known})"
             )
@@ -66,7 +66,7 @@ def _refuse_names(config: Config) -> None:
     known = {folder.name for folder in (*bundled_folders(), *imported)}
     for folder in map(Path, config.inference.families):
         if folder.name in known and not folder.exists():
-            raise ModelError(
+            raise ConfigError(
                 f"{config.source}: inference.families: there is no folder {folder}. The key takes "
                 f"folders of families that are neither bundled nor imported; make {folder.name} "
                 f'the default with inference.family = "{folder.name}"'

@@ -22,10 +22,11 @@ from edgebox.commands.shared_options import CONFIG, JSON
 def backup(
     dest: Path, models: bool, secrets: bool, config_file: Path | None, as_json: bool
 ) -> None:
-    """Back the box of this machine up into the file DEST, while it runs or not.
+    """Back the box of this machine up into the folder DEST, while it runs or not.
 
-    If DEST is a folder, the file in it is named after the time. It has the database, the tokens
-    (hashed) and the configuration, with what secrets are written there.
+    The folder is made if it is not there, and the file in it is named after the time. A DEST that
+    ends in .gz is the file itself. It has the database, the tokens (hashed) and the configuration,
+    with what secrets are written there.
     """
     from edgebox.app.backup import SECRETS, back_up
     from edgebox.config.config_file import load

@@ -254,8 +254,10 @@ def _print_ready(app: Any, as_json: bool, administrator: str | None) -> None:
 
 def _print_model(models: Any, tell: Any) -> None:
     """Print which model cameras get, and what helps where it is not for real cameras."""
-    default = models.families[models.default_family]
-    tell(f"  cameras that name no model get {default.name}")
+    family, pipeline = models.of(None, None)
+    default = models.families[family]
+    through = "" if pipeline is None else f", through the pipeline {pipeline.name}"
+    tell(f"  cameras that name no model get {default.name}{through}")
     if not default.synthetic:
         return
     tell(
@@ -384,6 +386,7 @@ def _print_replay(replayed_file: Any) -> None:
         out.print(f"[red]✗[/] {replayed.differing} calls gave other orders than were recorded:")
         for difference in replayed.differences[:_DIFFERENCES_SHOWN]:
             out.print(difference, markup=False, soft_wrap=True)
+        out.print("edgebox has a defect, or the file was changed: please report it with the file")
     else:
         out.print("[green]✓[/] every order came out as it was recorded")
 

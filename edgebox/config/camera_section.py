@@ -135,6 +135,11 @@ def _of(camera: CameraParameters) -> Iterator[str]:
             else:
                 if found is not None:
                     yield f"{name}: has another user or password in it than the other keys"
+    if camera.min_rate_hz > camera.rate_hz:
+        yield (
+            f"min_rate_hz: must not be above rate_hz ({camera.rate_hz:g}), "
+            f"not {camera.min_rate_hz:g}"
+        )
     given = camera._passwords
     if len(given) > 1:
         yield one_too_many(given[1], given[0])

@@ -15,6 +15,8 @@ from edgebox.scheduling.scheduler import Scheduler
 
 DIFFERENCES_KEPT = 100
 """Differences that are described; most are consequences of the first."""
+_SHOWN = 200
+"""Characters of orders that are shown on each side of where they begin to differ."""
 
 
 @dataclass(slots=True)
@@ -77,9 +79,21 @@ class Replay:
     def _difference(self, entry: JournalEntry, actions: tuple[object, ...], raised: str) -> str:
         at_s = (entry.now_ns - self.began_ns) / 1e9
         event = "a wake-up" if entry.event is None else repr(entry.event)
-        gave = f"raised {raised}" if raised else f"gave {list(actions)!r}"
-        recorded = f"raising {entry.raised}" if entry.raised else repr(list(entry.actions))
+        now, then = _where_they_differ(repr(list(actions)), repr(list(entry.actions)))
+        gave = f"raised {raised}" if raised else f"gave {now}"
+        recorded = f"raising {entry.raised}" if entry.raised else then
         return f"entry {self.entries} at +{at_s:.6f} s: {event} {gave}; the journal has {recorded}"
+
+
+def _where_they_differ(*texts: str) -> list[str]:
+    """Return texts, of long ones what is around the place from which on they differ."""
+    pairs = enumerate(zip(*texts, strict=False))
+    at = next((at for at, characters in pairs if len(set(characters)) > 1), min(map(len, texts)))
+    first, last = max(0, at - _SHOWN), at + _SHOWN
+    return [
+        f"{'... ' if first else ''}{text[first:last]}{' ...' if len(text) > last else ''}"
+        for text in texts
+    ]
 
 
 def replay(entries: Iterable[JournalEntry], scheduler: Scheduler) -> Replay:

@@ -62,19 +62,35 @@ _Version = tuple[int, int]
 """The versions of the expected times and of the learned ones."""
 
 
+class _Answers:
+    """Cached answers."""
+
+    def __init__(self) -> None:
+        self.single_requests: dict[tuple[VariantName, str], SingleRequestTimes | None] = {}
+        self.estimated: _Version = -1, -1
+        """When `single_requests` were estimated."""
+        self.learned: dict[
+            tuple[ExecutorId, VariantName, str], tuple[_Version, LatencyProfile, LatencyProfile]
+        ] = {}
+        """For each key: when it was estimated, the executor's profile, and the learned one."""
+
+
 class Expectations:
-    """Expected times by application, cached until something new is learned."""
+    """Expected times by application, cached until something new is learned.
+
+    An answer depends on when it is estimated, since a little is learned all the time. So those for
+    the page and the API are cached apart from those for decisions. Otherwise who asks would change
+    decisions, and a journal could not repeat them.
+    """
 
     def __init__(self, latencies: Latencies, learning: Learning) -> None:
         self._latencies = latencies
         self._learning = learning
         self._siblings: dict[VariantName, Sequence[VariantName]] = {}
-        self._single_requests: dict[tuple[VariantName, str], SingleRequestTimes | None] = {}
-        """As of `_estimated`."""
-        self._estimated = self._version
-        self._learned: dict[
-            tuple[ExecutorId, VariantName, str], tuple[_Version, LatencyProfile, LatencyProfile]
-        ] = {}
+        self.deciding = False
+        """Whether it is the Scheduler that asks, for a decision."""
+        self._for_decisions = _Answers()
+        self._for_others = _Answers()
 
     def offer(self, variants: Iterable[Variant]) -> None:
         """Set the available variants."""
@@ -87,18 +103,19 @@ class Expectations:
 
     def single_request(self, variant: VariantName, app: str) -> SingleRequestTimes | None:
         """Return a request's time in a batch of its own; None if no executor holds the variant."""
-        latencies, learned = self._estimated
-        if (
-            self._latencies.version != latencies
-            or self._learning.generation != learned
-            or len(self._single_requests) >= _KEPT_MAX
-        ):
-            self._single_requests.clear()
-            self._estimated = self._version
         key = variant, app
-        if key in self._single_requests:
-            return self._single_requests[key]
-        known = self._single_requests[key] = self._estimate_single_request(variant, app)
+        version = self._latencies.version, self._learning.generation
+        answers = self._for_decisions
+        if answers.estimated == version and key in answers.single_requests:
+            return answers.single_requests[key]
+        if not self.deciding:
+            answers = self._for_others
+            if answers.estimated == version and key in answers.single_requests:
+                return answers.single_requests[key]
+        if answers.estimated != version or len(answers.single_requests) >= _KEPT_MAX:
+            answers.single_requests.clear()
+            answers.estimated = version
+        known = answers.single_requests[key] = self._estimate_single_request(variant, app)
         return known
 
     def profile(self, executor: ExecutorId, variant: VariantName, app: str) -> LatencyProfile:
@@ -112,16 +129,22 @@ class Expectations:
         base = self._latencies.known(executor)[variant]
         key = executor, variant, app
         version = self._version
-        known = self._learned.get(key)
+        answers = self._for_decisions
+        known = answers.learned.get(key)
         if known is not None and known[0] == version and known[1] is base:
             return known[2]
-        learned = self._estimate_profile(base, variant, app)
         before = base if known is None or known[1] != base or known[2] is known[1] else known[2]
+        if not self.deciding:
+            answers = self._for_others
+            known = answers.learned.get(key)
+            if known is not None and known[0] == version and known[1] is base:
+                return known[2]
+        learned = self._estimate_profile(base, variant, app)
         if not _differs(learned, before):
             learned = before
-        if len(self._learned) >= _KEPT_MAX:
-            self._learned.clear()
-        self._learned[key] = version, base, learned
+        if len(answers.learned) >= _KEPT_MAX:
+            answers.learned.clear()
+        answers.learned[key] = version, base, learned
         return learned
 
     def high_ns(

@@ -121,6 +121,13 @@ class Scheduler(SchedulerState):
 
     def handle_together(self, facts: Collection[Event], now_ns: int) -> list[Action]:
         """Process all events of one instant in order, then decide."""
+        self._times.expectations.deciding = True
+        try:
+            return self._handle_together(facts, now_ns)
+        finally:
+            self._times.expectations.deciding = False
+
+    def _handle_together(self, facts: Collection[Event], now_ns: int) -> list[Action]:
         self._now_ns = now_ns
         self._out = out = list[Action]()
         self._times.relax(self._executors.without_batch(), now_ns)

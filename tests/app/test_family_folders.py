@@ -11,7 +11,7 @@ from edgebox.app.startup import load_families
 from edgebox.config.config_file import Config
 from edgebox.config.inference_section import InferenceParameters
 from edgebox.config.pipeline_section import PipelineParameters, StageParameters
-from edgebox.domain.errors import ModelError
+from edgebox.domain.errors import ConfigError
 from tests.inference.tiny_onnx import YOLOX_32, write_family
 
 
@@ -64,13 +64,13 @@ def test_folders_of_ones_own_are_always_served(config: Config, tmp_path: Path) -
 
 
 def test_a_bundled_family_that_is_not_there_is_an_error(config: Config) -> None:
-    with pytest.raises(ModelError, match=r"inference\.bundled: no family 'cats' comes with"):
+    with pytest.raises(ConfigError, match=r"inference\.bundled: no family 'cats' comes with"):
         served(changed(config, bundled=("street", "cats")))
 
 
 def test_a_name_where_a_folder_is_wanted_is_refused(config: Config, tmp_path: Path) -> None:
     named = changed(config, families=(str(tmp_path / "street"),))
-    with pytest.raises(ModelError, match=r'inference\.family = "street"'):
+    with pytest.raises(ConfigError, match=r'inference\.family = "street"'):
         served_folders(named)
     (tmp_path / "street").mkdir()
     assert tmp_path / "street" in served_folders(named)

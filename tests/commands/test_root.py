@@ -10,8 +10,11 @@ from urllib.request import urlopen
 import pytest
 
 from edgebox.camera.daemon import Camera
-from edgebox.inference.zoo import load_zoo
+from edgebox.commands.root import _print_model
+from edgebox.domain.pipelines import Pipeline, PipelineName, PipelineStage, StageName
+from edgebox.inference.zoo import bundled_folders, load_zoo
 from edgebox.media.sources import PictureSource
+from edgebox.runtime.model_choice import served
 from edgebox.storage.access_store import access_file
 from edgebox.storage.database import Storage
 from tests.conftest import BUNDLED_FOLDERS, PATIENCE_S
@@ -35,6 +38,20 @@ from tests.end_to_end.running import (
     until,
 )
 from tests.inference.tiny_onnx import write_family
+
+STREET = load_zoo(bundled_folders()).family("street")
+TRAFFIC = Pipeline(PipelineName("traffic"), (PipelineStage(StageName("street"), STREET.name),))
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "said"),
+    [("", "get street"), ("traffic", "get street, through the pipeline traffic")],
+)
+def test_a_start_says_what_cameras_get_that_name_nothing(pipeline: str, said: str) -> None:
+    models, _ = served((STREET,), "street", {TRAFFIC.name: TRAFFIC}, pipeline)
+    lines: list[str] = []
+    _print_model(models, lines.append)
+    assert lines[0] == f"  cameras that name no model {said}"
 
 
 @pytest.fixture

@@ -74,3 +74,20 @@ def test_what_is_wrong_is_named_without_secrets(tmp_path: Path) -> None:
         "cameras[2].name", "cameras[2].password_env",
     ]  # fmt: skip
     assert "secret" not in str(failed.value)
+
+
+def test_a_least_rate_above_the_rate_is_refused_as_in_a_hello(tmp_path: Path) -> None:
+    path = written_file(
+        tmp_path,
+        """
+        [[cameras]]
+        name = "gate"
+        url = "rtsp://cam/"
+        rate_hz = 5
+        min_rate_hz = 7.5
+        """,
+    )
+    with pytest.raises(
+        ConfigError, match=r"\.min_rate_hz: must not be above rate_hz \(5\), not 7.5"
+    ):
+        load(path)

@@ -226,6 +226,8 @@ def test_both_ends_of_every_range_are_taken_and_nothing_beyond(tmp_path: Path) -
         table = f"[[{key.section}]]" if key.repeated else f"[{key.section}]"
         where = f"{key.section}[0]" if key.repeated else key.section
         needed = _NEEDED.get(key.section, "")
+        if key.name == "min_rate_hz":
+            needed += "rate_hz = 1000\n"  # which it may not exceed
         if key.section == "executors" and key.name in KEYS_BY_KIND[RAY]:
             needed = 'kind = "ray"\n'
         if key.section == "pipelines.stages":

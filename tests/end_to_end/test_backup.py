@@ -415,6 +415,22 @@ def test_a_damaged_database_is_not_backed_up(tmp_path: Path, database: Path) -> 
     assert not (tmp_path / "b.tar.gz").exists()
 
 
+def test_a_folder_that_is_not_there_is_made(tmp_path: Path, database: Path) -> None:
+    config = written(tmp_path, database)
+    to = tmp_path / "var" / "backups"
+    backups = [
+        back_up(load(config), config, to / name, models=False, secrets=False).file
+        for name in ("", "mine.tar.gz")
+    ]
+    assert [backup.parent for backup in backups] == [to, to]
+    assert backups[1].name == "mine.tar.gz"
+    assert to.stat().st_mode & 0o777 == 0o700
+    plain = tmp_path / "plain"
+    plain.write_text("something else")
+    with pytest.raises(InvalidInputError, match="plain exists: name another file"):
+        back_up(load(config), config, plain, models=False, secrets=False)
+
+
 def test_no_backup_replaces_another(tmp_path: Path, database: Path) -> None:
     config = written(tmp_path, database)
     backup = back_up(load(config), config, tmp_path, models=False, secrets=True).file

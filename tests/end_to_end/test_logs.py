@@ -9,6 +9,7 @@ import aiohttp
 import orjson
 import pytest
 
+from edgebox.domain.errors import ConfigError
 from tests.commands.test_logs import parsed
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.program import configured, edgebox, environment, finish, start
@@ -41,7 +42,7 @@ async def test_every_line_of_a_box_is_for_programs(
 async def test_an_error_at_the_start_is_a_line_for_programs(tmp_path: Path, database: Path) -> None:
     config = configured(tmp_path, database, "bundled = ['x']")
     ended = await edgebox(tmp_path, "serve", "--config", str(config), "--log-format", "json")
-    assert ended.code == 1
+    assert ended.code == ConfigError.exit_code
     last = orjson.loads(ended.err.splitlines()[-1])
     assert last["level"] == "error"
     assert "no family 'x' comes with edgebox" in last["message"]

@@ -61,6 +61,18 @@ def test_what_came_out_differently_is_named() -> None:
     assert difference.endswith("; the journal has []")
 
 
+def test_of_long_orders_the_place_is_shown_where_they_differ() -> None:
+    entries = eventful().entries
+    at = next(n for n, e in enumerate(entries) if any(isinstance(a, Drop) for a in e.actions))
+    many = tuple(Drop(RequestId(n), DropReason.QUEUE, Cause.EXPIRED) for n in range(1000))
+    entries[at] = replace(entries[at], actions=(*entries[at].actions, *many))
+    (difference,) = replay(entries, fresh()).differences
+    before, _, recorded = difference.partition("; the journal has ")
+    assert before.endswith("]")
+    assert recorded.endswith(" ...")
+    assert len(recorded) < 1000
+
+
 def test_a_call_that_raised_must_raise_the_same_again() -> None:
     replayed = Replay(fresh())
     nonsense = object()

@@ -10,6 +10,7 @@ from edgebox.domain.requests import DropReason, Outcome, RequestId
 from edgebox.scheduling.adaptive import DistributionAware
 from edgebox.scheduling.distributions import SAMPLES_MIN
 from edgebox.scheduling.events import (
+    Action,
     BatchCompleted,
     CameraConnected,
     ComputePlan,
@@ -95,6 +96,10 @@ def test_one_shot_requests_go_by_their_application_too() -> None:
     assert sent == Drop(RequestId(1), DropReason.INFEASIBLE, Cause.REFUSED)
 
 
+def plans(actions: list[Action]) -> list[ComputePlan]:
+    return [each for each in actions if isinstance(each, ComputePlan)]
+
+
 def test_what_was_learned_at_one_size_holds_at_another() -> None:
     bench = Bench(parameters=SchedulerParameters(first_pixels_max=LARGE, sample_share=0))
     learned(bench, "long", 8, px=128)  # four times the profile
@@ -142,15 +147,30 @@ def test_the_snapshot_has_the_profiles_of_those_that_differ_only() -> None:
     )
 
 
-def test_a_learned_profile_stays_until_there_is_news() -> None:
+def test_a_learned_profile_of_a_plan_stays_until_there_is_news() -> None:
     bench = only(608, sample_share=0)
     learned(bench, "short", 4)
-    before = bench.scheduler.times.expectations.profile(CPU, SLOW, "short")
-    learned(bench, "short", 4.2)
+    (plan,) = plans(bench(CameraConnected(camera("gate", app="short")), 2))
+    before = plan.snapshot.applications["short"][CPU][SLOW]
+    learned(bench, "short", 4.2, at_ms=3)
     assert bench.scheduler.times.expectations.profile(CPU, SLOW, "short") is before
-    learned(bench, "short", 8, samples=2000)
+    learned(bench, "short", 8, samples=2000, at_ms=3)
     after = bench.scheduler.times.expectations.profile(CPU, SLOW, "short")
     assert after.quantile_ns(1, 0.5) == pytest.approx(8 * MS, rel=0.05)
+
+
+def test_who_asks_between_plans_changes_no_plan() -> None:
+    benches = [only(608, sample_share=0) for _ in range(2)]
+    made = []
+    for asked, bench in enumerate(benches):
+        learned(bench, "short", 4)
+        if asked:
+            bench.scheduler.times.expectations.single_request_percentiles(CPU, SLOW, "short")
+        learned(bench, "short", 4.2)  # close to what was learned before
+        made += plans(bench(CameraConnected(camera("gate", app="short")), 2))
+    unasked, asked_before = made
+    assert unasked == asked_before
+    assert unasked.snapshot.applications
 
 
 def test_what_would_never_be_admitted_is_tried_now_and_then_and_learned() -> None:

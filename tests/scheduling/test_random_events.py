@@ -12,6 +12,7 @@ from edgebox.domain.requests import (
     Outcome,
 )
 from edgebox.scheduling.events import (
+    Action,
     BatchCompleted,
     Drop,
     Finish,
@@ -26,6 +27,7 @@ from edgebox.scheduling.events import (
 )
 from edgebox.scheduling.policies import POLICIES
 from edgebox.scheduling.request_stages import TRANSITIONS, WAITING, Cause, Stage, Transition
+from edgebox.scheduling.scheduler import Scheduler
 from edgebox.simulation.faults.judge import World
 from edgebox.simulation.faults.small_box import fresh
 from tests.scheduling.random_events import (
@@ -66,10 +68,12 @@ def test_every_request_ends_exactly_once_and_a_replay_repeats_it(
     assert world.scheduler.next_wakeup_ns() is None
     assert list(world.scheduler._policy.pending()) == []
     if seed % 3:  # of 300 worlds 200 are enough, for it takes longer than all of the above
-        check_a_replay_repeats_every_action_whatever_wakes_it_between(world, seed)
+        check_a_replay_repeats_every_action_whoever_wakes_or_asks_it_between(world, seed)
 
 
-def check_a_replay_repeats_every_action_whatever_wakes_it_between(world: World, seed: int) -> None:
+def check_a_replay_repeats_every_action_whoever_wakes_or_asks_it_between(
+    world: World, seed: int
+) -> None:
     # One drawn seed: hypothesis takes longer for the instants one by one than the scheduler.
     rng, again, last_ns = random.Random(seed), fresh(world.policy), 0
     for now_ns, event, actions in world.journal:
@@ -79,7 +83,22 @@ def check_a_replay_repeats_every_action_whatever_wakes_it_between(world: World, 
                 assert again.handle(None, early_ns) == []
         assert again.handle(event, now_ns) == actions
         assert again.handle(None, now_ns) == []
+        if rng.random() < 0.2:
+            ask(again, actions, now_ns)
         last_ns = now_ns
+
+
+def ask(scheduler: Scheduler, actions: list[Action], now_ns: int) -> None:
+    """Ask all that the box asks for its page, its API and its records."""
+    scheduler.snapshot(now_ns)
+    for action in actions:
+        if isinstance(action, (Infer, Sample)):
+            scheduler.expected_ns(action)
+    times = scheduler.times
+    for variant, app, _ in list(times.learning.known_distributions()):
+        for executor, profiles in times.latencies.all_known.items():
+            if variant in profiles:
+                times.expectations.single_request_percentiles(executor, variant, app)
 
 
 @pytest.mark.long

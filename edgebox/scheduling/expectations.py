@@ -89,8 +89,7 @@ class Expectations:
         self._siblings: dict[VariantName, Sequence[VariantName]] = {}
         self.deciding = False
         """Whether it is the Scheduler that asks, for a decision."""
-        self._for_decisions = _Answers()
-        self._for_others = _Answers()
+        self._for_decisions, self._for_others = _Answers(), _Answers()
 
     def offer(self, variants: Iterable[Variant]) -> None:
         """Set the available variants."""
@@ -98,8 +97,7 @@ class Expectations:
         for variant in variants:
             families.setdefault(variant.family, []).append(variant.name)
         self._siblings = {name: names for names in families.values() for name in names}
-        self._single_requests.clear()
-        self._learned.clear()
+        self._for_decisions, self._for_others = _Answers(), _Answers()
 
     def single_request(self, variant: VariantName, app: str) -> SingleRequestTimes | None:
         """Return a request's time in a batch of its own; None if no executor holds the variant."""

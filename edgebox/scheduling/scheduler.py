@@ -121,21 +121,18 @@ class Scheduler(SchedulerState):
 
     def handle_together(self, facts: Collection[Event], now_ns: int) -> list[Action]:
         """Process all events of one instant in order, then decide."""
-        self._times.expectations.deciding = True
-        try:
-            return self._handle_together(facts, now_ns)
-        finally:
-            self._times.expectations.deciding = False
-
-    def _handle_together(self, facts: Collection[Event], now_ns: int) -> list[Action]:
         self._now_ns = now_ns
         self._out = out = list[Action]()
-        self._times.relax(self._executors.without_batch(), now_ns)
-        for event in map(self._supervision.admitted, facts):
-            _HANDLERS[type(event)](self, event)
-            self._supervision.observe(event, now_ns)
-        if not facts or self._can_decide():
-            self._decide(woken=not facts)
+        self._times.expectations.deciding = True
+        try:
+            self._times.relax(self._executors.without_batch(), now_ns)
+            for event in map(self._supervision.admitted, facts):
+                _HANDLERS[type(event)](self, event)
+                self._supervision.observe(event, now_ns)
+            if not facts or self._can_decide():
+                self._decide(woken=not facts)
+        finally:
+            self._times.expectations.deciding = False
         return out
 
     def _can_decide(self) -> bool:

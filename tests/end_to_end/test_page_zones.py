@@ -82,8 +82,13 @@ async def test_two_people_who_draw_at_once_keep_both_zones(
         page, _ = await open_page(browser, app, "#/cameras/gate")
         await page.get_by_role("button", name="Draw a zone").click()
         await expect(page.get_by_test_id("sheet")).to_be_focused()
+        to_form = page.get_by_role("button", name="Give the zone a name")
         for key in ("Enter", "ArrowUp", "Enter", "ArrowRight", "Enter"):
+            await expect(to_form).to_be_disabled()
             await page.keyboard.press(key)
+        await to_form.click()
+        await expect(page.get_by_label("Name")).to_be_focused()
+        await expect(page.get_by_label("Name")).to_be_in_viewport()
         await page.get_by_label("Name").fill("mine")
         await page.route("**/v1/cameras/gate", only_changes)
         async with (

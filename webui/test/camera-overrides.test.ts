@@ -22,6 +22,7 @@ test('undoing changes back what was sent, and nothing else', () => {
 
 test('what holds without a setting says where it comes from', () => {
   const known = {
+    last_seen_ms: 1,
     requested: { slo_ms: 300, rate_hz: 10, min_accuracy: 0, app: 'default', site: null, pipeline: 'traffic' },
     origins: { slo_ms: 'camera', rate_hz: 'unknown', min_accuracy: 'default', app: 'default', site: 'default', pipeline: 'configuration', family: 'default' },
   } as unknown as CameraDocument
@@ -30,6 +31,7 @@ test('what holds without a setting says where it comes from', () => {
   expect(standing(known, 'min_accuracy')).toBe('0, the default')
   expect(standing(known, 'site')).toBe('none, the default')
   expect(standing(known, 'pipeline')).toBe('traffic, from the configuration')
+  expect(standing({ ...known, last_seen_ms: null }, 'rate_hz')).toBe('not known before it connects')
 })
 
 test('an emptied field goes back to what holds without it', () => {

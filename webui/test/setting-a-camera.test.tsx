@@ -9,9 +9,11 @@ import { afterEach, expect, test, vi } from 'vitest'
 import type { Camera as CameraDocument } from '../src/api/api-types'
 import { type Scope, SessionContext } from '../src/access/session'
 import type { Camera } from '../src/api/types'
+import { Camera as CameraPage } from '../src/camera/Camera'
 import { Settings } from '../src/camera/Settings'
 import { ZoneEditor } from '../src/camera/ZoneEditor'
 import type { Kind } from '../src/camera/drawing'
+import type { FrameDispatcher } from '../src/live/frameDispatcher'
 import type { Point } from '../src/live/zones'
 import { documentedState } from './documented'
 
@@ -186,4 +188,21 @@ test('a viewer sees zones and what they count, and no way to change them', () =>
   expect(screen.getByText('yard')).toBeTruthy()
   expect(screen.queryAllByRole('button')).toEqual([])
   expect(screen.getByText('Log in with an operator’s token to draw and remove them.')).toBeTruthy()
+})
+
+test.each([
+  ['api', 1],
+  ['configuration', 0],
+] as const)('a camera that the box fetches by its %s can be forgotten as far as the box allows it', async (origin, buttons) => {
+  const state = documentedState()
+  const [source] = state.sources
+  const gone = { ...KNOWN, id: source?.camera ?? '', connected: false }
+  vi.stubGlobal('fetch', (address: string) => Promise.resolve(
+    address === `v1/cameras/${gone.id}` ? new Response(JSON.stringify(gone)) : new Response('{"detail": "too busy"}', { status: 503 }),
+  ))
+  const follow = () => () => {}
+  const page = { ...state, cameras: [], sources: source ? [{ ...source, origin }] : [] }
+  render(as('operator', <CameraPage state={page} dispatcher={{ follow } as unknown as FrameDispatcher} camera={gone.id} range={undefined} />))
+  await screen.findByRole('heading', { name: /^Settings/ })
+  expect(screen.queryAllByRole('button', { name: 'Forget this camera…' })).toHaveLength(buttons)
 })

@@ -16,7 +16,7 @@ import { Results } from './Results'
 import { Settings } from './Settings'
 import { Timelines } from './Timelines'
 import { ZoneEditor, type Drawing } from './ZoneEditor'
-import { DrawingOverlay } from './DrawingOverlay'
+import { DrawingOverlay, DrawnSoFar } from './DrawingOverlay'
 import { origin } from '../overview/CameraTile'
 import { Decision } from '../figures/Decision'
 import { Events } from '../overview/Events'
@@ -78,7 +78,7 @@ function OneCamera({ state, dispatcher, camera: id, range }: CameraProps) {
       {!camera && source && source.remedies.length > 0 && <Unfetched source={source} />}
       {camera && (
         <div class={styles.top}>
-          <ErrorBoundary what="The live picture"><Live camera={camera} dispatcher={dispatcher} frame={frame} drawing={drawing.kind && <DrawingOverlay camera={camera} drawing={drawing} />} /></ErrorBoundary>
+          <ErrorBoundary what="The live picture"><Live camera={camera} dispatcher={dispatcher} frame={frame} drawing={drawing.kind && <DrawingOverlay camera={camera} drawing={drawing} />} drawn={drawing.kind && <DrawnSoFar kind={drawing.kind} points={drawing.points} />} /></ErrorBoundary>
           <ErrorBoundary what="The figures"><Figures camera={camera} source={source} window_s={state.box.window_s} /></ErrorBoundary>
         </div>
       )}
@@ -105,6 +105,8 @@ function useDrawing(): Drawing {
 
 function Title({ id, camera, source, known }: { id: string; camera: CameraState | undefined; source: Source | undefined; known: CameraDocument | null }) {
   const may = useMay('operator')
+  // One that the configuration file names would be back at the next start: the box refuses to forget it.
+  const isForgettable = known !== null && !camera?.connected && source?.origin !== 'configuration'
   const health = camera ? camera.grade : source && source.remedies.length > 0 ? 'lost' : 'gone'
   return (
     <header class={`health-${health} ${styles.title}`}>
@@ -112,7 +114,7 @@ function Title({ id, camera, source, known }: { id: string; camera: CameraState 
       <h2>{id}</h2>
       <p class={styles.health}><HealthIcon health={health} />{HEALTH_WORD[health]}</p>
       <p class="muted">{camera ? [origin(camera), camera.agent].filter(Boolean).join(' · ') : [source?.address, seen(known)].filter(Boolean).join(' · ')}</p>
-      {may && !camera?.connected && known && <Forget camera={id} />}
+      {may && isForgettable && <Forget camera={id} />}
     </header>
   )
 }

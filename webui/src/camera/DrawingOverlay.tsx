@@ -6,8 +6,18 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 
 import type { Camera } from '../api/types'
 import { svgPoints, type Point } from '../live/zones'
-import { moved, shareOf, withPoint } from './drawing'
-import type { Drawing } from './ZoneEditor'
+import { type Kind, moved, pointsText, POINTS_MIN, shareOf, withPoint } from './drawing'
+import { type Drawing, NAME_ID } from './ZoneEditor'
+
+/** The way from the picture to the form, which may be far below it. */
+export function DrawnSoFar({ kind, points }: { kind: Kind; points: readonly Point[] }) {
+  return (
+    <>
+      {pointsText(kind, points)}
+      <button type="button" disabled={points.length < POINTS_MIN[kind]} onClick={() => document.getElementById(NAME_ID)?.focus()}>Give the {kind} a name</button>
+    </>
+  )
+}
 
 export function DrawingOverlay({ camera, drawing }: { camera: Camera; drawing: Drawing }) {
   const { kind, points, set } = drawing

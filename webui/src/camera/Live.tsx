@@ -22,9 +22,11 @@ interface LiveProps {
   /** The frame on screen; null: none has come. */
   frame: ShownFrame | null
   drawing: ComponentChildren
+  /** What is said below the picture of what is drawn on it. */
+  drawn: ComponentChildren
 }
 
-export function Live({ camera, dispatcher, frame, drawing }: LiveProps) {
+export function Live({ camera, dispatcher, frame, drawing, drawn }: LiveProps) {
   const [refusal, setRefusal] = useState('')
   const still = async (boxes: boolean) => {
     if (!frame) return
@@ -39,6 +41,7 @@ export function Live({ camera, dispatcher, frame, drawing }: LiveProps) {
   return (
     <section class={`${styles.live} card`} aria-label="Live picture">
       <Picture class={styles.picture} camera={camera} dispatcher={dispatcher} drawing={drawing} />
+      {drawn && <p class={`${page.tools} ${styles.tools}`}>{drawn}</p>}
       <div class={`${page.tools} ${styles.tools}`}>
         <button type="button" disabled={!frame} onClick={() => void still(false)}><DownloadIcon /> Snapshot</button>
         <button type="button" disabled={!frame} onClick={() => void still(true)}><DownloadIcon /> Snapshot with boxes</button>

@@ -12,7 +12,10 @@ import type { Camera } from '../api/types'
 import { crossingsInWords, inWords, type Point } from '../live/zones'
 import { ChangedMeanwhile, isChangedMeanwhile } from './ChangedMeanwhile'
 import type { CameraDocument } from './cameraOverrides'
-import { added, type Change, without, type Kind, type Shapes } from './drawing'
+import { added, type Change, without, type Kind, pointsText, POINTS_MIN, type Shapes } from './drawing'
+
+/** The field for the name of what is drawn. */
+export const NAME_ID = 'drawn-name'
 
 interface ZoneEditorProps {
   camera: Camera
@@ -115,9 +118,8 @@ interface FormProps {
 
 function Form({ kind, points, onSave, onCancel }: FormProps) {
   const [words, setWords] = useState({ name: '', classes: '', dwell: '' })
-  const wanted = kind === 'zone' ? 3 : 2
-  const field = (name: keyof typeof words, label: string) => (
-    <label>{label} <input type="text" value={words[name]} autocomplete="off" onInput={(event) => setWords({ ...words, [name]: event.currentTarget.value })} /></label>
+  const field = (name: keyof typeof words, label: string, id?: string) => (
+    <label>{label} <input id={id} type="text" value={words[name]} autocomplete="off" onInput={(event) => setWords({ ...words, [name]: event.currentTarget.value })} /></label>
   )
   return (
     <form class={styles.form} onSubmit={(event) => {
@@ -125,13 +127,13 @@ function Form({ kind, points, onSave, onCancel }: FormProps) {
       void onSave(words)
     }}>
       <p class="muted">
-        Click the picture, or focus it and move with the arrows: Enter sets a point, Backspace takes the last away, Escape ends. {points.length} of {wanted === 3 ? '3 or more' : '2'} points.
+        Click the picture, or focus it and move with the arrows: Enter sets a point, Backspace takes the last away, Escape ends. {pointsText(kind, points)}
       </p>
-      {field('name', 'Name')}
+      {field('name', 'Name', NAME_ID)}
       {field('classes', 'Classes, by commas; empty: all')}
       {kind === 'zone' && field('dwell', 'Event after s')}
       <div class={page.tools}>
-        <button type="submit" class={page.primary} disabled={points.length < wanted || words.name === ''}>Save</button>
+        <button type="submit" class={page.primary} disabled={points.length < POINTS_MIN[kind] || words.name === ''}>Save</button>
         <button type="button" onClick={onCancel}>Cancel</button>
       </div>
     </form>

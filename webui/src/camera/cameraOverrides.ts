@@ -73,7 +73,8 @@ const ORIGIN_WORDS: Readonly<Record<Origin, string>> = {
 }
 
 /** What holds where the box sets nothing, and where that comes from: "800, as the camera asks". */
-export function standing({ requested, origins }: CameraDocument, field: Field): string {
+export function standing({ requested, origins, last_seen_ms }: CameraDocument, field: Field): string {
+  if (origins[field] === 'unknown' && last_seen_ms === null) return 'not known before it connects'
   return `${requested[field] ?? 'none'}, ${ORIGIN_WORDS[origins[field]]}`
 }
 

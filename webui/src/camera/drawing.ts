@@ -16,6 +16,14 @@ export interface Change {
   lines: Line[]
 }
 
+/** Of a line exactly so many. */
+export const POINTS_MIN: Readonly<Record<Kind, number>> = { zone: 3, line: 2 }
+
+/** "2 of 3 or more points." */
+export function pointsText(kind: Kind, points: readonly Point[]): string {
+  return `${points.length} of ${POINTS_MIN[kind]}${kind === 'zone' ? ' or more' : ''} points.`
+}
+
 /** How far an arrow key moves, as a share of the picture. */
 export const STEP = 0.02
 

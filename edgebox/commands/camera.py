@@ -258,12 +258,22 @@ def camera(
             daemon = made(server, token=token)
             summary = asyncio.run(_run(daemon, duration, show))
     except EdgeboxError as error:
-        click.echo(f"edgebox camera: {error}", err=True)
+        click.echo(f"edgebox camera: {_in_options(str(error))}", err=True)
         raise SystemExit(error.exit_code) from None
     if as_json:
         click.echo(orjson.dumps(summary.to_json(), option=orjson.OPT_INDENT_2).decode())
     else:
         click.echo(render(summary))
+
+
+def _in_options(message: str) -> str:
+    """Return what is wrong with a hello, with the options that its fields are from."""
+
+    def option(found: re.Match[str]) -> str:
+        name = "name" if found[1] == "camera" else found[1]
+        return f"--{name.replace('_', '-')}"
+
+    return re.sub(r"\bhello\.([a-z_]+)", option, message)
 
 
 def source_credentials(username: str | None, password_file: Path | None) -> Credentials | None:

@@ -46,7 +46,7 @@ def check_default(config: Config, zoo: Zoo) -> None:
     """Check that the default family is there and is given pictures.
 
     Raises:
-        ModelError: it is not; the message says where its name is from.
+        ConfigError: it is not; the message says where its name is from.
     """
     try:
         zoo.family(config.inference.family).insist_on_pictures()
@@ -57,7 +57,7 @@ def check_default(config: Config, zoo: Zoo) -> None:
             "stored": "the default model cannot be used (edgebox models default chooses one): ",
         }
         origin = config.origins.get("inference.family", "default")
-        raise ModelError(f"{named.get(origin, '')}{error}") from None
+        raise ConfigError(f"{named.get(origin, '')}{error}") from None
 
 
 def _refuse_names(config: Config) -> None:

@@ -16,7 +16,7 @@ from edgebox.app.profile_lookup import stored_profiles
 from edgebox.app.weights_loading import WeightsLoader, load_in_time
 from edgebox.config.config_file import Config
 from edgebox.config.inference_section import InferenceParameters
-from edgebox.domain.errors import ModelError
+from edgebox.domain.errors import ConfigError, ModelError
 from edgebox.domain.model_family import (
     ExecutorId,
     FamilyName,
@@ -64,7 +64,7 @@ def load_families(config: Config) -> tuple[list[Family], list[ModelError]]:
     """Return the families that can be served, and the errors of others.
 
     Raises:
-        ModelError: none can, or not the default one.
+        ConfigError: none can, or not the default one.
         HungError: their files cannot be read, because their file system hangs.
     """
     folders = served_folders(config)
@@ -78,7 +78,7 @@ def load_families(config: Config) -> tuple[list[Family], list[ModelError]]:
     problems = list(zoo.problems)
     if not zoo.families:
         why = "; ".join(map(str, problems)) or "no folder with a family.toml was found"
-        raise ModelError(f"no model family can be served: {why}")
+        raise ConfigError(f"no model family can be served: {why}")
     check_default(config, zoo)
     return list(zoo.families), problems
 

@@ -37,7 +37,10 @@ class TooLargeError(EdgeboxError):
 
 
 class ConfigError(EdgeboxError):
-    """The configuration is wrong; the message lists every error with its key path."""
+    """The configuration, an option that takes its place or a file that it names is wrong.
+
+    The message lists every error with its key path.
+    """
 
     code = "config"
     title = "The configuration is wrong"

@@ -81,7 +81,10 @@ class NotificationDispatcher:
             [_rule(parameters) for parameters in config.detections or (DetectionParameters(),)],
             _attainment(config.events),
         )
-        self._senders: list[Sender] = [Webhook(found, self._note) for found in config.webhooks]
+        self._senders: list[Sender] = [
+            Webhook(f"webhooks[{number}]", found, self._note)
+            for number, found in enumerate(config.webhooks)
+        ]
         self._states: CameraStates | None = None
         self._pictures: BestPictures | None = None
         self._metrics_s = config.mqtt.metrics_s

@@ -38,17 +38,22 @@ _NEVER_TAKEN = frozenset({400, 410, 413, 415, 422})
 class Webhook:
     """One address, its queue and the task that posts."""
 
-    def __init__(self, parameters: WebhookParameters, note: Note) -> None:
+    def __init__(self, section: str, parameters: WebhookParameters, note: Note) -> None:
         """Read the secret; nothing is sent before `start`.
+
+        Args:
+            section: its section in the configuration, for errors ("webhooks[0]").
+            parameters: the keys of this section.
+            note: called with what people should know of.
 
         Raises:
             ConfigError: the secret or the certificates cannot be read.
         """
         self._parameters = parameters
-        self._key = _key(parameters)
+        self._key = _key(section, parameters)
         self._tls: ssl.SSLContext | bool = True
         if parameters.ca_file:
-            self._tls = trusted(f"webhooks {parameters.shown_name}: ca_file", parameters.ca_file)
+            self._tls = trusted(f"{section}.ca_file", parameters.ca_file)
         self.destination = Destination("webhook", parameters.shown_name)
         self._health = Health(self.destination, note)
         self._queue = EventQueue(self._health, parameters.queue_max, parameters.overflow)
@@ -151,13 +156,14 @@ class Webhook:
             return type(error).__name__, 0.0
 
 
-def _key(parameters: WebhookParameters) -> bytes | None:
-    name = f"webhooks {parameters.shown_name}: secret"
-    found = secret(name, parameters.secret_file, parameters.secret_env)
+def _key(section: str, parameters: WebhookParameters) -> bytes | None:
+    key = f"{section}.secret"
+    found = secret(key, parameters.secret_file, parameters.secret_env)
     try:
         return None if found is None else key_bytes(found)
     except ValueError as error:
-        raise ConfigError(f"{name}: {error}") from None
+        given = "file" if parameters.secret_file else "env"
+        raise ConfigError(f"{key}_{given}: {error}") from None
 
 
 def _why(error: Exception) -> str:

@@ -20,6 +20,8 @@ class TlsError(EdgeboxError):
     """The certificate cannot be used; the message says what to do."""
 
     code = "tls"
+    exit_code = 78
+    """As for a wrong configuration: a person has to correct it."""
 
 
 def tls_context(server: ServerParameters, folder: Path) -> tuple[ssl.SSLContext, str] | None:

@@ -88,7 +88,7 @@ async def test_serve_says_which_model_cameras_get_and_that_it_is_a_demos(
         process.send_signal(signal.SIGINT)
         await finish(process)
     wrong = await edgebox(tmp_path, "serve", "--config", str(config), "--family", "cats")
-    assert wrong.code == 1
+    assert wrong.code == 78
     assert "--family: there is no model family 'cats'" in wrong.err
 
 
@@ -166,6 +166,23 @@ async def test_a_file_of_tokens_that_cannot_be_written_ends_the_box(
     assert "Traceback" not in ended.err
 
 
+async def test_a_certificate_that_cannot_be_used_is_a_wrong_configuration(
+    tmp_path: Path, database: Path
+) -> None:
+    (tmp_path / "junk.pem").write_text("no certificate")
+    config = configured(tmp_path, database)
+    config.write_text(
+        config.read_text().replace(
+            "[server]\n",
+            '[server]\ntls = "files"\ntls_certificate = "junk.pem"\ntls_key = "junk.pem"\n',
+        )
+    )
+    ended = await edgebox(tmp_path, "serve", "--config", str(config))
+    assert ended.code == 78
+    assert "junk.pem cannot be used" in " ".join(ended.err.split())
+    assert "Traceback" not in ended.err
+
+
 @pytest.mark.parametrize("command", ["serve", "demo", "doctor", "profile"])
 async def test_a_wrong_configuration_lists_all_its_errors(tmp_path: Path, command: str) -> None:
     wrong = tmp_path / "wrong.toml"
@@ -217,7 +234,7 @@ async def test_the_only_family_corrupt_ends_with_a_clear_error(
     folder = write_family(tmp_path / "broken", b"this is no model")
     config = configured(tmp_path, database, f'families = ["{folder}"]', 'family = "tiny"')
     ended = await edgebox(tmp_path, "serve", "--config", str(config))
-    assert ended.code == 1
+    assert ended.code == 78
     assert "there is no model family 'tiny' (families: street)" in " ".join(ended.err.split())
     assert "Traceback" not in ended.err
 

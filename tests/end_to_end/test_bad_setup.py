@@ -9,7 +9,7 @@ import pytest
 
 from edgebox.app.composition import App
 from edgebox.config.config_file import load
-from edgebox.domain.errors import EdgeboxError, ModelError, StorageError
+from edgebox.domain.errors import ConfigError, EdgeboxError, StorageError
 from edgebox.domain.requests import CameraId
 from tests.conftest import settings
 from tests.end_to_end.program import configured, edgebox
@@ -79,7 +79,7 @@ async def test_a_second_box_with_the_same_database_ends_with_one_clear_error(
 
 async def test_a_default_family_that_is_not_there_ends_the_start(database: Path) -> None:
     app = App(load(None, settings(database, **{"inference.family": "cats"})))
-    with pytest.raises(ModelError, match=r"no model family 'cats' \(families: street\)"):
+    with pytest.raises(ConfigError, match=r"no model family 'cats' \(families: street\)"):
         await app.start()
     await app.stop()
 
@@ -90,7 +90,7 @@ async def test_without_any_family_the_start_ends_with_what_is_wrong(
     folder = write_family(tmp_path / "tiny", b"this is no model")
     monkeypatch.setattr("edgebox.app.family_folders.bundled_folders", lambda: [folder])
     app = App(load(None, settings(database, **{"inference.family": "tiny"})))
-    with pytest.raises(ModelError, match=r"no model family can be served: .*tiny\.onnx"):
+    with pytest.raises(ConfigError, match=r"no model family can be served: .*tiny\.onnx"):
         await app.start()
 
 

@@ -36,6 +36,7 @@ async def posting(
     secret = tmp_path / "secret"
     secret.write_text(f"{SECRET}\n", encoding="utf-8")
     webhook = Webhook(
+        "webhooks[0]",
         WebhookParameters(url=receiver.url, secret_file=str(secret), **parameters),
         lambda level, text: notes.append((level, text)),
     )
@@ -216,7 +217,9 @@ async def test_a_token_in_the_url_is_told_to_nobody(caplog: pytest.LogCaptureFix
     notes: Notes = []
     async with await asyncio.start_server(babble, "127.0.0.1", 0) as server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/sesame?key=sesame"
-        webhook = Webhook(WebhookParameters(url=url), lambda *note: notes.append(note))
+        webhook = Webhook(
+            "webhooks[0]", WebhookParameters(url=url), lambda *note: notes.append(note)
+        )
         webhook.start()
         try:
             webhook.put(event(1))
@@ -229,19 +232,21 @@ async def test_a_token_in_the_url_is_told_to_nobody(caplog: pytest.LogCaptureFix
 
 def test_secrets_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def made(**parameters: Any) -> Webhook:
-        return Webhook(WebhookParameters(url="http://a.example/b", **parameters), print)
+        found = WebhookParameters(url="http://a.example/b", **parameters)
+        return Webhook("webhooks[3]", found, print)
 
     empty = tmp_path / "empty"
     empty.write_text("\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"a.example: secret_file: .*nowhere cannot be read"):
+    with pytest.raises(ConfigError, match=r"^webhooks\[3\]\.secret_file: .*nowhere cannot be read"):
         made(secret_file=str(tmp_path / "nowhere"))
     with pytest.raises(ConfigError, match="is empty"):
         made(secret_file=str(empty))
     with pytest.raises(ConfigError, match="no environment variable EDGEBOX_TEST_SECRET"):
         made(secret_env="EDGEBOX_TEST_SECRET")
     monkeypatch.setenv("EDGEBOX_TEST_SECRET", "whsec_?")
-    with pytest.raises(ConfigError, match="Base64") as caught:
+    base64 = r"^webhooks\[3\]\.secret_env: .*Base64"
+    with pytest.raises(ConfigError, match=base64) as caught:
         made(secret_env="EDGEBOX_TEST_SECRET")
     assert "?" not in str(caught.value)
-    with pytest.raises(ConfigError, match=r"ca_file: .*empty cannot be used"):
+    with pytest.raises(ConfigError, match=r"^webhooks\[3\]\.ca_file: .*empty cannot be used"):
         made(ca_file=str(empty))

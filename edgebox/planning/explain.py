@@ -26,7 +26,7 @@ from edgebox.planning.options import (
 from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.planning.reasons import Reason, Reasons
 from edgebox.planning.remedies import remedies
-from edgebox.planning.wording import ms_up, size_text
+from edgebox.planning.wording import ms_up
 
 Verdict = Literal[
     "chosen",
@@ -175,7 +175,7 @@ class _Weighed:
         if not _named(option, self.idle.options):
             return self._infeasible(option)
         if option.variant.pixels < has.pixels:
-            return "smaller", Reason(f"possible, but {size_text(has)} is more accurate")
+            return "smaller", Reason(f"possible, but {has.size_text} is more accurate")
         if _named(option, self.allocation.cameras[self.at].options):
             return "contended", self.reasons.shared(self.at, option)
         # All were sent to their smallest size, or it to best effort.
@@ -211,7 +211,7 @@ class _Weighed:
         if self.largest is not None and variant.pixels > self.largest.pixels:
             limit = f"larger than {self.by_app.name(self.largest.name)}, the largest of its stage"
             return "exceeds_stage", Reason(limit)
-        own = f"{camera.width_px}x{camera.height_px} px"
+        own = f"{camera.width_px} x {camera.height_px} px"
         return "exceeds_source", Reason(
             f"a smaller size is enough for the camera's own picture of {own}"
         )

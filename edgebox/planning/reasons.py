@@ -15,7 +15,7 @@ from edgebox.planning.budgets import bandwidth_needed_bps, transmission_ns
 from edgebox.planning.options import CameraOptions, Option
 from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.planning.remedies import remedies
-from edgebox.planning.wording import bandwidth_text, ms_up, number_text, rate_text, size_text
+from edgebox.planning.wording import bandwidth_text, ms_up, number_text, rate_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +65,11 @@ class Reasons:
     def _reason(self, camera: int) -> Reason:
         of = self._allocation.cameras[camera]
         option = self._allocation.chosen_of(camera)
-        size = size_text(option.variant)
+        size = option.variant.size_text
         wanted_hz = of.snapshot.camera.rate_hz
         if of.crowded:
             least = of.ladder[0]._replace(rate_hz=of.least_hz)
-            least_text = f"{rate_text(of.least_hz)} at {size_text(least.variant)}"
+            least_text = f"{rate_text(of.least_hz)} at {least.variant.size_text}"
             return Reason(
                 f"{size}, {option.rate_hz:g} of {rate_text(wanted_hz)}, best effort: "
                 f"{self.sharing(camera)}, too many even for {least_text}, the least that is of use",
@@ -89,7 +89,7 @@ class Reasons:
         if above in of.options:
             why = self.shared(camera, above)
         elif of.snapshot.share is None and self._within_reach(of, above):
-            text = f"{self.sharing(camera)}, too many for {size_text(above.variant)}"
+            text = f"{self.sharing(camera)}, too many for {above.variant.size_text}"
             why = Reason(text, self._time_for(camera, above))
         else:
             why = self.infeasible(of, above, option)
@@ -115,7 +115,7 @@ class Reasons:
     def infeasible(self, of: CameraOptions, above: Option, has: Option) -> Reason:
         """Say why a camera that has one option could not have another on an idle box."""
         link = of.snapshot.link
-        size = size_text(above.variant)
+        size = above.variant.size_text
         if link.bandwidth_bps is None:
             return Reason(f"the link has not been measured yet; {size} has to wait for that")
         needed_bps = self.needed_bps(of, above)
@@ -145,7 +145,7 @@ class Reasons:
         fits = f"the largest size that can be answered within {slo_ms}; " if largest else ""
         missing = ms_up(self._missing_ns(of, above))
         return Reason(
-            f"{fits}{size_text(above.variant)} would be {missing} ms too late, because "
+            f"{fits}{above.variant.size_text} would be {missing} ms too late, because "
             f"its inference can take {ms_up(above.single_ns)} ms",
             self.deadline_limit(of, above, has),
         )
@@ -186,7 +186,7 @@ class Reasons:
 
     def shared(self, camera: int, above: Option) -> Reason:
         """Say why a camera could not have an option beside the others."""
-        size = size_text(above.variant)
+        size = above.variant.size_text
         of = self._allocation.cameras[camera]
         refused = self._allocation.violation(camera, above, self._parameters)
         gain = _gain(of, self._allocation.chosen_of(camera), above)
@@ -264,7 +264,7 @@ class Reasons:
                 f"{camera.min_accuracy:g} that is asked for"
             )
         least = of.ladder[0]
-        size = size_text(least.variant)
+        size = least.variant.size_text
         if least.variant.name != of.smallest.variant.name:
             size += f" (for an accuracy of {camera.min_accuracy:g})"
         if camera.min_rate_hz > 0:
@@ -297,7 +297,7 @@ class Reasons:
     def _uplink(self, of: CameraOptions, above: Option, needed_bps: float, gain: float) -> Reason:
         bandwidth_bps = of.snapshot.link.bandwidth_bps or 0.0
         return Reason(
-            _uplink_text(of, size_text(above.variant), needed_bps),
+            _uplink_text(of, above.variant.size_text, needed_bps),
             self._uplink_limit(of, bandwidth_bps, needed_bps, gain),
         )
 
@@ -350,7 +350,7 @@ def _deadline_limit(of: CameraOptions, missing_ns: int, gain: float) -> Limit | 
 def _top(of: CameraOptions, option: Option) -> str:
     camera = of.snapshot.camera
     if option.variant.covers(camera.width_px, camera.height_px):
-        return f"enough for the camera's own picture of {camera.width_px}x{camera.height_px} px"
+        return f"enough for the camera's own picture of {camera.width_px} x {camera.height_px} px"
     if camera.variant_max is not None:
         return "the largest size that its pipeline allows"
     return "the largest size of its model"

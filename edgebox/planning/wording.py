@@ -1,18 +1,9 @@
 """Writes figures as they stand in sentences for people. Pure."""
 
-from edgebox.domain.model_family import Variant
-
 _WORDS = (
     *("no", "one", "two", "three", "four", "five", "six"),
     *("seven", "eight", "nine", "ten", "eleven", "twelve"),
 )
-
-
-def size_text(variant: Variant) -> str:
-    """Name a variant's input: "320 px", or "640x384 px" where it is not square."""
-    if variant.width_px == variant.height_px:
-        return f"{variant.width_px} px"
-    return f"{variant.width_px}x{variant.height_px} px"
 
 
 def bandwidth_text(bandwidth_bps: float) -> str:

@@ -481,8 +481,9 @@ class Box:
         record.advised(after, self.driver.clock_ns())
         session = record.session
         if before is not None and before.variant != after.variant and session is not None:
-            # The reason begins with the size that it has now.
-            text = f"{order.camera} moved from {before.width_px} px to {after.reason}"
+            was = self.driver.size_text(before.variant)
+            moved = "moved" if was is None else f"moved from {was}"
+            text = f"{order.camera} {moved} to {after.reason}"  # begins with the size it has now
             self.notices.publish_from(session.address, "info", text, order.camera)
         if session is not None and before is not None:
             session.advised(after)

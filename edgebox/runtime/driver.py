@@ -193,6 +193,11 @@ class Driver:
         """Return whether requests may run on a variant."""
         return variant in self._variants
 
+    def size_text(self, variant: VariantName) -> str | None:
+        """Return a variant's size for people; None: it is not served any more."""
+        served = self._variants.get(variant)
+        return None if served is None else served.size_text
+
     @property
     def frames_pending(self) -> int:
         """Frames that have arrived and not ended."""

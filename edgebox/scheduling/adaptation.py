@@ -472,11 +472,11 @@ def _on_box(camera: Camera, share: float) -> Camera:
 
 def _limited(given: Assignment, variant: Variant) -> Assignment:
     """Return the assignment to use until a camera that takes no larger variant is planned."""
-    reason = f"{variant.width_px} px, the largest size that its pipeline allows: not planned yet"
+    reason = f"{variant.size_text}, the largest size that its pipeline allows: not planned yet"
     return replace(given, variant=variant.name, reason=reason)
 
 
 def _substitute(given: Assignment, variant: Variant) -> Assignment:
     """Return the assignment to use until the assigned variant is in memory."""
-    reason = f"{variant.width_px} px until {given.variant} is in memory; then {given.reason}"
+    reason = f"{variant.size_text} until {given.variant} is in memory; then {given.reason}"
     return replace(given, variant=variant.name, reason=reason)

@@ -1,6 +1,7 @@
 """Real cameras on a real box: every frame ends once, advice is obeyed, all counts agree."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from edgebox.camera.accounting import Summary
 from edgebox.camera.daemon import Camera
 from edgebox.camera.records import FrameRecord
 from edgebox.config.config_file import load
+from edgebox.domain.model_family import VariantName
 from edgebox.domain.requests import CameraId
 from edgebox.link.messages import Ack, AdviceMessage, DropNotice, Result, Welcome
 from edgebox.link.shaping import BandwidthTrace
@@ -17,6 +19,7 @@ from edgebox.media.sources import open_source
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.recordings import write_file
 from edgebox.runtime.replay import replay_file
+from edgebox.scheduling.events import Advise
 from edgebox.storage.database import Storage
 from edgebox.storage.levels import DROPPED, HOUR, MINUTE, SUMS
 from tests.conftest import PATIENCE_S, settings
@@ -129,6 +132,23 @@ def as_links_allow(app: App, wide: Sending, narrow: Sending) -> bool:
         and narrow.widths_px[-1] == advice.width_px < narrow.widths_px[0]
         and narrow.widths_px[-1] < wide.widths_px[-1]
     )
+
+
+async def test_an_event_names_both_sizes_of_a_camera_that_moved_alike(database: Path) -> None:
+    async with running(database) as app, streaming(app, "gate"):
+        gate = CameraId("gate")
+        advice = app.box.cameras[gate].advice
+        assert advice is not None
+        (was,) = (
+            f"{each.width_px} x {each.height_px} px"
+            for each in app.box.families[app.box.models.default_family].variants
+            if each.name == advice.variant
+        )
+        given = replace(advice, variant=VariantName("other"), reason="32 x 16 px: it is a test")
+        app.box.advised(Advise(gate, given))
+        assert texts(app)[-1] == f"gate moved from {was} to 32 x 16 px: it is a test"
+        app.box.advised(Advise(gate, advice))  # no family has the size that it comes from
+        assert texts(app)[-1] == f"gate moved to {advice.reason}"
 
 
 def check_detections(results: list[Result]) -> None:

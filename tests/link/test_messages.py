@@ -44,12 +44,18 @@ from tests.link.strategies import (
 )
 
 ADVICE = Advice(
-    VariantName("street-256"), 256, 160, 10.0, 85, 1900000, "256 px: the uplink carries 1.9 Mbit/s"
+    VariantName("street-256"),
+    256,
+    160,
+    10.0,
+    85,
+    1900000,
+    "256 x 160 px: the uplink carries 1.9 Mbit/s",
 )
 TOO_LATE = "waiting behind other work, it could no longer be answered by its deadline"
 ADVICE_JSON = (
     '{"variant":"street-256","width_px":256,"height_px":160,"rate_hz":10.0,"quality":85,'
-    '"bandwidth_bps":1900000,"reason":"256 px: the uplink carries 1.9 Mbit/s"}'
+    '"bandwidth_bps":1900000,"reason":"256 x 160 px: the uplink carries 1.9 Mbit/s"}'
 )
 GOLDEN_BOX: list[tuple[BoxMessage, str]] = [
     (

@@ -61,6 +61,27 @@ def test_a_command_that_does_not_exist_is_noticed() -> None:
     assert unknown("edgebox simulate cameras yard.toml --json --seed 3") == []
 
 
+def commands(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
+    """Yield every command that does something, with its whole name."""
+    if not isinstance(command, click.Group):
+        yield name, command
+        return
+    context = click.Context(command)
+    for part in command.list_commands(context):
+        found = command.get_command(context, part)
+        assert found is not None
+        yield from commands(found, f"{name} {part}")
+
+
+def test_every_command_prints_json_as_the_readme_says() -> None:
+    without = {
+        name
+        for name, command in commands(main, "edgebox")
+        if not any("--json" in parameter.opts for parameter in command.params)
+    }
+    assert without == {"edgebox simulate make-workload"}
+
+
 PARTS = {"ingest_client", "links_relay", "ray_cluster"}
 """Programs that a benchmark starts."""
 

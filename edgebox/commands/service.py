@@ -23,7 +23,7 @@ from edgebox.app.service_units import (
 )
 from edgebox.commands.camera import camera as camera_command
 from edgebox.commands.camera import host_name
-from edgebox.commands.console import clear_errors, err, out
+from edgebox.commands.console import clear_errors, err, out, print_json
 from edgebox.commands.shared_options import JSON
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.home_folder import expanded
@@ -63,6 +63,7 @@ def service() -> None:
 )
 @click.option("--dry-run", is_flag=True, help="Print what would be written; write nothing.")
 @_ROOT
+@JSON
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def install(
     *,
@@ -71,6 +72,7 @@ def install(
     config: Path | None,
     dry_run: bool,
     root: Path,
+    as_json: bool,
     arguments: tuple[str, ...],
 ) -> None:
     """Write the unit of a box, or of a camera, and say what to do next.
@@ -95,14 +97,19 @@ def install(
             unit = camera_unit(host, name, source, arguments, system=system)
             written = {}
         written[_units(system) / unit.name] = unit.text
-        for path, text in written.items():
-            if dry_run:
-                out.print(f"# {path}\n{text}", markup=False, soft_wrap=True)
-            else:
+        if not dry_run:
+            for path, text in written.items():
                 _write(_below(root, path), text)
-                err.print(f"wrote {path}", markup=False, soft_wrap=True)
-    if not dry_run:
-        _print_next(unit, system, source is None)
+    steps = _next_steps(unit, system, source is None)
+    if as_json:
+        files = [{"path": str(path), "text": text} for path, text in written.items()]
+        print_json({"unit": unit.name, "written": not dry_run, "files": files, "next": steps})
+    elif dry_run:
+        for path, text in written.items():
+            out.print(f"# {path}\n{text}", markup=False, soft_wrap=True)
+    else:
+        lines = [*(f"wrote {path}" for path in written), "next:", *(f"  {step}" for step in steps)]
+        err.print("\n".join(lines), markup=False, soft_wrap=True)
 
 
 @service.command("doctor")
@@ -212,7 +219,8 @@ def _write(path: Path, text: str) -> None:
         ) from None
 
 
-def _print_next(unit: Unit, system: bool, is_box: bool) -> None:
+def _next_steps(unit: Unit, system: bool, is_box: bool) -> list[str]:
+    """Return what to run after a unit is written."""
     scope = "" if system else "--user "
     steps = []
     if system and USER not in {user.pw_name for user in pwd.getpwall()}:
@@ -224,6 +232,4 @@ def _print_next(unit: Unit, system: bool, is_box: bool) -> None:
     if not system:
         steps.append("loginctl enable-linger    # to run without a login")
     steps.append(f"journalctl {scope}--unit {unit.name} --follow")
-    err.print("next:")
-    for step in steps:
-        err.print(f"  {step}", markup=False, soft_wrap=True)
+    return steps

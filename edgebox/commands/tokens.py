@@ -70,12 +70,16 @@ def add_token(name: str, scope: str, config_file: Path | None, as_json: bool) ->
 @tokens.command("revoke")
 @click.argument("token_id", metavar="ID")
 @CONFIG
-def revoke_token(token_id: str, config_file: Path | None) -> None:
+@JSON
+def revoke_token(token_id: str, config_file: Path | None, as_json: bool) -> None:
     """Revoke the token with this ID, and end the sessions that began with it."""
     with clear_errors("tokens revoke"):
         store = _store(config_file)
         token = _found(store.load(wall_clock_ms()).tokens, token_id)
         store.remove(token.id)
+    if as_json:
+        print_json(token_document(token))
+        return
     err.print(f"the token of {token.name} is revoked", markup=False)
 
 

@@ -4,6 +4,7 @@ import asyncio
 import socket
 from pathlib import Path
 
+import orjson
 import pytest
 from click.testing import CliRunner, Result
 
@@ -35,6 +36,22 @@ def test_a_dry_run_prints_and_writes_nothing(tmp_path: Path) -> None:
     assert "# /etc/systemd/system/edgebox.service\n" in result.stdout
     assert "WatchdogSec=30" in result.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_a_program_is_told_what_was_written_and_what_comes_next(
+    tmp_path: Path, dry: tuple[str, ...]
+) -> None:
+    result = run("install", "--system", "--root", str(tmp_path), "--json", *dry)
+    assert result.stderr == ""
+    document = orjson.loads(result.stdout)
+    assert (document["unit"], document["written"]) == ("edgebox.service", not dry)
+    files = {file["path"]: file["text"] for file in document["files"]}
+    assert list(files) == ["/etc/edgebox/edgebox.toml", "/etc/systemd/system/edgebox.service"]
+    for path, text in files.items():
+        written = tmp_path / path.lstrip("/")
+        assert (not written.exists()) if dry else (written.read_text() == text)
+    assert "systemctl enable --now edgebox.service" in document["next"]
 
 
 def test_a_users_service_goes_to_the_users_folder(

@@ -127,6 +127,7 @@ class LiveSource:
         credentials: Credentials | None = None,
         rate_hz: float | None = None,
         retry: Retry | None = None,
+        wall_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         """Open it.
 
@@ -135,6 +136,7 @@ class LiveSource:
             credentials: for it, if it needs any.
             rate_hz: at most so many frames a second; None: all.
             retry: when to open it again; None: never, `frames` raises then.
+            wall_ns: the wall clock, for people: since when it is lost.
 
         Raises:
             SourceError: it cannot be opened now.
@@ -147,6 +149,7 @@ class LiveSource:
         self._rate_hz = rate_hz
         self._due_s = 0.0
         self._retry = retry
+        self._wall_ns = wall_ns
         self._changed = threading.Condition()
         self._newest: DecodedPicture | None = None
         self._ended: SourceError | None = None
@@ -199,7 +202,7 @@ class LiveSource:
                         self._ended = error
                         self._changed.notify_all()
                     return
-                since_ms = since_ms if self.trouble else time.time_ns() // 1_000_000
+                since_ms = since_ms if self.trouble else self._wall_ns() // 1_000_000
                 text = lost_text(since_ms, error.cause.reason)
                 self.trouble = SourceTrouble(text, error.cause.remedy)
             stream = None

@@ -16,6 +16,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 import click
 import orjson
@@ -118,6 +119,19 @@ def _finite(text: str) -> float:
     return number
 
 
+class AskedOfBox(TypedDict):
+    """Options that the camera is given as they are, and that it asks the box for."""
+
+    rate_hz: float
+    app: str
+    family: str | None
+    pipeline: str | None
+    detect: str
+    min_accuracy: float
+    min_rate_hz: float
+    site: str | None
+
+
 @click.command()
 @click.argument("source")
 @click.option(
@@ -197,22 +211,15 @@ def camera(
     fingerprint: str | None,
     name: str | None,
     slo_ms: str,
-    rate_hz: float,
     size: str,
     link: str | None,
     duration: float | None,
-    app: str,
-    family: str | None,
-    pipeline: str | None,
-    detect: str,
-    min_accuracy: float,
-    min_rate_hz: float,
-    site: str | None,
     source_username: str | None,
     source_password_file: Path | None,
     loop: bool,
     frames_file: Path | None,
     as_json: bool,
+    **asked: Unpack[AskedOfBox],
 ) -> None:
     """Stream SOURCE to a box and count the answers in time.
 
@@ -227,7 +234,7 @@ def camera(
         show = show_live if live else None if as_json else show_plain
         frames = _opened(
             source,
-            partial(open_source, rate_hz=rate_hz, loop=loop, size_px=parse_size(size)),
+            partial(open_source, rate_hz=asked["rate_hz"], loop=loop, size_px=parse_size(size)),
             source_credentials(source_username, source_password_file),
         )
         name = name or host_name()
@@ -238,32 +245,25 @@ def camera(
                 fingerprint=fingerprint,
                 name=name,
                 slo_ms=parse_slo(slo_ms),
-                rate_hz=rate_hz,
-                app=app,
-                family=family,
-                pipeline=pipeline,
-                detect=detect,
-                min_accuracy=min_accuracy,
-                min_rate_hz=min_rate_hz,
-                site=site,
                 link=shaped,
                 on_frame_end=on_frame_end,
                 on_remark=None if live else lambda remark: click.echo(remark, err=True),
+                **asked,
             )
             if server is None:
                 made()  # raises what is wrong with the options before it looks for a box
                 trusted = given_token(token_file) is None or fingerprint is not None
                 server = chosen_box(trusted=trusted)
             token = _token(server, name, token_file, pairing_code, fingerprint)
-            daemon = made(server, token=token)
-            summary = asyncio.run(_run(daemon, duration, show))
+            summary = asyncio.run(_run(made(server, token=token), duration, show))
     except EdgeboxError as error:
         click.echo(f"edgebox camera: {_in_options(str(error))}", err=True)
         raise SystemExit(error.exit_code) from None
-    if as_json:
-        click.echo(orjson.dumps(summary.to_json(), option=orjson.OPT_INDENT_2).decode())
-    else:
-        click.echo(render(summary))
+    click.echo(_as_json(summary) if as_json else render(summary))
+
+
+def _as_json(summary: Summary) -> str:
+    return orjson.dumps(summary.to_json(), option=orjson.OPT_INDENT_2).decode()
 
 
 def _in_options(message: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import orjson
 import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Locator, Page, expect
 
 from edgebox.app.composition import App
 from edgebox.media.sources import PictureSource
@@ -134,6 +134,40 @@ async def test_on_a_phone_the_names_of_cameras_that_have_left_can_be_read(
         name = tile_of(page, "north-gate").get_by_role("heading")
         await expect(name).to_be_visible(timeout=PATIENCE_MS)
         assert await name.evaluate("(name) => name.scrollWidth <= name.clientWidth")
+
+
+async def test_a_cameras_long_name_leaves_room_for_the_cause(
+    database: Path, browser: Browser
+) -> None:
+    name = "gate-" + "of-the-northern-yard-" * 2 + "1"
+    closed = f"http://127.0.0.1:{free_port()}/"
+    async with running(database, cameras=[{"name": name, "url": closed}]) as app:
+        page, _ = await open_page(browser, app, viewport={"width": 1280, "height": 720})
+        verdict = page.get_by_test_id("box-state")
+        cause = verdict.get_by_text(re.compile("^source lost since .*: connection refused$"))
+        await expect(cause).to_be_visible()
+        cut = "(element) => element.scrollWidth > element.clientWidth"
+        assert await verdict.get_by_text(f"{name}:", exact=True).evaluate(cut)
+        assert not await cause.evaluate(cut)
+
+
+async def test_cards_that_have_nothing_to_show_are_small(database: Path, browser: Browser) -> None:
+    closed = f"http://127.0.0.1:{free_port()}/"
+    async with running(database, cameras=[{"name": "yard", "url": closed}]) as app:
+        page, _ = await open_page(browser, app, "#/cameras/yard")
+        history = page.get_by_role("region", name="What happened")
+        await expect(history).to_contain_text("Nothing has been kept of it.")
+        assert (await height_px(history)) < 120
+        await page.goto(f"{app.url}/#/scheduler")
+        changes = page.get_by_test_id("changes")
+        await expect(changes).to_contain_text("Nothing has changed since the box started.")
+        assert (await height_px(changes)) < 120
+
+
+async def height_px(shown: Locator) -> float:
+    box = await shown.bounding_box()
+    assert box is not None
+    return box["height"]
 
 
 async def test_a_viewer_is_let_go_when_its_page_closes(database: Path, browser: Browser) -> None:

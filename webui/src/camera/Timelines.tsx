@@ -38,7 +38,7 @@ export function Timelines({ camera, range: key, present, age_ms }: TimelinesProp
         </nav>
       </header>
       {error && <p class={styles.error} role="status">{error.status === 404 ? 'Nothing has been kept of it.' : error.message}</p>}
-      {answer ? <Charts history={answer} present={present} /> : <div class={styles.chartsRoom} aria-busy={!error} />}
+      {answer ? <Charts history={answer} present={present} /> : !error && <div class={styles.chartsRoom} aria-busy="true" />}
     </section>
   )
 }

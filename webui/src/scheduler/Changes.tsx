@@ -13,18 +13,20 @@ export function Changes({ changes, offset_ms }: { changes: readonly PlanChange[]
     <section class={`${styles.changes} card`} aria-labelledby="changes-title" data-testid="changes">
       <h2 id="changes-title">How it changed</h2>
       {latest.length === 0 && <p class="muted">Nothing has changed since the box started.</p>}
-      <ol tabIndex={0} aria-labelledby="changes-title">
-        {latest.map((change) => (
-          <li key={`${change.at_ms} ${change.camera}`}>
-            <time dateTime={new Date(change.at_ms + offset_ms).toISOString()}>{clockTime(change.at_ms + offset_ms)}</time>
-            <p>
-              <strong>{change.camera}</strong> {step(change)}
-              <br />
-              <span class="muted">{change.reason}</span>
-            </p>
-          </li>
-        ))}
-      </ol>
+      {latest.length > 0 && (
+        <ol tabIndex={0} aria-labelledby="changes-title">
+          {latest.map((change) => (
+            <li key={`${change.at_ms} ${change.camera}`}>
+              <time dateTime={new Date(change.at_ms + offset_ms).toISOString()}>{clockTime(change.at_ms + offset_ms)}</time>
+              <p>
+                <strong>{change.camera}</strong> {step(change)}
+                <br />
+                <span class="muted">{change.reason}</span>
+              </p>
+            </li>
+          ))}
+        </ol>
+      )}
     </section>
   )
 }

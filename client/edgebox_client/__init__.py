@@ -10,7 +10,7 @@ from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.link.announcement import FoundBox
 from edgebox.link.messages import DropNotice, Result
 from edgebox.media.sources import FrameSource, open_source
-from edgebox_client.answers import Answer, CameraResult, Detection, Timing
+from edgebox_client.answers import Answer, CameraResult, Detection, KnownCamera, Timing
 from edgebox_client.blocking import BlockingCamera, Client
 from edgebox_client.box_client import AsyncClient, NotInTimeError, RefusedError, UnreachableError
 from edgebox_client.pictures import Picture
@@ -30,6 +30,7 @@ __all__ = [
     "FoundBox",
     "FrameSource",
     "InvalidInputError",
+    "KnownCamera",
     "NotInTimeError",
     "PairingRefusedError",
     "Picture",

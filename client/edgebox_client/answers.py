@@ -1,7 +1,8 @@
-"""What a box answers, typed: detections of one picture, results of cameras' frames."""
+"""What a box answers, typed: what is in a picture, results of cameras' frames, cameras."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import fields as dataclass_fields
 from datetime import UTC, datetime
 from typing import Any, Self
 
@@ -121,6 +122,27 @@ class CameraResult(Answer):
             lines=fields.get("lines", {}),
             events=fields.get("events", ()),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownCamera:
+    """A camera that the box knows, and its settings by name."""
+
+    id: str
+    connected: bool
+    requested: Mapping[str, Any]
+    """What it asks for itself; None where it is not known."""
+    overrides: Mapping[str, Any]
+    """What is set for it on the box; None: nothing."""
+    in_force: Mapping[str, Any] | None
+    """What holds; None: it has not connected since the box started, or not for ten minutes."""
+    versions: Mapping[str, str]
+    """Of each field of `overrides`, for the `base` of a change."""
+
+    @classmethod
+    def read(cls, fields: Mapping[str, Any]) -> Self:
+        """Read a camera of a box's document."""
+        return cls(**{field.name: fields[field.name] for field in dataclass_fields(cls)})
 
 
 def _answer(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from types import TracebackType
@@ -15,9 +15,9 @@ from edgebox.camera.accounting import Summary
 from edgebox.camera.daemon import Camera, Status
 from edgebox.domain.errors import InvalidInputError
 from edgebox.media.sources import FrameSource
-from edgebox_client.answers import Answer, CameraResult
+from edgebox_client.answers import Answer, CameraResult, KnownCamera
 from edgebox_client.box_client import LOCAL, AsyncClient
-from edgebox_client.options import CameraOptions
+from edgebox_client.options import CameraOptions, CameraSettings
 from edgebox_client.pictures import Picture
 
 _Value = TypeVar("_Value")
@@ -196,6 +196,20 @@ class Client:
         finally:
             with suppress(CancelledError, InvalidInputError, RuntimeError):  # it has ended already
                 self._loop.run(closing())
+
+    def cameras(self) -> list[KnownCamera]:
+        """Return every camera that the box knows: see `AsyncClient.cameras`."""
+        return self._loop.run(self._client.cameras())
+
+    def change(
+        self,
+        camera: str,
+        *,
+        base: Mapping[str, str] | None = None,
+        **settings: Unpack[CameraSettings],
+    ) -> KnownCamera:
+        """Set a camera on the box and return it as it is now: see `AsyncClient.change`."""
+        return self._loop.run(self._client.change(camera, base=base, **settings))
 
     def camera(
         self,

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Self, Unpack
+from urllib.parse import quote
 
 import aiohttp
 import orjson
@@ -17,8 +18,8 @@ from edgebox.client import subscribe
 from edgebox.domain.errors import EdgeboxError
 from edgebox.link.box_address import authorization, http_url, stream_url
 from edgebox.media.sources import FrameSource
-from edgebox_client.answers import Answer, CameraResult
-from edgebox_client.options import CameraOptions
+from edgebox_client.answers import Answer, CameraResult, KnownCamera
+from edgebox_client.options import CameraOptions, CameraSettings
 from edgebox_client.pictures import Picture, as_jpeg
 
 LOCAL = "http://127.0.0.1:8787"
@@ -55,8 +56,9 @@ class AsyncClient:
 
     Args:
         server: the box's address; the scheme may be left out.
-        token: a token of the scope that is needed: camera to `infer`, viewer for `results`; None:
-            that of the environment variable EDGEBOX_TOKEN, if there is one.
+        token: a token of the scope that is needed: camera to `infer`, viewer for `results` and
+            `cameras`, operator to `change`; None: that of the environment variable EDGEBOX_TOKEN,
+            if there is one.
         fingerprint: SHA-256 of the box's certificate, which is the only one accepted; None: any
             that the system trusts.
         on_remark: called with sentences for a person (connection lost, works again); None: they
@@ -138,7 +140,7 @@ class AsyncClient:
         }
         jpeg = await asyncio.to_thread(as_jpeg, picture)
         query = {name: value for name, value in asked.items() if value is not None}
-        document = await self._post("infer", query, jpeg)
+        document = await self._ask("POST", "infer", jpeg, "image/jpeg", query)
         return Answer.read(document)
 
     async def results(
@@ -190,6 +192,41 @@ class AsyncClient:
                         f"{message['count']} results were left out: this program is too slow"
                     )
 
+    async def cameras(self) -> list[KnownCamera]:
+        """Return every camera that the box knows, connected or not, with what is set for it.
+
+        Raises:
+            RefusedError: the box refuses the request.
+            UnreachableError: it does not answer.
+        """
+        document = await self._ask("GET", "cameras")
+        return [KnownCamera.read(fields) for fields in document["cameras"]]
+
+    async def change(
+        self,
+        camera: str,
+        *,
+        base: Mapping[str, str] | None = None,
+        **settings: Unpack[CameraSettings],
+    ) -> KnownCamera:
+        """Set a camera on the box, over what it asks for itself; return it as it is now.
+
+        Args:
+            camera: its name.
+            base: the `versions` of the camera that was read before: where somebody else changed
+                one of these settings since, nothing is changed; None: the last change wins.
+            settings: what to change; None goes back to what the camera asks for. Others stay.
+
+        Raises:
+            RefusedError: the box refuses the change, with the code "settings_changed" where it
+                is not based on what is set now.
+            UnreachableError: it does not answer.
+        """
+        fields = {**settings} if base is None else {**settings, "base": base}
+        path = f"cameras/{quote(camera, safe='')}"
+        document = await self._ask("PATCH", path, orjson.dumps(fields), "application/json")
+        return KnownCamera.read(document)
+
     def camera(
         self,
         name: str,
@@ -227,7 +264,14 @@ class AsyncClient:
         """
         return await pair(self.server, code, camera, fingerprint=self._fingerprint)
 
-    async def _post(self, path: str, query: Mapping[str, str], body: bytes) -> dict[str, Any]:
+    async def _ask(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        content_type: str | None = None,
+        query: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
         session = self._session
         if session is None:
             session = self._session = aiohttp.ClientSession(
@@ -237,8 +281,9 @@ class AsyncClient:
             )
         url = http_url(self._stream, path)
         try:
-            async with session.post(
-                url, params=query, data=body, headers={"Content-Type": "image/jpeg"}
+            headers = None if content_type is None else {"Content-Type": content_type}
+            async with session.request(
+                method, url, params=query, data=body, headers=headers
             ) as response:
                 status, answer = response.status, await response.read()
         except (aiohttp.ClientError, OSError, TimeoutError) as error:

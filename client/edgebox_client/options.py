@@ -1,7 +1,7 @@
-"""The options of a camera beside its name, source and box."""
+"""The options of a camera beside its name, source and box, and what is set for it on a box."""
 
-from collections.abc import Callable, Sequence
-from typing import TypedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypedDict
 
 from edgebox.camera.records import FrameRecord
 from edgebox.link.messages import DropNotice, Result
@@ -25,3 +25,18 @@ class CameraOptions(TypedDict, total=False):
     on_drop: Callable[[DropNotice], None] | None
     on_frame_end: Callable[[FrameRecord], None] | None
     on_remark: Callable[[str], None] | None
+
+
+class CameraSettings(TypedDict, total=False):
+    """What can be set for a camera on the box; None: what the camera asks for itself."""
+
+    slo_ms: float | None
+    rate_hz: float | None
+    app: str | None
+    min_accuracy: float | None
+    site: str | None
+    pipeline: str | None
+    family: str | None
+    tracking: bool | None
+    zones: Sequence[Mapping[str, Any]] | None
+    lines: Sequence[Mapping[str, Any]] | None

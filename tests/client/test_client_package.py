@@ -108,11 +108,13 @@ def labels(path: str) -> list[str]:
             seen += [found.label for found in result.detections]
         with box.camera("gate", size_px=(320, 180), on_result=lambda result: None) as camera:
             camera.summary().on_time.bit_length()
+        box.change("gate", base=box.cameras()[0].versions, rate_hz=2, site=None)
     return seen
 
 with Client() as box:
     wrong: int = box.infer("x.jpg")
     box.camera("gate", rate="fast")
+    box.change("gate", rate_hz="fast")
 """
 
 
@@ -127,6 +129,7 @@ def test_a_users_program_is_checked_against_its_types(installed: Path, tmp_path:
         check=False,
     )
     errors = [line for line in done.stdout.splitlines() if ": error: " in line]
-    assert len(errors) == 2, done.stdout
+    assert len(errors) == 3, done.stdout
     assert 'expression has type "Answer", variable has type "int"' in errors[0]
     assert '"rate"' in errors[1]
+    assert '"rate_hz"' in errors[2]

@@ -19,12 +19,14 @@ from edgebox_client import (
     SubscriptionRefusedError,
     UnreachableError,
 )
+from edgebox_client.options import CameraSettings
 from edgebox_client.pictures import as_jpeg
 from PIL import Image
 
 from edgebox.app.composition import App
 from edgebox.domain.access import Scope
 from edgebox.domain.requests import CameraId
+from edgebox.link.override_messages import NAMES
 from edgebox.media.jpeg import encode
 from edgebox.media.sources import PictureSource
 from tests.conftest import PATIENCE_S
@@ -142,21 +144,53 @@ async def test_results_are_typed(database: Path) -> None:
         await every.aclose()
 
 
+async def test_settings_are_read_and_changed(database: Path) -> None:
+    async with running(database, **CLOSED) as app, streaming(app, "gate", rate_hz=8.0):
+        viewer, operator = [await new_token(app, each) for each in (Scope.VIEWER, Scope.OPERATOR)]
+        async with (
+            AsyncClient(app.url, token=viewer) as looking,
+            AsyncClient(app.url, token=operator) as box,
+        ):
+            (seen,) = await looking.cameras()
+            assert (seen.id, seen.connected, seen.requested["rate_hz"]) == ("gate", True, 8)
+            with pytest.raises(RefusedError) as refused:
+                await looking.change("gate", rate_hz=2)
+            assert refused.value.code == "forbidden"
+            changed = await box.change("gate", base=seen.versions, rate_hz=2, tracking=True)
+            assert changed.in_force is not None
+            assert changed.in_force["rate_hz"] == changed.overrides["rate_hz"] == 2
+            assert [each.overrides for each in await box.cameras()] == [changed.overrides]
+            with pytest.raises(RefusedError, match="rate_hz") as refused:
+                await box.change("gate", base=seen.versions, rate_hz=3)
+            assert (refused.value.status, refused.value.code) == (409, "settings_changed")
+            back = await box.change("gate", base=changed.versions, rate_hz=None)
+            assert (back.overrides["rate_hz"], back.overrides["tracking"]) == (None, True)
+            with pytest.raises(RefusedError, match="no camera 'a/b'") as refused:
+                await box.change("a/b", rate_hz=2)
+            assert refused.value.code == "unknown"
+
+
+def test_every_setting_can_be_changed() -> None:
+    assert set(CameraSettings.__annotations__) == set(NAMES)
+
+
 async def test_a_program_without_asyncio_does_the_same(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running(database, **CLOSED) as app:
         monkeypatch.setenv("EDGEBOX_TOKEN", await new_token(app, Scope.CAMERA, "gate"))
         viewer = await new_token(app, Scope.VIEWER)
-        await asyncio.to_thread(_program, app, viewer)
+        operator = await new_token(app, Scope.OPERATOR)
+        await asyncio.to_thread(_program, app, viewer, operator)
 
 
-def _program(app: App, viewer: str) -> None:
+def _program(app: App, viewer: str, operator: str) -> None:
     remarks: list[str] = []
     ended: list[int] = []
     with (
         Client(app.url, on_remark=remarks.append) as box,
         Client(app.url, token=viewer) as looking,
+        Client(app.url, token=operator) as setting,
     ):
         assert box.infer(PICTURE, deadline_ms=DEADLINE_MS).on_time
         with box.camera(
@@ -174,6 +208,9 @@ def _program(app: App, viewer: str) -> None:
             stop()
             assert camera.status().connected
             results.close()  # type: ignore[attr-defined]
+            (known,) = looking.cameras()
+            changed = setting.change("gate", base=known.versions, rate_hz=2)
+            assert changed.overrides["rate_hz"] == 2
         summary = camera.summary()
         assert {result.frame for result in seen} <= set(ended)
         assert summary.pending == 0

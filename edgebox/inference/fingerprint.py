@@ -52,6 +52,12 @@ def family_print(family: Family) -> str:
     return f"{family.name} {family.sha256[:16]} {sha256(sizes.encode()).hexdigest()[:8]}"
 
 
+def served_print(family: Family) -> str:
+    """Return a fingerprint of all that another box must have alike to use its answers."""
+    told = [family_print(family), reading_print(family), family.labels]
+    return sha256(repr(told).encode()).hexdigest()[:16]
+
+
 def reading_print(family: Family) -> str:
     """Return a fingerprint of how pictures become inputs, and outputs detections."""
     of = family.input

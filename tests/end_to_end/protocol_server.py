@@ -37,6 +37,7 @@ class ProtocolServer:
     batches: int = 0
     port: int = 0
     extensions: tuple[str, ...] = ("binary_tensor_data",)
+    version: str = "1"
     changes: dict[str, Any] = field(default_factory=dict)
     """What the metadata say in place of the truth."""
 
@@ -120,7 +121,8 @@ class ProtocolServer:
             )
             behind += data
         self.batches += 1
-        return json.dumps({"model_name": model, "outputs": outputs}).encode(), behind
+        document = {"model_name": model, "model_version": self.version, "outputs": outputs}
+        return json.dumps(document).encode(), behind
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -132,6 +132,7 @@ async def test_the_blocking_client_gets_binary_outputs(app: App) -> None:
     result = await asyncio.to_thread(ask)
     response = result.get_response()
     assert (response["model_name"], response["model_version"]) == ("street-608", "1")
+    assert len(response["parameters"]["fingerprint"]) == 16
     assert response["id"] == "seven"
     assert all("binary_data_size" in entry["parameters"] for entry in response["outputs"])
     for row, street in enumerate(streets()):

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from edgebox.domain.errors import InvalidInputError, ModelError
 
 HEADER_LENGTH = "Inference-Header-Content-Length"
+FINGERPRINT = "fingerprint"
+"""A box's parameter of its responses: which family it is that answered (`served_print`)."""
 BYTES = "BYTES"
 _DTYPES = {
     "BOOL": "?", "UINT8": "u1", "UINT16": "<u2", "UINT32": "<u4", "UINT64": "<u8",
@@ -82,8 +84,20 @@ def infer_request(
     return orjson.dumps(document), [each.data for each in inputs]
 
 
-def infer_response(body: bytes, header_bytes: str | None) -> dict[str, Values]:
-    """Return the outputs of a response, by name.
+@dataclass(frozen=True, slots=True)
+class InferResponse:
+    """What a server answers."""
+
+    outputs: Mapping[str, Values]
+    """By name."""
+    version: str
+    """Of the model; empty: it does not say."""
+    fingerprint: str
+    """Of the family, if the server is an edgebox that says it; else empty."""
+
+
+def infer_response(body: bytes, header_bytes: str | None) -> InferResponse:
+    """Return what a response says.
 
     Args:
         body: the whole body.
@@ -109,6 +123,8 @@ def infer_response(body: bytes, header_bytes: str | None) -> dict[str, Values]:
             binary = binary[size or 0 :]
         if len(binary):
             raise ProtocolError(f"the server's answer has {len(binary)} bytes beyond its outputs")
+        version = str(document.get("model_version") or "")
+        fingerprint = str((document.get("parameters") or {}).get(FINGERPRINT, ""))
     except (
         ValueError,
         LookupError,
@@ -118,7 +134,7 @@ def infer_response(body: bytes, header_bytes: str | None) -> dict[str, Values]:
         InvalidInputError,
     ) as error:
         raise ProtocolError(f"the server's answer cannot be read: {error}") from None
-    return out
+    return InferResponse(out, version, fingerprint)
 
 
 def _values(output: Mapping[str, Any], binary: memoryview | None) -> Values:

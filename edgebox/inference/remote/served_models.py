@@ -20,7 +20,7 @@ from edgebox.domain.requests import DropReason
 from edgebox.inference.encoded_pictures import Refused, decode_inputs
 from edgebox.inference.executor_thread import BatchJob
 from edgebox.inference.family import Family
-from edgebox.inference.fingerprint import family_print, reading_print
+from edgebox.inference.fingerprint import family_print, reading_print, served_print
 from edgebox.inference.output_reading import read_outputs
 from edgebox.inference.remote.binary_tensors import InputTensor, infer_request
 from edgebox.inference.remote.found_elsewhere import found_by_edgebox, tensor
@@ -225,9 +225,14 @@ class EdgeboxModels:
         }
         inputs = [InputTensor.of_elements("image", [each.jpeg for each in pictures])]
         request = infer_request(inputs, names, parameters)
-        out = infer(self._server, variant.name, request)
+        answer = infer(self._server, variant.name, request)
+        if answer.fingerprint not in ("", served_print(family)):
+            raise ModelError(
+                f"the server has another family named {family.name!r} since the last comparison: "
+                "copy the folder of one to the other"
+            )
         with answers_read(f"{self._server.address.host}, {variant.name}"):
-            return found_by_edgebox(out, family, pictures)
+            return found_by_edgebox(answer.outputs, family, pictures)
 
 
 def _parts(
@@ -284,6 +289,8 @@ class TensorModels:
         self._tensors = InputTensors()
         self._io: dict[VariantName, tuple[GraphTensor, Sequence[GraphTensor]]] = {}
         """The input, and the outputs in the order of the graph."""
+        self._versions: dict[VariantName, str] = {}
+        """Versions of the models, by the answers since their metadata were compared."""
 
     def check(self, family: Family, server: ServerConnection) -> None:
         """Compare inputs and outputs of every variant: names, types and shapes."""
@@ -315,7 +322,7 @@ class TensorModels:
         name = self._model(variant)
         request = infer_request(inputs, [each.name for each in wanted], parameters)
         try:
-            out = infer(self._server, name, request)
+            answer = infer(self._server, name, request)
         except RefusedError as error:
             if self._says_binary:
                 raise
@@ -324,8 +331,13 @@ class TensorModels:
                 f"sends no others. {error}"
             ) from None
         with answers_read(f"{self._server.address.host}, {name}"):
+            if answer.version != self._versions.setdefault(variant.name, answer.version):
+                self.check(family, self._server)
+                self._versions[variant.name] = answer.version
             outputs = [
-                tensor(out, of.name, _DATATYPES[of.type], (job.batch_size, *_sizes(of)[1:]))
+                tensor(
+                    answer.outputs, of.name, _DATATYPES[of.type], (job.batch_size, *_sizes(of)[1:])
+                )
                 for of in wanted
             ]
             own = [array[: len(job.inputs)] for array in outputs]

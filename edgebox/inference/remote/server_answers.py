@@ -12,8 +12,8 @@ from edgebox.domain.requests import DropReason
 from edgebox.inference.encoded_pictures import Refused
 from edgebox.inference.remote.binary_tensors import (
     HEADER_LENGTH,
+    InferResponse,
     ProtocolError,
-    Values,
     infer_response,
 )
 from edgebox.inference.remote.http_connection import Reply, ServerConnection
@@ -68,8 +68,8 @@ def plain(said: object) -> str:
 
 def infer(
     server: ServerConnection, model: str, request: tuple[bytes, list[bytes | memoryview]]
-) -> dict[str, Values]:
-    """Ask a server to run a model; return its outputs by name. Waits until the connection is shut.
+) -> InferResponse:
+    """Ask a server to run a model; return its answer. Waits until the connection is shut.
 
     Who wants a batch has a time limit for it (`supervision`, `come_back`), and abandons the
     executor. One here would end a batch that hangs as one that failed.

@@ -46,7 +46,7 @@ def response(*tensors: tuple[str, NDArray[Any]], in_json: bool = False) -> tuple
 
 @given(st.lists(arrays, min_size=1, max_size=3))
 def test_outputs_are_read_as_they_were_written(tensors: list[tuple[str, NDArray[Any]]]) -> None:
-    found = infer_response(*response(*tensors))
+    found = infer_response(*response(*tensors)).outputs
     assert list(found) == [f"t{at}" for at in range(len(tensors))]
     for (_, array), got in zip(tensors, found.values(), strict=True):
         assert isinstance(got, np.ndarray)
@@ -57,17 +57,17 @@ def test_outputs_are_read_as_they_were_written(tensors: list[tuple[str, NDArray[
 @given(st.lists(st.integers(-(2**53), 2**53), max_size=6), st.lists(st.text(), max_size=3))
 def test_outputs_may_be_json(numbers: list[int], texts: list[str]) -> None:
     body, header = response(("INT64", np.array(numbers, np.int64)), in_json=True)
-    found = infer_response(body, header)["t0"]
+    found = infer_response(body, header).outputs["t0"]
     assert isinstance(found, np.ndarray)
     assert found.tolist() == numbers
     described = {"name": "x", "datatype": "BYTES", "shape": [len(texts)], "data": texts}
     body = orjson.dumps({"outputs": [described]})
-    assert infer_response(body, None)["x"] == [text.encode() for text in texts]
+    assert infer_response(body, None).outputs["x"] == [text.encode() for text in texts]
 
 
 def test_parameters_of_an_output_may_be_null() -> None:
     described = {"name": "x", "datatype": "FP32", "shape": [2], "parameters": None, "data": [1, 2]}
-    found = infer_response(orjson.dumps({"outputs": [described]}), None)["x"]
+    found = infer_response(orjson.dumps({"outputs": [described]}), None).outputs["x"]
     assert isinstance(found, np.ndarray)
     assert found.tolist() == [1, 2]
 

@@ -44,6 +44,28 @@ def test_one_that_was_replaced_between_two_batches_is_refused_until_it_is_as_bef
         executor.close()
 
 
+def test_a_model_that_is_exchanged_while_the_connection_lasts_is_compared_again(
+    tmp_path: Path,
+) -> None:
+    folder = family_of_files(tmp_path / "gate", "gate", (96,))
+    server = ProtocolServer({"gate_gate-96": folder / "gate-96.onnx"})
+    with server.serving():
+        spec = OpenInferenceSpec(ExecutorId("x/0"), ServerAddress(server.url), "{family}_{variant}")
+        executor = open_executor(spec, [load_family(folder)])
+        try:
+            executor.submit(GATE, [CANVAS], 1).result()
+            server.changes, server.version = OTHER, "2"
+            for _ in range(2):
+                with pytest.raises(ModelError, match="is FP32 here and FP16 there"):
+                    executor.submit(GATE, [CANVAS], 1).result()
+            server.changes = {}
+            executor.submit(GATE, [CANVAS], 1).result()
+            server.changes = OTHER  # nobody asks
+            executor.submit(GATE, [CANVAS], 1).result()
+        finally:
+            executor.close()
+
+
 def test_one_that_stays_is_compared_once(tmp_path: Path) -> None:
     folder = family_of_files(tmp_path / "gate", "gate", (96,))
     server = ProtocolServer({"gate_gate-96": folder / "gate-96.onnx"})

@@ -106,7 +106,9 @@ class Minimum:
         self._single_ns = {o.variant.name: o.single_ns for o in (*smallest, *effort)}
         self._effort_later_s = np.array([o.later_share_s for o in effort])
         self._later_s = np.array([o.later_share_s for o in smallest])
-        self._most_later_s = np.array([most_later_s(c.options) for c in cameras])
+        self._most_later_s = np.array(
+            [most_later_s(c.options) if c.snapshot.has_later else 0.0 for c in cameras]
+        )
         """The same where no camera's options are fewer than they are now."""
         self._wished_hz = np.array([c.snapshot.camera.rate_hz for c in cameras])
         self._effort_limit_hz = parameters.rate_min_hz

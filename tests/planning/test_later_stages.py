@@ -45,7 +45,7 @@ SMALL, LARGE = read(32, 0.4, 0.8, 0.85), read(96, 0.45, 0.85, 0.95)
 
 
 def stage(
-    shares: tuple[float, float],
+    shares: Sequence[float],
     sides: tuple[float, ...],
     variants: Sequence[Variant] = (SMALL, LARGE),
 ) -> LaterStage:

@@ -25,6 +25,7 @@ import click
 
 from edgebox.domain.plans import CameraSnapshot, Plan, PlanningSnapshot
 from edgebox.inference.zoo import load_family
+from edgebox.planning.later_stages import present_choice
 from edgebox.planning.planner import plan
 from edgebox.simulation.object_figures import object_figures
 from edgebox.simulation.run import run_scenario
@@ -97,7 +98,8 @@ def _pictures(camera: CameraSnapshot) -> CameraSnapshot:
 
 
 def _without(camera: CameraSnapshot) -> CameraSnapshot:
-    return replace(camera, later=())
+    taken = present_choice(camera).executor_s
+    return replace(camera, later=(), other_later_s=(*camera.other_later_s, *taken))
 
 
 PLANNERS: dict[str, Callable[[CameraSnapshot], CameraSnapshot]] = {

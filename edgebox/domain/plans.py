@@ -236,8 +236,11 @@ class CameraSnapshot:
     """What the later stages of its pipeline need of each frame's time."""
     later: tuple[LaterStage, ...] = ()
     """The later stages of its pipeline whose crops are known."""
-    later_rate_hz: float = 0.0
-    """The rate of the frames that have crops, those with their first stage at the camera too."""
+    other_later_s: tuple[tuple[FamilyName, float], ...] = ()
+    """The time of executors that each other later stage takes for one frame, in seconds."""
+    later_frames: float = 1.0
+    """How many frames have later stages for each one that is planned: more than 1 where some had
+    their first stage at the camera."""
     cascade: PlannedCascade | None = None
     """None: it has none, or how much that sends on is not planned."""
     unserved_ns: int | None = None
@@ -245,8 +248,8 @@ class CameraSnapshot:
 
     @property
     def has_later(self) -> bool:
-        """Whether there is something to choose for the stages after the first."""
-        return bool(self.later) or self.cascade is not None
+        """Whether something is known of the stages after the first."""
+        return bool(self.later or self.other_later_s) or self.cascade is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,9 +269,6 @@ class PlanningSnapshot:
     fixed_ns: int
     groups: tuple[Group, ...] = ()
     """The groups of the plan in force."""
-    later_loads: Mapping[FamilyName, float] = field(default_factory=dict)
-    """By family: the load of the later stages of pipelines that run it, in executor-seconds a
-    second."""
     others: float = 0.0
     """Mean number of other executors that run beside each of these; they slow it by its profiles'
     interference."""
@@ -285,10 +285,15 @@ class PlanningSnapshot:
         """How many batches run at once on average when all of these executors are busy."""
         return sum(self.executor_shares.get(executor, 1.0) for executor in self.profiles)
 
-    @property
-    def later_share(self) -> float:
-        """The share of these executors' time that the later stages of pipelines take."""
-        return sum(self.later_loads.values()) / max(1.0, self.batches_at_once)
+    def share_of(self, loads: Mapping[FamilyName, float]) -> float:
+        """Return the share of these executors' time that loads take, of the families that they run.
+
+        Args:
+            loads: by family, in executor-seconds a second.
+        """
+        families = {variant.family for variant in self.variants}
+        here = sum(load for family, load in loads.items() if family in families)
+        return here / max(1.0, self.batches_at_once)
 
     def fixed_of(self, camera: CameraSnapshot) -> int:
         """Return what a camera's frame costs outside its link and the batch of its first stage."""

@@ -19,8 +19,11 @@ from dataclasses import replace
 from edgebox.domain.plans import CameraSnapshot, PlanningSnapshot
 from edgebox.domain.requests import Camera, CameraId, LinkState
 from edgebox.link.bandwidth import STALE_NS
-from edgebox.planning.later_stages import Loads, later_loads_of, total, without
+from edgebox.planning.allocation import SharedAllocation
+from edgebox.planning.capacity import ExecutorPool
+from edgebox.planning.later_stages import Loads, later_loads, present_choice
 from edgebox.planning.optimised_part import OptimisedPart, Parts, optimised_parts
+from edgebox.planning.options import least_rate
 from edgebox.planning.planner_parameters import PlanningParameters
 
 
@@ -39,22 +42,18 @@ def refusal(
         iterations_max: the planner's.
     """
     residents = tuple(each for each in snapshot.cameras if each.camera.id != newcomer.id)
-    coming = _with_later_stages(newcomer, snapshot, parameters)
-    past = [each for each in snapshot.cameras if each.camera.id == newcomer.id]
-    of_residents = without(snapshot.later_loads, map(later_loads_of, past))
-    of_newcomer = later_loads_of(coming)
-    loads = total(of_residents, of_newcomer)
+    coming = _with_later_stages(newcomer, snapshot)
 
     # A newcomer takes something from its own part of the box, from those of its later stages, or
     # from the uplink of its site.
-    family = newcomer.family if newcomer.site is None and not of_newcomer else None
+    family = newcomer.family if newcomer.site is None and not coming.later else None
 
-    def with_cameras(later_loads: Loads, *cameras: CameraSnapshot) -> Parts:
+    def with_cameras(*cameras: CameraSnapshot) -> Parts:
         """Return what the newcomer may take anything from."""
-        of = replace(snapshot, cameras=cameras, later_loads=later_loads)
+        of = replace(snapshot, cameras=cameras)
         return optimised_parts(of, iterations_max, parameters, family)
 
-    present = with_cameras(of_residents, *residents)
+    present = with_cameras(*residents)
     served = _served(present)
     recovering = _recovering(present, snapshot.taken_ns)
     if recovering:
@@ -62,10 +61,10 @@ def refusal(
             _with_ordinary_link(each) if each.camera.id in recovering else each
             for each in residents
         )
-        served |= _served(with_cameras(of_residents, *residents))
+        served |= _served(with_cameras(*residents))
     if not served:
         return None
-    all_parts = with_cameras(loads, *residents, coming)
+    all_parts = with_cameras(*residents, coming)
     after = next((of for _, of in all_parts if of and newcomer.id in of.numbers), None)
     if after is None:
         return None  # none of its variants is loaded
@@ -74,11 +73,15 @@ def refusal(
             if camera in served and camera not in each.served():
                 return f"{camera} would no longer be served ({each.why(camera)})"
     refused = newcomer.id not in after.served()
-    if refused and _served(with_cameras(of_newcomer, coming)):
+    if refused and _served(with_cameras(coming)):
         return f"it could not be served beside the others ({after.why(newcomer.id)})"
+    own, others = _later_loads(all_parts, coming, least_rate(newcomer, parameters))
     for part, found in all_parts:
-        if found is after or not of_newcomer.keys().isdisjoint(part.later_loads):
-            exceeds = _overbooked(part, found, loads if coming.later else {}, parameters)
+        if found is after or part.share_of(own) > 0:
+            # Whatever later stages take, a plan leaves the first stages some time: no reason to
+            # bring more.
+            later = sum(map(part.share_of, (own, *others))) if coming.later else 0.0
+            exceeds = _overbooked(part, found, newcomer.id, later, parameters)
             if exceeds is not None:
                 return exceeds
     return None
@@ -116,10 +119,21 @@ def _with_ordinary_link(of: CameraSnapshot) -> CameraSnapshot:
     return replace(of, link=link, current=current)
 
 
-def _with_later_stages(
-    newcomer: Camera, snapshot: PlanningSnapshot, parameters: PlanningParameters
-) -> CameraSnapshot:
-    """Return a new camera with what is known of its pipeline, at its least rate."""
+def _later_loads(of: Parts, newcomer: CameraSnapshot, least_hz: float) -> tuple[Loads, list[Loads]]:
+    """Return what later stages take: the newcomer's at its least rate or more, and the others'."""
+    own: Loads = {}
+    others: list[Loads] = []
+    for found in (found for _, found in of if found is not None):
+        for each, option in zip(found.allocation.cameras, found.allocation.chosen, strict=True):
+            if each.snapshot.camera.id == newcomer.camera.id:
+                own = later_loads(each.snapshot, option.later, max(least_hz, option.rate_hz))
+            else:
+                others.append(later_loads(each.snapshot, option.later, option.rate_hz))
+    return own, others
+
+
+def _with_later_stages(newcomer: Camera, snapshot: PlanningSnapshot) -> CameraSnapshot:
+    """Return a new camera with what is known of its pipeline."""
     coming = CameraSnapshot(newcomer, LinkState(), None)
     alike = [
         each
@@ -130,19 +144,19 @@ def _with_later_stages(
         return coming
 
     def load(each: CameraSnapshot) -> tuple[float, CameraId]:
-        return sum(later_loads_of(replace(each, later_rate_hz=1.0)).values()), each.camera.id
+        return sum(later_loads(each, present_choice(each), 1.0).values()), each.camera.id
 
     alike.sort(key=load)
     own = (each for each in alike if each.camera.id == newcomer.id)
     known = next(own, alike[(len(alike) - 1) // 2])
-    rate_hz = min(newcomer.rate_hz, max(newcomer.min_rate_hz, parameters.rate_min_hz))
-    return replace(coming, later=known.later, later_ns=known.later_ns, later_rate_hz=rate_hz)
+    return replace(coming, later=known.later, later_ns=known.later_ns)
 
 
 def _overbooked(
     part: PlanningSnapshot,
     found: OptimisedPart | None,
-    loads: Loads,
+    newcomer: CameraId,
+    later_share: float,
     parameters: PlanningParameters,
 ) -> str | None:
     """Say how far a part exceeds its time; None: it does not.
@@ -150,13 +164,11 @@ def _overbooked(
     Args:
         part: with the newcomer.
         found: what its cameras are given; None: no camera has its first stage there.
-        loads: of the later stages of the box if the newcomer has any, else none: a plan leaves the
-            first stages some time whatever they take, no reason to bring more.
+        newcomer: which it is.
+        later_share: what later stages take of its time; 0: that is not asked.
         parameters: the planner's.
     """
-    here = {family: loads[family] for family in part.later_loads if family in loads}
-    later_share = replace(part, later_loads=here).later_share
-    needed = 0.0 if found is None else found.allocation.utilisation
+    needed = 0.0 if found is None else _needed(found, newcomer)
     cameras = 0 if found is None else len(found.numbers)
     left = parameters.utilisation_slow if found is None else found.parameters.utilisation_slow
     if needed + later_share > parameters.utilisation_slow + 1e-9 and later_share > 0:
@@ -172,3 +184,21 @@ def _overbooked(
         f"{cameras} cameras would need {needed:.0%} of the time of {executors} at their smallest "
         f"sizes and least rates{included}"
     )
+
+
+def _needed(of: OptimisedPart, newcomer: CameraId) -> float:
+    """Return the share of a part's time that first stages need.
+
+    That is what is planned, or if the newcomer is not served, what all need at their smallest sizes
+    and the least rates at which it and those that are served have service.
+    """
+    if newcomer not in of.numbers or newcomer in of.served():
+        return of.allocation.utilisation
+    least = []
+    for each in of.allocation.cameras:
+        option = each.options[0]
+        if each.served or each.snapshot.camera.id == newcomer:
+            option = option._replace(rate_hz=each.least_hz)
+        least.append(each._replace(options=(option,)))
+    timing = ExecutorPool(of.by_app.snapshot, of.parameters.quantile).together
+    return SharedAllocation(least, [0] * len(least), timing).utilisation

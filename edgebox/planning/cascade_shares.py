@@ -55,7 +55,7 @@ def filled_shares(
             continue
         found[camera.camera.id] = share
         if option.variant.name == cascade.small:
-            steps += _steps(camera, cascade, option.variant.accuracy, share)
+            steps += _steps(camera, cascade, option, share)
     steps.sort(key=lambda step: -step.gain)
     while steps and spare_s > 0:
         equal = [step for step in steps if step.gain >= steps[0].gain * (1 - _EQUAL)]
@@ -70,10 +70,11 @@ def filled_shares(
 
 
 def _steps(
-    camera: CameraSnapshot, cascade: PlannedCascade, accuracy: float, share: float
+    camera: CameraSnapshot, cascade: PlannedCascade, option: Option, share: float
 ) -> list[_Step]:
     """Return the steps of a curve's concave hull from a share on, from the best gain down."""
-    per_share = camera.later_rate_hz * cascade.executor_s
+    accuracy = option.variant.accuracy
+    per_share = option.rate_hz * camera.later_frames * cascade.executor_s
     if per_share <= 0:
         return []
     points = [share, *(point.share for point in cascade.curve.points if point.share > share)]

@@ -83,5 +83,4 @@ def _part(
         variants=tuple(variant for variant in snapshot.variants if variant.family in families),
         profiles={e: of for e, of in snapshot.profiles.items() if e in executors},
         groups=tuple(g for g in snapshot.groups if set(g.executors) <= set(executors)),
-        later_loads={f: load for f, load in snapshot.later_loads.items() if f in families},
     )

@@ -119,9 +119,7 @@ def explanation(
     )
     options = []
     for variant in sizes:
-        option = option_of(
-            of, variant, snapshot.fixed_of(of), timing, parameters, dedicated=dedicated
-        )
+        option = option_of(of, variant, snapshot, timing, parameters, dedicated=dedicated)
         explained = weighed.explained(option, sizes)
         options.append(replace(explained, variant=by_app.variant(variant)))
     return Explanation(of.link.bandwidth_bps, tuple(options))

@@ -7,12 +7,13 @@ of its later stages on the objects that this camera usually has, at the size of 
 most at a price on the executors' time (a Lagrangian relaxation, as in `price_search`). A cascade's
 large model is a later stage, too: the share of the pictures that is sent on to it makes the answers
 more accurate, as its curve says, and takes executors' time; each share is a choice. Which price
-is decided once for the whole box (`priced`): the prices at which some choice changes are tried, as
-many as `PRICES_MAX`, and `optimised_part` keeps the one with which all are worth most. What later
-stages take is counted by family, so that it burdens the part of the box that runs that family.
+is decided once for the whole box (`later_prices`): the prices at which some choice changes are
+tried, as many as `PRICES_MAX`, and `optimised_part` keeps the one with which all are worth most.
+What later stages take is counted at the rate of the option, and by family, so that it burdens the
+part of the box that runs that family.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import sqrt
@@ -21,7 +22,6 @@ from edgebox.domain.model_family import FamilyName, Variant, VariantName
 from edgebox.domain.pipelines import StageName
 from edgebox.domain.plans import CameraSnapshot, LaterStage, PlannedCascade, PlanningSnapshot
 from edgebox.planning.budgets import picture_pixels
-from edgebox.planning.planner_parameters import PlanningParameters
 
 PRICES_MAX = 6
 """So many prices above 0 are tried; planning takes as many times as long under overload."""
@@ -177,14 +177,10 @@ def _accuracies(stage: LaterStage, picture_px: int) -> tuple[float, ...]:
     )
 
 
-def priced(
-    snapshot: PlanningSnapshot, parameters: PlanningParameters
-) -> list[tuple[PlanningSnapshot, PlanningParameters]]:
-    """Return what to plan with: one candidate for each price of the later stages' time.
+def later_prices(snapshot: PlanningSnapshot) -> list[float | None]:
+    """Return the prices of the later stages' time to plan with; none: there is nothing to choose.
 
-    The first price is 0, and then they rise; what is in force comes last. The loads of each are
-    what the later stages take at most, whichever options are chosen. If there is nothing to choose,
-    the snapshot is the only candidate.
+    The first is 0, and then they rise; None, which keeps what is in force, comes last.
     """
     choosable = [
         c
@@ -192,71 +188,36 @@ def priced(
         if c.cascade is not None or any(len(stage.variants) > 1 for stage in c.later)
     ]
     if not choosable:
-        return [(snapshot, parameters)]
+        return []
     of = [(camera, _pictures(camera, snapshot.variants)) for camera in choosable]
-    prices: list[float | None] = [0.0, *_prices(of)]
-    fixed = without(snapshot.later_loads, (later_loads_of(c) for c in choosable))
-    return [
-        (
-            replace(
-                snapshot,
-                later_loads=total(fixed, *(_most(*each, price) for each in of)),
-            ),
-            replace(parameters, later_price=price),
-        )
-        for price in [*prices, None]
-    ]
+    return [0.0, *_prices(of), None]
 
 
-def _most(camera: CameraSnapshot, pictures: _Pictures, price: float | None) -> Loads:
-    """Return the most that a camera's later stages take of each family with any of its options."""
-    found: Loads = {}
-    for px, first in pictures:
-        choice = later_choice(camera, px, first, price)
-        for family, load in _loads(camera, choice).items():
-            found[family] = max(load, found.get(family, 0.0))
-    return found
+def later_loads(camera: CameraSnapshot, choice: LaterChoice, rate_hz: float) -> Loads:
+    """Return what a camera's later stages take at a rate.
 
-
-def loads_with(
-    snapshot: PlanningSnapshot, chosen: Iterable[tuple[CameraSnapshot, LaterChoice]]
-) -> Loads:
-    """Return the loads of the later stages with some choices."""
-    chosen = list(chosen)
-    others = without(snapshot.later_loads, (later_loads_of(camera) for camera, _ in chosen))
-    return total(others, *(_loads(camera, choice) for camera, choice in chosen))
-
-
-def later_loads_of(camera: CameraSnapshot) -> Loads:
-    """Return the loads of a camera's known later stages at present.
-
-    They are a part of the snapshot's `later_loads`.
+    Args:
+        camera: whose they are.
+        choice: what they run on.
+        rate_hz: what is planned for its first stage.
     """
-    return _loads(camera, _present(camera))
-
-
-def total(*loads: Mapping[FamilyName, float]) -> Loads:
-    """Return the sum of loads, by family."""
     found: Loads = {}
-    for each in loads:
-        for family, load in each.items():
-            found[family] = found.get(family, 0.0) + load
+    for family, time_s in (*camera.other_later_s, *choice.executor_s):
+        load = rate_hz * camera.later_frames * time_s
+        found[family] = found.get(family, 0.0) + load
     return found
 
 
-def without(
-    loads: Mapping[FamilyName, float], parts: Iterable[Mapping[FamilyName, float]]
-) -> Loads:
-    """Return loads less some that are a part of them, at least 0 each."""
-    left = total(*parts)
-    return {family: max(0.0, load - left.get(family, 0.0)) for family, load in loads.items()}
+def present_loads(camera: CameraSnapshot) -> Loads:
+    """Return what a camera's later stages take at present."""
+    now, rate_hz = camera.current, camera.camera.rate_hz
+    if now is not None:
+        rate_hz = min(rate_hz, now.rate_hz / camera.later_frames)
+    return later_loads(camera, present_choice(camera), rate_hz)
 
 
-def _loads(camera: CameraSnapshot, choice: LaterChoice) -> Loads:
-    return total(*({of: camera.later_rate_hz * time_s} for of, time_s in choice.executor_s))
-
-
-def _present(camera: CameraSnapshot) -> LaterChoice:
+def present_choice(camera: CameraSnapshot) -> LaterChoice:
+    """Return what a camera's later stages run on at present."""
     choice = _of_crops(camera.later, 1, 1.0, None)
     if camera.cascade is None:
         return choice

@@ -20,6 +20,7 @@ from edgebox.planning import cycle_allocation
 from edgebox.planning.allocation import BEST_EFFORT_SERVICE
 from edgebox.planning.batch_cycle import NEVER_NS, VariantDemand
 from edgebox.planning.capacity import BatchTimes
+from edgebox.planning.later_work import less_later_stages, most_later_s
 from edgebox.planning.option_table import Bools, Floats, Ints
 from edgebox.planning.options import CameraOptions, round_rate
 from edgebox.planning.planner_parameters import PlanningParameters
@@ -38,10 +39,18 @@ class Load:
     """The longest batch that every served camera can wait for."""
     window_ns: int
     """The time in which batches gather: half of the tightest budget."""
+    later_share: float = 0.0
+    """The share of the executors' time that later stages take at these rates."""
+    least_later_share: float = 0.0
+    """The same at everybody's least rates."""
 
     def utilisation(self, timing: Mapping[VariantName, BatchTimes]) -> float:
         """Return the share of the executors' time that this takes, batches of a window credited."""
         return sum(timing[n].share(d.rate_hz, self.window_ns) for n, d in self.demand.items())
+
+    def left(self, parameters: PlanningParameters) -> PlanningParameters:
+        """Return the limits, less what later stages take."""
+        return less_later_stages(parameters, self.later_share, self.least_later_share)
 
 
 Feasible = Callable[[Load], bool]
@@ -51,8 +60,13 @@ def shared_feasibility(
     timing: Mapping[VariantName, BatchTimes], parameters: PlanningParameters, share: float = 1.0
 ) -> Feasible:
     """Return the test of `SharedAllocation`, with this part of the time that may be planned."""
-    limit = share * max(parameters.utilisation_slow, parameters.utilisation_max)
-    return lambda load: load.longest_ns <= load.slack_ns and load.utilisation(timing) <= limit
+
+    def feasible(load: Load) -> bool:
+        left = load.left(parameters)
+        limit = share * max(left.utilisation_slow, left.utilisation_max)
+        return load.longest_ns <= load.slack_ns and load.utilisation(timing) <= limit
+
+    return feasible
 
 
 def cycle_feasibility(
@@ -60,15 +74,21 @@ def cycle_feasibility(
 ) -> Feasible:
     """Return the test of `CycleAllocation`."""
     return lambda load: cycle_allocation.cycle_feasible(
-        load.demand, timing, parameters, upgrade=False
+        load.demand, timing, load.left(parameters), upgrade=False
     )
 
 
 class Minimum:
     """Cameras at their smallest sizes, as arrays: rates may be lowered, and service given up."""
 
-    def __init__(self, cameras: Sequence[CameraOptions], parameters: PlanningParameters) -> None:
+    def __init__(
+        self,
+        cameras: Sequence[CameraOptions],
+        parameters: PlanningParameters,
+        executors: int = 1,
+    ) -> None:
         self._cameras = cameras
+        self._executors = executors
         self._parameters = parameters
         served = np.array([c.served for c in cameras])
         smallest = [c.options[0] for c in cameras]
@@ -84,6 +104,12 @@ class Minimum:
         self._served_least_hz = np.array([c.least_hz for c in cameras])
         self._compute_ns = np.array([o.budget.compute_ns for o in smallest])
         self._single_ns = {o.variant.name: o.single_ns for o in (*smallest, *effort)}
+        self._effort_later_s = np.array([o.later_share_s for o in effort])
+        self._later_s = np.array([o.later_share_s for o in smallest])
+        self._most_later_s = np.array(
+            [most_later_s(c.options) if c.snapshot.has_later else 0.0 for c in cameras]
+        )
+        """The same where no camera's options are fewer than they are now."""
         self._wished_hz = np.array([c.snapshot.camera.rate_hz for c in cameras])
         self._effort_limit_hz = parameters.rate_min_hz
         """The rate at which best-effort cameras send that are in nobody's way."""
@@ -230,8 +256,10 @@ class Minimum:
     def _freed(self) -> Floats:
         """Return the time that crowding each camera out frees, in a unit that does not matter."""
         single_ns = np.array([self._single_ns[name] for name in self._names])
-        least = self._least_hz() * single_ns[self._variant]
-        return np.asarray(least - self._crowded_hz() * single_ns[self._effort_variant])
+        later_ns = 1e9 * self._executors
+        least_ns = single_ns[self._variant] + later_ns * self._later_s
+        crowded_ns = single_ns[self._effort_variant] + later_ns * self._effort_later_s
+        return np.asarray(self._least_hz() * least_ns - self._crowded_hz() * crowded_ns)
 
     def _least_hz(self) -> Floats:
         """Return the rates below which none of them is told to send."""
@@ -271,9 +299,14 @@ class Minimum:
         left = out if freed else crowded
         variant: Ints = np.where(left, self._effort_variant, self._variant)
         runs: Ints = np.where(out, self._effort_variant, self._variant)
-        rate_hz = np.bincount(
-            variant, self._rates(given_up, crowded, ceiling_hz, freed=freed), len(self._names)
-        )
+        rates_hz = self._rates(given_up, crowded, ceiling_hz, freed=freed)
+        rate_hz = np.bincount(variant, rates_hz, len(self._names))
+        own_s = self._later_s if np.isfinite(ceiling_hz) else self._most_later_s
+        later_share = float(rates_hz @ np.where(left, self._effort_later_s, own_s))
+        least_later_share = 0.0
+        if later_share > 0:
+            least_s = np.where(left, self._effort_later_s, self._later_s)
+            least_later_share = float(self._rates(given_up, crowded, 0.0, freed=freed) @ least_s)
         served = self._served & ~out
         demand: dict[VariantName, VariantDemand] = {}
         slack_ns = NEVER_NS
@@ -285,7 +318,9 @@ class Minimum:
             slack_ns = min(slack_ns, tightest_ns - self._single_ns[name])
         tightest = int(self._compute_ns[served].min()) if served.any() else 2
         longest_ns = max(self._single_ns[self._names[at]] for at in np.unique(runs).tolist())
-        return Load(demand, longest_ns, slack_ns, max(1, tightest // 2))
+        return Load(
+            demand, longest_ns, slack_ns, max(1, tightest // 2), later_share, least_later_share
+        )
 
     def _applied(self, given_up: Bools, crowded: Bools, ceiling_hz: float) -> list[CameraOptions]:
         least_hz = self._effort_limit_hz

@@ -14,6 +14,7 @@ from edgebox.planning.allocation import Allocation, SharedAllocation
 from edgebox.planning.by_application import ByApplication
 from edgebox.planning.capacity import ExecutorPool, batching_pays
 from edgebox.planning.dedicated import best_dedicated
+from edgebox.planning.later_work import left_to_first_stages
 from edgebox.planning.minimum import Minimum, cycle_feasibility, shared_feasibility
 from edgebox.planning.option_table import OptionTable, option_table
 from edgebox.planning.options import CameraOptions, all_options, dedicated_options
@@ -69,13 +70,14 @@ def allocate(
         dedicated: what each could be given with an executor to itself, in the same order; empty:
             none can have one.
         pool: the executors.
-        parameters: the tunables.
+        parameters: the tunables, with limits for first and later stages together.
         iterations_max: bound on the single steps of a search.
     """
     table = option_table(cameras, parameters.hysteresis_ratio)
     new: list[Allocation] = []
     in_force: list[Allocation] = []
-    own = best_dedicated(dedicated, len(pool.executors), parameters)
+    left = left_to_first_stages(parameters, dedicated)
+    own = best_dedicated(dedicated, len(pool.executors), left)
     if own is not None:
         in_force.append(own)  # nobody's option depends on the others'
     if batching_pays(pool.together):
@@ -86,7 +88,8 @@ def allocate(
     anything_in_force = any(of.snapshot.current is not None for of in cameras)
     if not anything_in_force:
         in_force = []
-    bound = shared_value_bound(cameras, table, pool.together, parameters)
+    left = left_to_first_stages(parameters, cameras)
+    bound = shared_value_bound(cameras, table, pool.together, left)
     if not _outdone(bound, new, in_force, parameters, anything_in_force=anything_in_force):
         found, kept = _side_by_side(cameras, pool, parameters, iterations_max, table)
         kept_too = [kept] if kept is not None else []
@@ -157,17 +160,19 @@ def _in_cycles(
     table: OptionTable,
 ) -> tuple[list[Allocation], Allocation | None]:
     """Return the best new allocations, and that in force; None: it is infeasible."""
-    found = [best_partition(cameras, dedicated, pool, parameters, table)]
+    left = left_to_first_stages(parameters, cameras, dedicated)
+    found = [best_partition(cameras, dedicated, pool, left, table)]
     if found[0] is None or found[0].groups:
         # What serves all only if the executors are divided may be worse than to give somebody up.
         feasible = cycle_feasibility(pool.together, parameters)
-        some = Minimum(cameras, parameters).best(feasible, feasible)
+        some = Minimum(cameras, parameters, len(pool.all_executors)).best(feasible, feasible)
         if some is not None and some != list(cameras):
-            found.append(best_partition(some, (), pool, parameters))
+            left_to_some = left_to_first_stages(parameters, some)
+            found.append(best_partition(some, (), pool, left_to_some))
             if found[0] is None:
-                cameras, dedicated = some, ()
+                cameras, dedicated, left = some, (), left_to_some
     new = [each for each in found if each is not None]
-    return new, kept_partition(cameras, dedicated, pool, parameters) if new else None
+    return new, kept_partition(cameras, dedicated, pool, left) if new else None
 
 
 def _side_by_side(
@@ -181,16 +186,17 @@ def _side_by_side(
     timing = pool.together
     feasible = shared_feasibility(timing, parameters)
     spare = shared_feasibility(timing, parameters, parameters.upgrade_share)
-    minimum = Minimum(cameras, parameters)
+    minimum = Minimum(cameras, parameters, len(pool.all_executors))
     some = minimum.best(feasible, spare)
     if some is None:  # overbooked even then
         some = minimum.least()
         return SharedAllocation(some, [0] * len(some), timing), None
     known = table if some == list(cameras) else None
-    found = shared_allocations(some, timing, parameters, iterations_max, known)
+    left = left_to_first_stages(parameters, some)
+    found = shared_allocations(some, timing, left, iterations_max, known)
     if not found:
         return SharedAllocation(some, [0] * len(some), timing), None
     kept = [found[-1]]
-    if not pool.groups and (as_it_is := kept_side_by_side(some, timing, parameters)) is not None:
+    if not pool.groups and (as_it_is := kept_side_by_side(some, timing, left)) is not None:
         kept.append(as_it_is)  # by price and repaired, it may be worth less
     return found[0], max(kept, key=lambda of: of.value(parameters.hysteresis_ratio))

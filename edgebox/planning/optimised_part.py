@@ -4,12 +4,13 @@ Cameras of a site divide their uplink first (`uplinks`). What has no executor in
 by itself (`disjoint`). Applications that take longer or shorter than the profiles say get variants
 of their own (`by_application`). Then all cameras of a part are optimised together (`optimisation`),
 for the quantile of the batches' times that brings most (`on_time`), and at the price of the later
-stages' time that is worth most (`later_stages`).
+stages' time that is worth most (`later_stages`), which counts at the rates that are planned
+(`later_work`).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from itertools import chain
 
 from edgebox.domain.model_family import ExecutorId, FamilyName
 from edgebox.domain.plans import PlanningSnapshot
@@ -18,7 +19,8 @@ from edgebox.planning.allocation import Allocation
 from edgebox.planning.by_application import ByApplication, by_application
 from edgebox.planning.disjoint import part_of, parts
 from edgebox.planning.laggards import without_laggards
-from edgebox.planning.later_stages import loads_with, priced
+from edgebox.planning.later_stages import Loads, later_loads, later_prices, present_loads
+from edgebox.planning.later_work import left_to_first_stages
 from edgebox.planning.on_time import Expected, expected, lower_quantiles, slowest_profiles
 from edgebox.planning.optimisation import optimise
 from edgebox.planning.planner_parameters import PlanningParameters
@@ -36,7 +38,8 @@ class OptimisedPart:
     """The same, by application: what the allocation's variants are named by."""
     allocation: Allocation
     parameters: PlanningParameters
-    """With the quantile of the batches' times that it is planned for."""
+    """With the quantile of the batches' times that it is planned for, and with what later stages
+    leave to first stages at the rates that it gives."""
 
     @property
     def executors(self) -> tuple[ExecutorId, ...]:
@@ -58,6 +61,14 @@ class OptimisedPart:
         quantile = self.parameters.quantile
         profiles = slowest_profiles(self.by_app.snapshot, quantile)
         return expected(self.allocation, profiles, quantile, parameters)
+
+    def later_loads(self) -> list[Loads]:
+        """Return what the later stages of each camera take with what it is given."""
+        return [
+            later_loads(of.snapshot, option.later, option.rate_hz)
+            for of, option in zip(self.allocation.cameras, self.allocation.chosen, strict=True)
+            if of.snapshot.has_later
+        ]
 
     def served(self) -> set[CameraId]:
         """Return the cameras that are more than best effort."""
@@ -107,6 +118,10 @@ def optimised_parts(
         parameters: the tunables.
         family: only the part that runs it is wanted; None: all are.
     """
+    if family is not None and any(each.has_later for each in snapshot.cameras):
+        # Cameras of other parts may have later stages in this one.
+        found = optimised_parts(snapshot, iterations_max, parameters)
+        return [each for each in found if _runs(each[0], family)] or found[:1]
     found = _with_all_executors(snapshot, iterations_max, parameters, family)
     for fewer, share in without_laggards(snapshot, parameters.quantile):
         if not _fits(found, share):
@@ -114,6 +129,10 @@ def optimised_parts(
         others = _with_all_executors(fewer, iterations_max, parameters, family)
         found = others if _is_better(others, found, parameters) else found
     return found
+
+
+def _runs(part: PlanningSnapshot, family: FamilyName) -> bool:
+    return any(variant.family == family for variant in part.variants)
 
 
 def _fits(of: Parts, share: float) -> bool:
@@ -138,14 +157,12 @@ def _with_all_executors(
     divided = _DividedBox()
     best = best_price(snapshot, iterations_max, parameters)
     if best is not None:
-        snapshot, parameters = best.snapshot, best.parameters
-    if best is not None and family is None:
-        found = best.found
+        parameters, found = best.parameters, best.found
     else:
         found = _at_one_quantile(snapshot, iterations_max, parameters, family, divided)
     for lower in lower_quantiles(snapshot, parameters):
         others = _at_one_quantile(snapshot, iterations_max, lower, family, divided)
-        if _shares_uplinks(found):
+        if _shares_uplinks(found) or _has_later_elsewhere(found):
             found = others if _is_better(others, found, parameters) else found
         else:
             found = [
@@ -155,23 +172,16 @@ def _with_all_executors(
     return found
 
 
-def utilisations(snapshot: PlanningSnapshot, of: Parts) -> list[float]:
+def utilisations(of: Parts) -> list[float]:
     """Return the share of each part's time that is used, that of the later stages included.
 
     Args:
-        snapshot: the whole box at present.
-        of: its parts, all of them.
+        of: the parts of a box, all of them.
     """
-    chosen = (
-        (camera.snapshot, option.later)
-        for _, part in of
-        if part is not None
-        for camera, option in zip(part.allocation.cameras, part.allocation.chosen, strict=True)
-    )
-    present = replace(snapshot, later_loads=loads_with(snapshot, chosen))
+    loads = [each for _, part in of if part is not None for each in part.later_loads()]
     return [
-        (0.0 if found is None else found.allocation.utilisation) + part.later_share
-        for (_, found), part in zip(of, parts(present), strict=True)
+        (0.0 if found is None else found.allocation.utilisation) + sum(map(part.share_of, loads))
+        for part, found in of
     ]
 
 
@@ -179,7 +189,6 @@ def utilisations(snapshot: PlanningSnapshot, of: Parts) -> list[float]:
 class AtPrice:
     """What comes of a plan at a price of the later stages' time."""
 
-    snapshot: PlanningSnapshot
     parameters: PlanningParameters
     found: Parts
     worth: Expected
@@ -194,21 +203,21 @@ def best_price(
 
     The higher the price, the more time is left to first stages: they serve as many frames or more,
     and have as large variants or larger. So the lowest price that serves as many as the highest
-    is found by bisection, among those that leave any time. From there on prices are tried until all
-    first stages have the best there is: above that, later stages would only lose. What is in force
-    stays unless another price serves more frames, or is worth more by `hysteresis_ratio`.
+    is found by bisection. From there on prices are tried until all first stages have the best there
+    is: above that, later stages would only lose. What is in force stays unless another price serves
+    more frames, or is worth more by `hysteresis_ratio`.
     """
-    candidates = priced(snapshot, parameters)
-    if len(candidates) == 1:
+    prices = later_prices(snapshot)
+    if not prices:
         return None
 
     @cache
     def at(number: int) -> AtPrice:
-        return planned_at(snapshot, iterations_max, parameters, candidates[number])
+        return planned_at(snapshot, iterations_max, parameters, prices[number])
 
-    last = len(candidates) - 2
-    below, lowest = _lowest_possible(candidates[:-1], parameters) - 1, last
-    if below < 0 and at(0).has_all:
+    last = len(prices) - 2
+    below, lowest = -1, last
+    if at(0).has_all:
         return at(0)
     while lowest - below > 1:
         middle = (below + lowest) // 2
@@ -225,24 +234,11 @@ def best_price(
     return best if best.worth.exceeds(more) else kept
 
 
-def _lowest_possible(
-    candidates: Sequence[tuple[PlanningSnapshot, PlanningParameters]],
-    parameters: PlanningParameters,
-) -> int:
-    """Return the lowest price at which later stages do not take all the time; 0: they always do."""
-    fitting = (
-        at
-        for at, (of, _) in enumerate(candidates)
-        if max(part.later_share for part in parts(of)) < parameters.utilisation_slow
-    )
-    return next(fitting, 0)
-
-
 def planned_at(
     snapshot: PlanningSnapshot,
     iterations_max: int,
     parameters: PlanningParameters,
-    candidate: tuple[PlanningSnapshot, PlanningParameters],
+    price: float | None,
 ) -> AtPrice:
     """Return the plan at one price.
 
@@ -250,15 +246,15 @@ def planned_at(
         snapshot: the whole box at present.
         iterations_max: bound on the single steps of a search.
         parameters: the tunables.
-        candidate: what to plan with at that price.
+        price: what the later stages' time costs; None: what is in force stays.
     """
-    priced_snapshot, at_price = candidate
-    found = _at_one_quantile(priced_snapshot, iterations_max, at_price, None, _DividedBox())
-    taken = max(utilisations(snapshot, found))
+    at_price = replace(parameters, later_price=price)
+    found = _at_one_quantile(snapshot, iterations_max, at_price, None, _DividedBox())
+    taken = max(utilisations(found))
     has_all = taken <= parameters.utilisation_slow and _has_all(found)
     # Frames that find no time are refused.
     share = min(1.0, parameters.utilisation_slow / max(taken, 1e-9))
-    return AtPrice(*candidate, found, _expected(found, at_price).scaled(share), has_all)
+    return AtPrice(at_price, found, _expected(found, at_price).scaled(share), has_all)
 
 
 def _has_all(found: Parts) -> bool:
@@ -284,13 +280,33 @@ def _at_one_quantile(
     divided: _DividedBox,
 ) -> Parts:
     whole = with_uplink_shares(snapshot, parameters)
+    wanted = divided.parts(whole, family)
+    present = [[present_loads(c) for c in part.cameras if c.has_later] for part, _ in wanted]
     found: Parts = []
-    for part, by_app in divided.parts(whole, family):
-        of_part = parameters.without_later_stages(part.later_share)
+    for at, (part, by_app) in enumerate(wanted):
+        # Parts that are planned already count at their new rates, the others at those in force.
+        known = [each for _, of in found if of is not None for each in of.later_loads()]
+        elsewhere = chain(known, *present[at + 1 :])
+        of_part = parameters.without_later_stages(sum(map(part.share_of, elsewhere)))
         allocation = optimise(by_app, iterations_max, of_part)
-        known = None if allocation is None else OptimisedPart(part, by_app, allocation, of_part)
-        found.append((part, known))
+        optimised = None
+        if allocation is not None:
+            left = left_to_first_stages(of_part, allocation.cameras)
+            optimised = OptimisedPart(part, by_app, allocation, left)
+        found.append((part, optimised))
     return found
+
+
+def _has_later_elsewhere(of: Parts) -> bool:
+    """Say whether later stages of cameras are in other parts, which then go together."""
+    return any(
+        other.share_of(loads) > 0
+        for part, found in of
+        if found is not None
+        for loads in found.later_loads()
+        for other, _ in of
+        if other is not part
+    )
 
 
 def _shares_uplinks(of: Parts) -> bool:

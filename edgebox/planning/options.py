@@ -15,7 +15,7 @@ from edgebox.domain.plans import CameraSnapshot, PlanningSnapshot
 from edgebox.domain.requests import Camera
 from edgebox.planning.budgets import Budget, CameraBudgets, picture_pixels, transmission_ns
 from edgebox.planning.capacity import BatchTimes
-from edgebox.planning.later_stages import NO_LATER, LaterChoice, later_choice
+from edgebox.planning.later_stages import NO_LATER, LaterChoice, later_choice, later_loads
 from edgebox.planning.planner_parameters import PlanningParameters
 
 
@@ -32,6 +32,13 @@ class Option(NamedTuple):
     the executor is shared."""
     later: LaterChoice = NO_LATER
     """What the later stages of the camera's pipeline run on."""
+    later_share_s: float = 0.0
+    """The share of the executors' time that these take at one frame a second."""
+
+    @property
+    def later_share(self) -> float:
+        """The share of the executors' time that the later stages take."""
+        return self.rate_hz * self.later_share_s
 
     @property
     def accuracy(self) -> float:
@@ -214,7 +221,7 @@ def _options_of(
     asked, link, share = camera.camera, camera.link, camera.share
     budgets = CameraBudgets(asked, link, snapshot.fixed_of(camera), parameters, share)
     rungs, price = (of.smallest, *of.rungs), parameters.later_price
-    smallest, *rest = _options(camera, rungs, budgets, price, dedicated=dedicated)
+    smallest, *rest = _options(camera, rungs, budgets, snapshot, price, dedicated=dedicated)
     # Best effort is what is left when its least rate is out of reach: only the box's counts then.
     box_least_hz = min(parameters.rate_min_hz, asked.rate_hz)
     smallest = smallest._replace(rate_hz=_reduced(camera, smallest, box_least_hz))
@@ -295,16 +302,17 @@ def sensible_variants(camera: CameraSnapshot, family: Sequence[Variant]) -> list
 def option_of(
     camera: CameraSnapshot,
     variant: Variant,
-    fixed_ns: int,
+    snapshot: PlanningSnapshot,
     timing: Mapping[VariantName, BatchTimes],
     parameters: PlanningParameters,
     *,
     dedicated: bool = False,
 ) -> Option:
     """Return what one loaded variant would be for a camera, sensible or not."""
+    fixed_ns = snapshot.fixed_of(camera)
     budgets = CameraBudgets(camera.camera, camera.link, fixed_ns, parameters, camera.share)
     rungs, price = (_rung(camera, variant, timing),), parameters.later_price
-    return _options(camera, rungs, budgets, price, dedicated=dedicated)[0]
+    return _options(camera, rungs, budgets, snapshot, price, dedicated=dedicated)[0]
 
 
 def _rising(options: Iterable[Option]) -> tuple[Option, ...]:
@@ -320,6 +328,7 @@ def _options(
     camera: CameraSnapshot,
     rungs: Sequence[_Rung],
     budgets: CameraBudgets,
+    snapshot: PlanningSnapshot,
     later_price: float | None,
     *,
     dedicated: bool,
@@ -332,7 +341,8 @@ def _options(
         option = Option(rung.variant, of, rung.single_ns, rate_hz, reserve_ns)
         if camera.has_later:
             later = later_choice(camera, rung.picture_px, rung.variant, later_price)
-            option = option._replace(later=later)
+            share_s = snapshot.share_of(later_loads(camera, later, 1.0))
+            option = option._replace(later=later, later_share_s=share_s)
         found.append(option)
     return found
 

@@ -41,7 +41,7 @@ def plan(
         An assignment for each camera whose family has a loaded variant.
     """
     parts = optimised_parts(snapshot, iterations_max, parameters)
-    used = utilisations(snapshot, parts)
+    used = utilisations(parts)
     planned = [
         (
             part,

@@ -6,6 +6,8 @@ from edgebox.domain.plans import UTILISATION_MAX
 
 LEFT_MIN = 0.05
 """The share of the executors' time that is planned whatever later stages take."""
+_NOTHING = 1e-9
+"""A share of the executors' time in which no first stage fits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ class PlanningParameters:
     """JPEG quality that every camera is told to use."""
     later_price: float | None = 0.0
     """Accuracy times rate that an executor-second a second costs the later stages of pipelines;
-    None: they keep their variants. Planning sets it (`later_stages.priced`)."""
+    None: they keep their variants. Planning sets it (`later_stages.later_prices`)."""
 
     def without_later_stages(self, later_share: float) -> "PlanningParameters":
         """Return the limits, less what the later stages of pipelines take.
@@ -63,14 +65,24 @@ class PlanningParameters:
         """
         if later_share <= 0:
             return self
-        # Some is always left: a camera whose crops fill the box is planned, at its least.
-        taken = min(later_share, self.utilisation_upgrade - LEFT_MIN)
         return replace(
             self,
-            utilisation_max=self.utilisation_max - taken,
-            utilisation_upgrade=self.utilisation_upgrade - taken,
-            utilisation_slow=self.utilisation_slow - taken,
-            cycle_utilisation_max=self.cycle_utilisation_max - taken,
+            utilisation_max=max(_NOTHING, self.utilisation_max - later_share),
+            utilisation_upgrade=max(_NOTHING, self.utilisation_upgrade - later_share),
+            utilisation_slow=max(_NOTHING, self.utilisation_slow - later_share),
+            cycle_utilisation_max=max(_NOTHING, self.cycle_utilisation_max - later_share),
+        )
+
+    def with_at_least(self, share: float) -> "PlanningParameters":
+        """Return the limits, raised so that each allows this share of the executors' time."""
+        if share <= self.utilisation_upgrade:
+            return self
+        return replace(
+            self,
+            utilisation_max=max(self.utilisation_max, share),
+            utilisation_upgrade=share,
+            utilisation_slow=max(self.utilisation_slow, share),
+            cycle_utilisation_max=max(self.cycle_utilisation_max, share),
         )
 
     @property

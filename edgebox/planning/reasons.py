@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 
 from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.plans import CameraSnapshot, Limit, Remedy, Resource, ResourcePrice
-from edgebox.planning.allocation import Allocation, option_value
+from edgebox.planning.allocation import Allocation, Violation, option_value
 from edgebox.planning.budgets import bandwidth_needed_bps, transmission_ns
+from edgebox.planning.later_work import most_later_s
 from edgebox.planning.options import CameraOptions, Option
 from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.planning.remedies import remedies
@@ -188,7 +189,7 @@ class Reasons:
         """Say why a camera could not have an option beside the others."""
         size = above.variant.size_text
         of = self._allocation.cameras[camera]
-        refused = self._allocation.violation(camera, above, self._parameters)
+        refused = self._violation(camera, above)
         gain = _gain(of, self._allocation.chosen_of(camera), above)
         if refused is None or refused.who is None:
             missing = max(0.01, refused.missing_share if refused else 0.0)
@@ -315,11 +316,19 @@ class Reasons:
     def _time_for(self, camera: int, option: Option) -> Limit | None:
         """Return how much of the executors' time an option lacks; None: it is not that."""
         of = self._allocation.cameras[camera]
-        refused = self._allocation.violation(camera, option, self._parameters)
+        refused = self._violation(camera, option)
         if refused is None or refused.who is not None:
             return None
         gain = _gain(of, self._allocation.chosen_of(camera), option)
         return self._time_limit(camera, max(0.01, refused.missing_share), gain)
+
+    def _violation(self, camera: int, option: Option) -> Violation | None:
+        """Return the constraint that forbids to give a camera an option; None: none does."""
+        of = self._allocation.cameras[camera]
+        counted = of.options[0].rate_hz * most_later_s(of.options)
+        more = max(0.0, option.later_share - counted)
+        limits = self._parameters.without_later_stages(more)
+        return self._allocation.violation(camera, option, limits)
 
     def _time_limit(self, camera: int, missing: float, gain: float) -> Limit:
         return Limit(Resource.EXECUTORS, missing, gain, _executors_text(self._on(camera)))

@@ -121,7 +121,7 @@ def _member(
         return None
     sensible: Sequence[Variant] = sensible_variants(camera, family) or family[:1]
     options = tuple(
-        option_of(camera, each, snapshot.fixed_of(camera), timing, parameters, dedicated=dedicated)
+        option_of(camera, each, snapshot, timing, parameters, dedicated=dedicated)
         for each in sensible
     )
     has_px = current_pixels(camera, family)

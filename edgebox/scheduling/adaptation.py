@@ -20,7 +20,7 @@ from edgebox.scheduling.events import Advise, CascadeMeasured, ComputePlan
 from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.fan_out import FanOut
 from edgebox.scheduling.ladders import Ladders, first_variant
-from edgebox.scheduling.later_stage_costs import later_stages, planned_cascade
+from edgebox.scheduling.later_stage_costs import later_stages, other_later_s, planned_cascade
 from edgebox.scheduling.ledger import LiveRequest, RunningBatch
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 
@@ -361,23 +361,7 @@ class Adaptation:
         """Return all that planning may know now."""
         return PlanningSnapshot(
             taken_ns=now_ns,
-            cameras=tuple(
-                CameraSnapshot(
-                    _on_box(c.camera, c.box_share),
-                    self._link_of(c),
-                    c.assignment,
-                    c.lowered_ns,
-                    c.overrun_ns,
-                    before_sending_ns=c.before_sending_ns,
-                    later_ns=self._fan_out.after_first_ns(c.camera),
-                    later=later_stages(c.camera, self._ladders, self._fan_out, self.crop_sides),
-                    later_rate_hz=_rate_hz(c),
-                    cascade=planned_cascade(c.camera, self._ladders, self._fan_out),
-                    unserved_ns=c.unserved_ns,
-                )
-                for c in self.cameras.values()
-            ),
-            later_loads=self._fan_out.loads((c.camera, _rate_hz(c)) for c in self.cameras.values()),
+            cameras=tuple(self._camera_snapshot(c) for c in self.cameras.values()),
             variants=self._ladders.offered,
             profiles=self._latencies.all_known,
             slowdown=self._latencies.slowdowns,
@@ -393,6 +377,25 @@ class Adaptation:
             applications=self._expectations.learned(
                 (c.camera.app for c in self.cameras.values()), self._latencies.all_known
             ),
+        )
+
+    def _camera_snapshot(self, connected: ConnectedCamera) -> CameraSnapshot:
+        camera, fan_out = connected.camera, self._fan_out
+        later = later_stages(camera, self._ladders, fan_out, self.crop_sides)
+        cascade = planned_cascade(camera, self._ladders, fan_out)
+        return CameraSnapshot(
+            _on_box(camera, connected.box_share),
+            self._link_of(connected),
+            connected.assignment,
+            connected.lowered_ns,
+            connected.overrun_ns,
+            before_sending_ns=connected.before_sending_ns,
+            later_ns=fan_out.after_first_ns(camera),
+            later=later,
+            other_later_s=other_later_s(camera, later, cascade, fan_out),
+            later_frames=1 / connected.box_share,
+            cascade=cascade,
+            unserved_ns=connected.unserved_ns,
         )
 
     def _first_advice(
@@ -455,12 +458,6 @@ def two_digits(value: float) -> int:
 def _before_sending_ns(request: Request) -> int:
     """Return how long a frame took until its camera sent it; 0: that is not known."""
     return 0 if request.sent_ns is None else max(0, request.sent_ns - request.captured_ns)
-
-
-def _rate_hz(connected: ConnectedCamera) -> float:
-    """Return the rate of all frames of a camera, as planned."""
-    given = connected.assignment
-    return connected.camera.rate_hz if given is None else given.rate_hz
 
 
 def _on_box(camera: Camera, share: float) -> Camera:

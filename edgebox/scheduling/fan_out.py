@@ -8,13 +8,12 @@ no longer be answered is dropped before its first stage runs, not after it (as i
 """
 
 from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from math import ceil
 
 from edgebox.domain.cascades import Cascade, CascadeCurve
-from edgebox.domain.model_family import FamilyName, VariantName
+from edgebox.domain.model_family import VariantName
 from edgebox.domain.pipelines import PipelineStage, StageName
 from edgebox.domain.plans import Assignment
 from edgebox.domain.requests import Camera, CameraId, Request, UtilityStep
@@ -147,23 +146,14 @@ class FanOut:
             default=0,
         )
 
-    def loads(self, rates_hz: Iterable[tuple[Camera, float]]) -> dict[FamilyName, float]:
-        """Return the mean load of cameras' later stages, by family, in executor-seconds a second.
+    def present_s(self, camera: Camera, stage: PipelineStage) -> float:
+        """Return the mean time of executors that a later stage takes for one frame, in seconds.
 
-        Each stage's crops of a frame are counted as one run of batches.
-
-        Args:
-            rates_hz: the cameras and the rates of their frames.
+        Its crops of a frame are counted as one run of batches.
         """
-        found: dict[FamilyName, float] = defaultdict(float)
-        for camera, rate_hz in rates_hz:
-            for stage in camera.pipeline.stages[1:] if camera.pipeline is not None else ():
-                if stage.cascade is not None and stage.cascade.planned:
-                    taken_s = self.cascade_share(camera.id) * self.picture_s(stage.cascade.large)
-                else:
-                    taken_s = self.executor_s(camera, stage, self.variant_of(camera, stage))
-                found[stage.family] += rate_hz * taken_s
-        return dict(found)
+        if stage.cascade is not None and stage.cascade.planned:
+            return self.cascade_share(camera.id) * self.picture_s(stage.cascade.large)
+        return self.executor_s(camera, stage, self.variant_of(camera, stage))
 
     def executor_s(
         self, camera: Camera, stage: PipelineStage, variant: VariantName | None

@@ -6,6 +6,9 @@ only if each of them has its accuracy by the side of the object. Otherwise nothi
 smaller one costs, and crops run on the stage's largest variant.
 """
 
+from collections.abc import Iterable
+
+from edgebox.domain.model_family import FamilyName
 from edgebox.domain.pipelines import PipelineStage
 from edgebox.domain.plans import LaterStage, LaterVariant, PlannedCascade
 from edgebox.domain.requests import Camera
@@ -39,6 +42,26 @@ def planned_cascade(camera: Camera, ladders: Ladders, fan_out: FanOut) -> Planne
         fan_out.picture_s(cascade.large),
         fan_out.cascade_share(camera.id),
     )
+
+
+def other_later_s(
+    camera: Camera, known: Iterable[LaterStage], cascade: PlannedCascade | None, fan_out: FanOut
+) -> tuple[tuple[FamilyName, float], ...]:
+    """Return the executors' time for one frame of each later stage with nothing to choose.
+
+    Args:
+        camera: with a pipeline or without one.
+        known: its later stages whose crops are known.
+        cascade: what planning chooses of its cascade; None: nothing.
+        fan_out: what later stages take.
+    """
+    counted = {stage.name for stage in known}
+    found = (
+        (stage.family, fan_out.present_s(camera, stage))
+        for stage in (camera.pipeline.stages[1:] if camera.pipeline is not None else ())
+        if stage.name not in counted and (cascade is None or stage.cascade is None)
+    )
+    return tuple((family, taken_s) for family, taken_s in found if taken_s > 0)
 
 
 def _stage(

@@ -10,14 +10,13 @@ from edgebox.domain.plans import CameraSnapshot, LaterStage, LaterVariant, Plan,
 from edgebox.domain.requests import Camera, LinkState
 from edgebox.link.bandwidth import STALE_NS
 from edgebox.planning.camera_admission import refusal
-from edgebox.planning.later_stages import later_loads_of, total
 from edgebox.planning.planner import plan
 from edgebox.planning.planner_parameters import LEFT_MIN, PlanningParameters
 from tests.planning.scene import link, seen, snapshot
 from tests.planning.test_later_stages import READ, read
 from tests.planning.test_plans_by_brute_force import boxes, cameras
 from tests.scheduling.pipelines import CHAIN
-from tests.scheduling.scene import camera
+from tests.scheduling.scene import FAMILY, camera
 
 P = PlanningParameters()
 
@@ -169,14 +168,11 @@ def with_crops(of: Camera, share_per_hz: float) -> CameraSnapshot:
     """Return a camera with a pipeline whose crops are known to take so much time."""
     variant = LaterVariant(READER, share_per_hz)
     later = LaterStage(READ, 2.0, (0.1,), (variant,), READER.name)
-    return replace(
-        seen(replace(of, pipeline=CHAIN)), later=(later,), later_rate_hz=of.rate_hz, later_ns=1000
-    )
+    return replace(seen(replace(of, pipeline=CHAIN)), later=(later,), later_ns=1000)
 
 
 def box_with_crops(*of: CameraSnapshot, slowdown: float = 1.0) -> PlanningSnapshot:
-    loads = total(*map(later_loads_of, of))
-    return replace(snapshot(of, slowdown=slowdown), later_loads=loads)
+    return snapshot(of, slowdown=slowdown, variants=(*FAMILY, READER))
 
 
 @given(
@@ -212,7 +208,8 @@ def test_crops_of_a_newcomer_count_as_those_of_cameras_with_its_pipeline(
 def test_crops_of_others_take_nothing_from_a_newcomer_that_is_judged_by_itself() -> None:
     of = box_with_crops(with_crops(camera("gate-0", 1000, 5, min_rate_hz=5), 0.12))
     by_itself_served = camera("new", 1000, 170, min_rate_hz=170)
-    assert refusal(replace(of, later_loads={}), by_itself_served, P) is None
+    without = replace(of, cameras=(replace(of.cameras[0], later=()),))
+    assert refusal(without, by_itself_served, P) is None
     assert refusal(of, by_itself_served, P) is not None
 
 
@@ -232,6 +229,6 @@ def test_pipelines_of_which_nothing_is_known_bring_no_crops() -> None:
     newcomer = camera("new", 1000, 60, min_rate_hz=60)
     assert refusal(of, replace(newcomer, pipeline=other), P) is None
     assert refusal(of, replace(newcomer, pipeline=CHAIN), P) == (
-        "2 cameras would need 143% of the time of cpu/0 at their smallest sizes and least rates, "
+        "2 cameras would need 161% of the time of cpu/0 at their smallest sizes and least rates, "
         "the later stages of their pipelines included"
     )

@@ -14,7 +14,7 @@ from edgebox.domain.requests import CameraId
 from edgebox.planning.budgets import Budget
 from edgebox.planning.by_application import by_application
 from edgebox.planning.cascade_shares import filled_shares
-from edgebox.planning.later_stages import LaterChoice, later_choice, later_loads_of
+from edgebox.planning.later_stages import LaterChoice, later_choice
 from edgebox.planning.options import Option
 from edgebox.planning.planner import plan
 from tests.planning.scene import link, seen, snapshot
@@ -41,7 +41,7 @@ def with_cascade(
 ) -> CameraSnapshot:
     named = seen(camera(f"gate-{number}", 300, RATE_HZ), link(1000.0))
     cascade = PlannedCascade(SMALL.name, LARGE, curve, executor_s, share)
-    return replace(named, later_rate_hz=RATE_HZ, cascade=cascade)
+    return replace(named, cascade=cascade)
 
 
 @given(curves(), st.floats(0, 1), st.floats(1e-3, 0.1), st.floats(0, 100))
@@ -75,8 +75,7 @@ def test_a_plan_gives_a_cascade_the_time_that_is_left(
 ) -> None:
     of = with_cascade(CURVE, 0.0, executor_s)
     of = replace(of, camera=replace(of.camera, pipeline=cascade_pipeline(None)))
-    box = replace(snapshot([of]), later_loads=later_loads_of(of))
-    found = plan(box, 10_000).assignments[of.camera.id]
+    found = plan(snapshot([of]), 10_000).assignments[of.camera.id]
     assert (found.variant, found.rate_hz) == (SMALL.name, RATE_HZ)
     assert found.cascade_share is not None
     assert least <= found.cascade_share <= most

@@ -13,7 +13,6 @@ from edgebox.planning.by_application import by_application
 from edgebox.planning.camera_admission import refusal
 from edgebox.planning.disjoint import part_of, parts
 from edgebox.planning.explain import explanation
-from edgebox.planning.later_stages import later_loads_of, total
 from edgebox.planning.optimisation import optimise
 from edgebox.planning.planner import plan
 from edgebox.planning.planner_parameters import PlanningParameters
@@ -135,13 +134,8 @@ def with_later(of: CameraSnapshot, executor_s: float) -> CameraSnapshot:
     """Return a camera whose frames have crops for the smallest variant of `read`."""
     variant = variants("read")[0]
     later = LaterStage(READ, 2.0, (0.1,), (LaterVariant(variant, executor_s),), variant.name)
-    rate_hz = of.camera.rate_hz
     piped = replace(of.camera, pipeline=CHAIN)
-    return replace(of, camera=piped, later=(later,), later_rate_hz=rate_hz)
-
-
-def with_loads(of: PlanningSnapshot) -> PlanningSnapshot:
-    return replace(of, later_loads=total(*map(later_loads_of, of.cameras)))
+    return replace(of, camera=piped, later=(later,))
 
 
 @settings(max_examples=40, deadline=None)
@@ -151,7 +145,7 @@ def test_crops_burden_only_the_part_that_runs_them(executor_s: list[float]) -> N
     piped = [with_later(each, taken) for each, taken in zip(gate, executor_s, strict=True)]
     of_gate = plan(box([["gate"]], gate), 1000)
     readers = [["read"], ["read"], ["yard"]]
-    whole = plan(with_loads(box([["gate"], *readers], piped)), 1000)
+    whole = plan(box([["gate"], *readers], piped), 1000)
     variants_of = {c: a.variant for c, a in of_gate.assignments.items()}
     assert {c: a.variant for c, a in whole.assignments.items()} == variants_of
     # One executor with frames, two with crops, one idle.
@@ -163,9 +157,8 @@ def test_crops_burden_frames_of_their_own_part() -> None:
     yard = cameras_of("yard", 6)
     gate = [with_later(each, 0.03) for each in cameras_of("gate", 3)]
     held = [["gate"], ["yard", "read"]]
-    without_crops, with_crops = (
-        plan(of, 1000) for of in (box(held, [*gate, *yard]), with_loads(box(held, [*gate, *yard])))
-    )
+    plain = [replace(each, later=()) for each in gate]
+    without_crops, with_crops = (plan(box(held, [*of, *yard]), 1000) for of in (plain, gate))
     px = {variant.name: variant.pixels for variant in variants("yard")}
 
     def pixels_of(of: Plan) -> int:
@@ -177,9 +170,9 @@ def test_crops_burden_frames_of_their_own_part() -> None:
 def test_a_newcomer_whose_crops_fill_another_part_is_refused() -> None:
     held = [["gate"], ["read"]]
     newcomer = replace(cameras_of("gate", 4)[3].camera, pipeline=CHAIN, min_rate_hz=10.0)
-    half_full = with_loads(box(held, [with_later(c, 0.03) for c in cameras_of("gate", 2)]))
+    half_full = box(held, [with_later(c, 0.03) for c in cameras_of("gate", 2)])
     assert refusal(half_full, newcomer, PARAMETERS) is None
-    full = with_loads(box(held, [with_later(c, 0.03) for c in cameras_of("gate", 3)]))
+    full = box(held, [with_later(c, 0.03) for c in cameras_of("gate", 3)])
     said = refusal(full, newcomer, PARAMETERS)
     assert said == "the later stages of pipelines would need 120% of the time of cpu/1"
     # One without that pipeline takes nothing of it.

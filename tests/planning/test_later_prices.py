@@ -9,7 +9,7 @@ from edgebox.domain.cascades import CascadeCurve, CascadePoint
 from edgebox.domain.pipelines import Pipeline
 from edgebox.domain.plans import CameraSnapshot, PlannedCascade, PlanningSnapshot
 from edgebox.planning import optimised_part
-from edgebox.planning.later_stages import later_loads_of, priced, total
+from edgebox.planning.later_stages import later_prices
 from edgebox.planning.on_time import Expected
 from edgebox.planning.optimised_part import best_price, optimised_parts, planned_at
 from edgebox.planning.planner_parameters import PlanningParameters
@@ -41,19 +41,18 @@ def cascaded(rng: random.Random, number: int) -> CameraSnapshot:
         stage("find", variant=small.name), stage("refine", "find", variant=FAMILY[-1].name)
     )
     with_pipeline = replace(of.camera, pipeline=first)
-    return replace(of, camera=with_pipeline, later_rate_hz=with_pipeline.rate_hz, cascade=cascade)
+    return replace(of, camera=with_pipeline, cascade=cascade)
 
 
 def box(seed: int) -> PlanningSnapshot:
     rng = random.Random(seed)
     cameras = [cascaded(rng, number) for number in range(rng.choice((1, 2, 4, 8)))]
-    loads = total(*(later_loads_of(of) for of in cameras))
-    return replace(snapshot(cameras), later_loads=loads)
+    return snapshot(cameras)
 
 
 def best_of_all(of: PlanningSnapshot) -> Expected:
     """Return what the best plan at any price is worth, that in force included."""
-    worths = [planned_at(of, ITERATIONS, PARAMETERS, each).worth for each in priced(of, PARAMETERS)]
+    worths = [planned_at(of, ITERATIONS, PARAMETERS, each).worth for each in later_prices(of)]
     best = worths[0]
     for worth in worths[1:]:
         best = worth if worth.exceeds(best) else best
@@ -80,10 +79,10 @@ def test_few_prices_are_planned_with(monkeypatch: pytest.MonkeyPatch) -> None:
         of: PlanningSnapshot,
         iterations_max: int,
         parameters: PlanningParameters,
-        candidate: tuple[PlanningSnapshot, PlanningParameters],
+        price: float | None,
     ) -> optimised_part.AtPrice:
-        plans.append(candidate[1].later_price)
-        return planned_at(of, iterations_max, parameters, candidate)
+        plans.append(price)
+        return planned_at(of, iterations_max, parameters, price)
 
     monkeypatch.setattr(optimised_part, "planned_at", counted)
     planned = tried = 0
@@ -93,5 +92,5 @@ def test_few_prices_are_planned_with(monkeypatch: pytest.MonkeyPatch) -> None:
         optimised_parts(of, ITERATIONS, PARAMETERS)
         assert len(plans) == len(set(plans)), "no price is planned with twice"
         planned += len(plans)
-        tried += len(priced(of, PARAMETERS))
+        tried += len(later_prices(of))
     assert planned < 0.75 * tried

@@ -22,7 +22,8 @@ from edgebox.domain.plans import (
 from edgebox.domain.requests import CameraId
 from edgebox.planning.allocation import SharedAllocation
 from edgebox.planning.capacity import ExecutorPool
-from edgebox.planning.later_stages import later_choice, later_loads_of, priced, total
+from edgebox.planning.later_stages import later_choice, later_prices
+from edgebox.planning.later_work import left_to_first_stages
 from edgebox.planning.options import Option, all_options
 from edgebox.planning.planner import plan
 from edgebox.planning.planner_parameters import PlanningParameters
@@ -44,7 +45,7 @@ SMALL, LARGE = read(32, 0.4, 0.8, 0.85), read(96, 0.45, 0.85, 0.95)
 
 
 def stage(
-    shares: tuple[float, float],
+    shares: Sequence[float],
     sides: tuple[float, ...],
     variants: Sequence[Variant] = (SMALL, LARGE),
 ) -> LaterStage:
@@ -57,12 +58,11 @@ def with_stage(
     of: LaterStage, number: int = 0, rate_hz: float = 10, slo: int = 300
 ) -> CameraSnapshot:
     named = seen(camera(f"gate-{number}", slo, rate_hz), link(1000.0))
-    return replace(named, later=(of,), later_rate_hz=rate_hz)
+    return replace(named, later=(of,))
 
 
 def box(*cameras: CameraSnapshot) -> PlanningSnapshot:
-    """Return a box on which the later stages take what is in force."""
-    return replace(snapshot(cameras), later_loads=total(*map(later_loads_of, cameras)))
+    return snapshot(cameras, variants=(*FAMILY, SMALL, LARGE))
 
 
 def accuracy_of(c: CameraSnapshot, first: Variant, later: Variant) -> float:
@@ -90,10 +90,10 @@ def best_value(of: PlanningSnapshot) -> float:
     options = all_options(of, timing, P)
     best = 0.0
     for laters in product(*(c.later[0].variants for c in of.cameras)):
-        taken = sum(c.later_rate_hz * v.executor_s for c, v in zip(of.cameras, laters, strict=True))
         for at in product(*(range(len(each.options)) for each in options)):
             found = SharedAllocation(options, at, timing)
             fits = found.longest_ns <= found.slack_ns
+            taken = sum(o.rate_hz * v.executor_s for o, v in zip(found.chosen, laters, strict=True))
             if fits and found.utilisation + taken <= P.utilisation_max + 1e-9:
                 best = max(
                     best,
@@ -185,7 +185,8 @@ def test_without_a_table_later_stages_change_nothing() -> None:
     only_largest = replace(of, variants=of.variants[-1:])
     found = plan(box(with_stage(only_largest)), 10_000)
     none = replace(with_stage(only_largest), later=())
-    expected = plan(replace(snapshot([none]), later_loads={FamilyName("read"): 0.02}), 10_000)
+    as_much = replace(none, other_later_s=((FamilyName("read"), 0.002),))
+    expected = plan(box(as_much), 10_000)
     given_, without = (p.assignments[CameraId("gate-0")] for p in (found, expected))
     assert replace(given_, later=()) == without
     assert given_.later == ((READ, LARGE.name),)
@@ -204,13 +205,18 @@ def test_an_idle_box_runs_the_most_accurate_and_an_overloaded_one_cheap_later_va
 
 def test_the_limits_are_lower_by_what_later_stages_take_at_each_price() -> None:
     of = box(with_stage(stage((0.001, 0.02), (0.1,))))
-    found = priced(of, P)
-    assert found[0][1].later_price == 0
-    assert found[-1][1].later_price is None
-    left = [at.later_share for at, _ in found]
-    assert left[0] == left[-1] == pytest.approx(0.2)
-    assert left[:-1] == sorted(left[:-1], reverse=True)
-    assert left[-2] == pytest.approx(0.01)  # at the highest price all run the cheapest
+    timing = ExecutorPool(of, P.quantile).together
+    prices = later_prices(of)
+    assert prices[0] == 0
+    assert prices[-1] is None
+    taken = [
+        P.utilisation_max
+        - left_to_first_stages(P, all_options(of, timing, at_price)).utilisation_max
+        for at_price in (replace(P, later_price=price) for price in prices)
+    ]
+    assert taken[0] == taken[-1] == pytest.approx(0.2)
+    assert taken[:-1] == sorted(taken[:-1], reverse=True)
+    assert taken[-2] == pytest.approx(0.01)  # at the highest price all run the cheapest
 
 
 def test_an_option_counts_with_its_later_stages() -> None:

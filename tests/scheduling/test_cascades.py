@@ -89,9 +89,10 @@ def test_nothing_is_reserved_for_it() -> None:
         fan_out.observe(CASCADE, {REFINE: 1})
     assert fan_out.mean_crops(CASCADE.id, REFINE) == 1
     assert fan_out.after_first_ns(CASCADE) == 0
-    assert sum(fan_out.loads([(CASCADE, 10.0)]).values()) > 0, "but planning counts what it takes"
-    frames = bench.scheduler.admission._frames
     assert CASCADE.pipeline is not None
+    large = CASCADE.pipeline.stages[1]
+    assert fan_out.present_s(CASCADE, large) > 0, "but planning counts what it takes"
+    frames = bench.scheduler.admission._frames
     assert frames._crops_of_frame(CASCADE, CASCADE.pipeline) == {}
 
 

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 
 from playwright.async_api import Browser, async_playwright
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+"""The first is Chromium without a user interface of its own: less than half of the work."""
 _UNWANTED_FEATURES = (
     # Pages of the browser's own address bar, drawn again for each window, which nobody sees here:
     # more than half of what it costs to open a page.

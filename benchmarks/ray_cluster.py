@@ -87,7 +87,9 @@ def ray_cluster(nodes: int, workers_per_node: int = 1) -> Iterator[RayCluster]:
 
 def _main(nodes: int, workers_per_node: int) -> None:
     cluster_utils: Any = importlib.import_module("ray.cluster_utils")
-    head = {"num_cpus": 0, "include_dashboard": False}
+    # Nobody reads the workers' logs here, and no cloud is asked for more nodes.
+    unneeded = {"include_dashboard": False, "include_log_monitor": False, "no_monitor": True}
+    head = {"num_cpus": 0, **unneeded}
     room = {"num_cpus": workers_per_node, "object_store_memory": 100_000_000}
     cluster = cluster_utils.Cluster(initialize_head=True, head_node_args=head)
     for _ in range(nodes):

@@ -45,6 +45,15 @@ assert Gst.ElementFactory.find("rtph264pay") and Gst.ElementFactory.find("matros
 assert Gst.ElementFactory.find("tsdemux") and Gst.ElementFactory.find("h264parse")
 '
 
+# Prints the package of the browser: Debian also has Chromium without a user interface, which does half of the work.
+browser() {
+    if has apt-cache && apt-cache show chromium-headless-shell >/dev/null 2>&1; then
+        echo chromium-headless-shell
+    else
+        echo chromium
+    fi
+}
+
 # Prints the packages that are missing, one on each line, each with what it is for.
 missing() {
     has make || echo 'make runs all this'
@@ -56,8 +65,8 @@ missing() {
         echo "python$minor-venv the part of Python that makes environments"
     fi
     [ "$purpose" = test ] || return 0
-    if wanted chromium && ! runs chromium chromium-browser google-chrome; then
-        echo 'chromium the browser that the page is tested in'
+    if wanted chromium && ! runs chromium-headless-shell chromium chromium-browser google-chrome; then
+        echo "$(browser) the browser that the page is tested in"
     fi
     if wanted mosquitto && ! { has mosquitto && has mosquitto_passwd; }; then
         echo 'mosquitto the broker that MQTT is tested with'
@@ -112,11 +121,12 @@ packages=$(names)
 [ -n "$packages" ] || exit 0
 has apt-get || give_up 'There is no apt-get here to install it with.'
 as_root=$(root) || give_up 'Only root may install it, and sudo is not possible here without a password.'
-echo "installing with apt:$packages"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 # Lists that are old, or of which one cannot be reached, may still do.
 $as_root apt-get update >"$log" 2>&1 || true
+packages=$(names) # as the lists name them now
+echo "installing with apt:$packages"
 # shellcheck disable=SC2086  # several words each
 if ! $as_root DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $packages >>"$log" 2>&1; then
     cat "$log" >&2

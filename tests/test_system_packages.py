@@ -56,9 +56,9 @@ class Machine:
         self.put("python3", text)
 
     def apt(self, *brings: str) -> None:
-        """Give the machine an apt-get that writes down its arguments and brings these programs."""
+        """Give the machine an apt-get that notes its arguments and installs these programs."""
         made = (f"echo exit 0 >{self.bin / name}; chmod +x {self.bin / name}" for name in brings)
-        lines = [f'echo "$*" >>{self.apt_log}', *made]
+        lines = [f'echo "$*" >>{self.apt_log}', '[ "$1" = install ] || exit 0', *made]
         self.put("apt-get", "\n".join(lines))
 
     def sudo(self, *, allowed: bool) -> None:
@@ -168,11 +168,25 @@ def test_a_browser_that_only_asks_for_a_snap_is_none(tmp_path: Path) -> None:
     assert "it does not work here" in done.stderr
 
 
-def test_another_chrome_will_do(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["chromium-headless-shell", "google-chrome"])
+def test_another_chrome_will_do(tmp_path: Path, name: str) -> None:
     machine = Machine(tmp_path)
     machine.lose("chromium")
-    machine.put("google-chrome", "exit 0")
+    machine.put(name, "exit 0")
     assert machine.prepare().returncode == 0
+
+
+def test_where_apt_has_a_chromium_without_a_user_interface_that_is_installed(
+    tmp_path: Path,
+) -> None:
+    machine = Machine(tmp_path, user=ROOT_USER)
+    machine.lose("chromium")
+    machine.apt("chromium-headless-shell")
+    # As on a new machine, whose lists are empty until they are fetched.
+    machine.put("apt-cache", f"read -r line <{machine.apt_log}")
+    done = machine.prepare()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert machine.installed() == ["chromium-headless-shell"]
 
 
 def test_the_rtsp_server_is_four_packages_and_one_thing_to_do_without(tmp_path: Path) -> None:

@@ -39,9 +39,13 @@ def film(folder: Path) -> Path:
 
 
 @contextlib.asynccontextmanager
-async def filming(street: Path) -> AsyncIterator[Browser]:
-    """Run a Chromium whose camera shows this film."""
+async def filming(street: Path, *, refused: bool = False) -> AsyncIterator[Browser]:
+    """Run a Chromium whose camera shows this film, and whose user lets pages use it, or does not.
+
+    Without a user interface, Chromium has nobody to ask.
+    """
     async with launched(
+        f"--use-fake-ui-for-media-stream{'=deny' if refused else ''}",
         "--use-fake-device-for-media-stream",
         f"--use-file-for-fake-video-capture={street}",
         f"--host-resolver-rules=MAP {INSECURE_HOST} 127.0.0.1",

@@ -137,8 +137,8 @@ async def test_a_slow_link_makes_the_frames_smaller(
         await camera.shows("link", "kbit/s")
 
 
-async def test_a_refused_camera_is_explained(database: Path, browser: Browser) -> None:
-    async with running(database) as app:
+async def test_a_refused_camera_is_explained(database: Path, street: Path) -> None:
+    async with running(database) as app, filming(street, refused=True) as browser:
         camera = await CameraPage.open(await browser.new_context(), app.url)
         await camera.start()
         await camera.shows("error", "The camera was refused")

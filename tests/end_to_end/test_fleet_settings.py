@@ -63,6 +63,11 @@ async def shown(box: App, camera: str, wanted: dict[str, Any]) -> None:
     await until(lambda: set_on(box, camera) == wanted, f"{wanted} on {box.box.name}")
 
 
+async def told(box: App, text: str) -> None:
+    """Wait until a box has said so, which it does once all that it was sent is in force."""
+    await until(lambda: any(text in each for each in texts(box, "info")), f"{text!r}")
+
+
 async def test_who_did_not_see_what_was_set_on_another_box_is_told(database: Path) -> None:
     async with fleet(database, 2) as boxes:
         for box in boxes:  # it was on both
@@ -108,7 +113,7 @@ async def test_what_is_set_on_one_box_is_in_force_on_all(database: Path) -> None
                 await shown(box, "gate", wanted)
             others = [box for box in boxes if box is not home]
             for box in others:
-                assert any("gate was set on" in text for text in texts(box, "info"))
+                await told(box, "gate was set on")
             await set_at(home.url, "gate", app=None)
             del wanted["app"]
             for box in boxes:

@@ -192,8 +192,8 @@ class World(Observed):
         self.stale[type(event).__name__] += stale
 
     def pass_time(self, until_ns: int) -> None:
-        while (due_ns := self.scheduler.next_wakeup_ns()) is not None and due_ns < until_ns:
-            self.now_ns = due_ns
+        while self.due_ns is not None and self.due_ns < until_ns:
+            self.now_ns = self.due_ns
             self.tell(None)
         self.now_ns = until_ns
 

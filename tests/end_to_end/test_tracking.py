@@ -240,10 +240,12 @@ async def test_an_answer_on_its_way_leaves_nobody_in_the_zones_of_a_camera_that_
         await until(lambda: any(inside().values()), "somebody in the yard")
         record, frame, answer = answers[-1]
         frame.request = replace(frame.request, captured_ns=frame.request.captured_ns + 1)
+
+        def answered() -> None:
+            box.tracking.ended(frame, answer, box.families, record.camera.family)
+
         # As when its batch has come back, and the loop has not heard of it.
-        box.driver._loop._reports.append(
-            lambda: box.tracking.ended(frame, answer, box.families, frame.family)
-        )
+        box.driver._loop._reports.append(answered)
         box.close_camera(record, "it was switched off")
         assert not any(inside().values())
 

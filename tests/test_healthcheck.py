@@ -13,6 +13,13 @@ import pytest
 from edgebox import healthcheck
 from edgebox.config.config_file import ServerParameters
 from edgebox.web.tls import tls_context
+from tests.conftest import PATIENCE_S
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for an answer however busy the machine is."""
+    monkeypatch.setattr(healthcheck, "_TIMEOUT_S", PATIENCE_S)
 
 
 @contextlib.contextmanager

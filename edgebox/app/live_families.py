@@ -7,12 +7,12 @@ under the name, so that nothing of the one is taken for the other's.
 """
 
 import asyncio
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from edgebox.app.borrowed_executors import PacedExecutor
+from edgebox.app.executor_profiles import use_profiles
 from edgebox.app.executor_setup import Opened
 from edgebox.app.family_removal import check_unused, remove_family
 from edgebox.app.profile_lookup import stored_profiles
@@ -23,20 +23,18 @@ from edgebox.config.config_file import Config
 from edgebox.config.default_family import store_default
 from edgebox.domain.errors import EdgeboxError, ModelError
 from edgebox.domain.job_errors import FamilyInUseError
-from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile, VariantName
+from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile
 from edgebox.inference.executor import HungError
 from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import fingerprint
 from edgebox.inference.model_executor import ModelExecutor
 from edgebox.inference.zoo import load_family
 from edgebox.runtime.box import Box
-from edgebox.scheduling.events import ExecutorHung, ExecutorStarted, VariantsAvailable
+from edgebox.scheduling.events import ExecutorHung, VariantsAvailable
 from edgebox.scheduling.supervised import ExecutorState
 from edgebox.storage.database import Storage
 
 _POLL_S = 0.002
-_IDLE_S = 60.0
-"""How long an executor may take to have no batch for a moment."""
 _BATCH_NS_MAX = 50_000_000
 """Batches beside cameras: larger ones are measured at the next start."""
 
@@ -84,7 +82,7 @@ class LiveFamilies:
             if not found:
                 await self._offer(family)
             known = self.box.profiles[executor.id]
-            await self._use(executor.id, {**known, **{p.variant: p for p in profiles}})
+            await use_profiles(self.box, executor.id, {**known, **{p.variant: p for p in profiles}})
             if stored:
                 await self.learning.restore_executor(executor, [family])
             if not found:
@@ -153,7 +151,7 @@ class LiveFamilies:
         for executor, profiles in self.box.profiles.items():
             kept = {variant: of for variant, of in profiles.items() if variant not in left}
             if len(kept) < len(profiles):
-                await self._use(executor, kept)
+                await use_profiles(self.box, executor, kept)
         driver = self.box.driver
         # At most until their deadlines.
         while left & driver.scheduler.variants_in_use:  # noqa: ASYNC110
@@ -161,19 +159,6 @@ class LiveFamilies:
         driver.measurements.forget(left)
         self.served.withdraw(left)
         driver.feed(VariantsAvailable(tuple(self.served.variants.values())))
-
-    async def _use(self, executor: ExecutorId, known: Mapping[VariantName, LatencyProfile]) -> None:
-        """Tell the core what an executor runs now, in a moment in which it runs nothing."""
-        self.box.set_profiles(executor, known)
-        driver = self.box.driver
-        until_s = time.monotonic() + _IDLE_S
-        # Starting it anew would count a running batch as lost.
-        while executor in driver.scheduler.running and time.monotonic() < until_s:  # noqa: ASYNC110
-            await asyncio.sleep(_POLL_S)
-        # One that was lost meanwhile is opened with these.
-        if driver.scheduler.supervised[executor].state is ExecutorState.UP:
-            served = tuple(profile for name, profile in known.items() if driver.serves(name))
-            driver.feed(ExecutorStarted(executor, served))
 
     def users(self, name: str) -> list[str]:
         """Return the connected cameras that use a family, and those that it was set for."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from edgebox.app.borrowed_executors import LentExecutor
+from edgebox.app.executor_profiles import use_profiles
 from edgebox.app.import_process import ImportOrder, import_in_process
 from edgebox.app.live_families import LiveFamilies
 from edgebox.app.startup import measure
@@ -33,13 +34,12 @@ from edgebox.inference.model_executor import ModelExecutor
 from edgebox.inference.zoo import bundled_folders
 from edgebox.runtime.box import Box
 from edgebox.runtime.job_runner import Finished, Job, Jobs
-from edgebox.scheduling.events import ExecutorHung, ExecutorStarted
-from edgebox.scheduling.supervised import ExecutorState
+from edgebox.scheduling.events import ExecutorHung
 from edgebox.storage.database import Storage
 from edgebox.web.web_context import Upload
 
 _POLL_S = 0.02
-"""Period at which a measurement checks for cameras and for idle executors."""
+"""Period at which a measurement checks for cameras."""
 _WRITE_BYTES = 1 << 20
 
 
@@ -119,11 +119,7 @@ class ModelJobs:
             raise
 
     async def _use(self, executor: ExecutorId, found: Sequence[LatencyProfile]) -> None:
-        """Make planning and scheduling use new times, as soon as the executor is idle.
-
-        An executor that was lost meanwhile is opened with them.
-        """
-        driver = self._box.driver
+        """Make planning and scheduling use new times, as soon as the executor is idle."""
         known: dict[VariantName, LatencyProfile] = {**self._box.profiles[executor]}
         for profile in found:
             # Measured alone with all threads; interference and core factors are unchanged.
@@ -134,13 +130,7 @@ class ModelJobs:
                 interference_factors=before.interference_factors,
                 core_factors=before.core_factors,
             )
-        # Restarting the executor would count a running batch as lost.
-        while executor in driver.scheduler.running:  # noqa: ASYNC110 - nobody tells of its end
-            await asyncio.sleep(_POLL_S)
-        self._box.set_profiles(executor, known)
-        if driver.scheduler.supervised[executor].state is ExecutorState.UP:
-            served = tuple(profile for name, profile in known.items() if driver.serves(name))
-            driver.feed(ExecutorStarted(executor, served))
+        await use_profiles(self._box, executor, known)
 
     # -- importing --------------------------------------------------------------------------
 

@@ -43,7 +43,7 @@ class BatchRunner:
         self._on_result = on_result
         self._on_error = on_error
         self._failed = FailedBatches(_log)
-        self._refused = FailedBatches(_log, logging.WARNING, "refused")
+        self._refused = FailedBatches(_log, logging.WARNING, "not answered in full")
         self._running: dict[ExecutorId, Infer] = {}
         self._results: dict[BatchId, tuple[Infer, BatchResult]] = {}
 
@@ -74,7 +74,7 @@ class BatchRunner:
         return None
 
     def end_minute(self) -> None:
-        """Log how many failed and refused batches of the minute that ends were not logged."""
+        """Log how many such batches of the minute that ends were not logged."""
         self._failed.end_minute()
         self._refused.end_minute()
 

@@ -355,8 +355,8 @@ class Box:
         record.left_ns = self.driver.clock_ns()
         record.left_because = why
         self.sites.leave(record.camera.id)
-        self.tracking.departed(record.camera.id)
         self.driver.feed(CameraDisconnected(record.camera.id))
+        self.tracking.departed(record.camera.id)  # after the last answer, which may come before
         self.notices.publish_from(
             address, "info", f"{record.camera.id} left: {why}", record.camera.id
         )

@@ -139,7 +139,7 @@ class Driver:
             from_thread,
             feed=self.feed,
             on_result=self._measured,
-            on_error=self._batch_failed,
+            on_error=lambda *error: self.supervisor.failed(*error),  # noqa: PLW0108 - made below
         )
         self.supervisor = self._supervise(opener)
 
@@ -229,6 +229,16 @@ class Driver:
         """
         if not self._draining:
             self._loop.catch_up()
+        self._take(event)
+
+    def feed_if(self, holds: Callable[[], bool], event: Event) -> bool:
+        """Inform the core of a fact if a condition holds after all reports; return whether."""
+        self._loop.catch_up()
+        if fed := holds():
+            self._take(event)
+        return fed
+
+    def _take(self, event: Event | None) -> None:
         self._inbox.append(event)
         if self._draining:
             return
@@ -414,9 +424,6 @@ class Driver:
         ]
         self._frames.update((crop.request.id, crop) for crop in crops)
         return tuple(crop.request for crop in crops)
-
-    def _batch_failed(self, executor: ExecutorId, text: str) -> None:
-        self.supervisor.failed(executor, text)
 
     def _sampled(self, order: Sample, app: str, result: BatchResult | None) -> None:
         if result is None:

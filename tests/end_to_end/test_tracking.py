@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,18 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from edgebox.app.composition import App
 from edgebox.config.config_file import load
+from edgebox.domain.overrides import Overrides
 from edgebox.domain.pipelines import StageName
 from edgebox.domain.requests import CameraId
+from edgebox.domain.zones import Zone
 from edgebox.link.messages import Result, TrackedDetection
 from edgebox.media.sources import PictureSource
+from edgebox.runtime.camera_record import CameraRecord
+from edgebox.runtime.frames import Answer, FrameResult, PendingFrame
 from edgebox.scene.street_camera import Scene
 from edgebox.tracking.watch import contains
 from tests.conftest import PATIENCE_S, settings
-from tests.end_to_end.running import get_json, gone, streaming, until
+from tests.end_to_end.running import get_json, gone, running, streaming, until
 from tests.notifications.receiver import receiving
 
 SIZE_PX = (640, 360)
@@ -211,6 +216,38 @@ async def _metrics(app: App) -> dict[str, set[tuple[str, ...]]]:
         family.name: {tuple(sample.labels.values()) for sample in family.samples}
         for family in text_string_to_metric_families(text)
     }
+
+
+async def test_an_answer_on_its_way_leaves_nobody_in_the_zones_of_a_camera_that_left(
+    database: Path,
+) -> None:
+    scene, gate = Scene(3, *SIZE_PX), CameraId("gate")
+    source = PictureSource(SIZE_PX, RATE_HZ, lambda n: scene.render(n / RATE_HZ).rgb)
+    answers: list[tuple[CameraRecord, PendingFrame, Answer]] = []
+
+    def keep(record: CameraRecord, frame: PendingFrame, ending: FrameResult) -> None:
+        if isinstance(ending, Answer):
+            answers.append((record, frame, ending))
+
+    async with running(database) as app, streaming(app, "gate", source=source, rate_hz=RATE_HZ):
+        box, yard = app.box, Zone("yard", tuple((x, y) for x, y in ZONE))
+
+        def inside() -> dict[str, int]:
+            return box.tracking.zone_counts(gate).get("yard", {})
+
+        box.observers.add(keep)
+        box.override(gate, Overrides(zones=(yard,)))
+        await until(lambda: any(inside().values()), "somebody in the yard")
+        record, frame, answer = answers[-1]
+        frame.request = replace(frame.request, captured_ns=frame.request.captured_ns + 1)
+
+        def answered() -> None:
+            box.tracking.ended(frame, answer, box.families, record.camera.family)
+
+        # As when its batch has come back, and the loop has not heard of it.
+        box.driver._loop._reports.append(answered)
+        box.close_camera(record, "it was switched off")
+        assert not any(inside().values())
 
 
 async def test_zones_drawn_on_the_box_are_checked_and_survive_a_restart(database: Path) -> None:

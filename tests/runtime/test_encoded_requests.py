@@ -89,7 +89,7 @@ async def test_what_its_server_refuses_is_told_and_counts_against_it(
         there.batches[-1].future.set_result(result)
         await settle()
         assert bench.ending(frame) == Refusal(DropReason.FAILED, "it has too much to do")
-        assert "refused: it has too much to do" in caplog.text
+        assert "not answered in full: it has too much to do" in caplog.text
     said = "its server refused 5 batches in a row, the last of street-416 (it has too much to do)"
     assert bench.driver.supervisor.last_losses[CPU] == said
     assert bench.driver.scheduler.supervised[CPU].losses == {LossCause.REFUSING: 1}

@@ -73,6 +73,23 @@ def test_what_is_offered_again_in_another_order_keeps_what_was_learned() -> None
     assert usual_ms(bench) == pytest.approx(6, rel=0.05)
 
 
+def test_another_model_under_a_name_inherits_no_profile_that_is_close_to_its_own() -> None:
+    def decided(bench: Bench, *each_ms: float) -> LatencyProfile:
+        """Return the profile of decisions after models of these times, one after the other."""
+        expectations = bench.scheduler.times.expectations
+        for took_ms in each_ms:
+            bench(VariantsAvailable(OTHERS), 1)
+            bench(VariantsAvailable(FAMILY), 1)
+            for _ in range(200):
+                bench(RequestSampled(CPU, NEW, "gate", round(took_ms * MS)), 1)
+            expectations.deciding = True
+            found = expectations.profile(CPU, NEW, "gate")
+        return found
+
+    # So close that of one model what was learned first would stay.
+    assert decided(Bench(), 6, 6.2) == decided(Bench(), 6.2) != decided(Bench(), 6)
+
+
 def test_another_model_under_a_name_inherits_no_drift() -> None:
     bench = Bench()
     drifts = (LearnedDrift(CPU, NEW, 2.0, 0), LearnedDrift(CPU, KEPT, 3.0, 0))

@@ -126,3 +126,20 @@ def test_what_is_no_answer_is_one_error(document: object) -> None:
 def test_a_wrong_length_of_the_json_is_one_error(header: str) -> None:
     with pytest.raises(ProtocolError):
         infer_response(b"{}", header)
+
+
+@pytest.mark.parametrize(
+    ("size", "behind", "why"),
+    [
+        (8, 12, "4 bytes beyond its outputs"),
+        (8, 4, "output x is said to have 8 bytes"),
+        (-4, 8, "output x is said to have -4 bytes"),
+        ("8", 8, "cannot be read"),
+    ],
+)
+def test_outputs_are_all_that_is_behind_the_json(size: object, behind: int, why: str) -> None:
+    parameters = {"binary_data_size": size}
+    output = {"name": "x", "datatype": "FP32", "shape": [2], "parameters": parameters}
+    head = orjson.dumps({"outputs": [output]})
+    with pytest.raises(ProtocolError, match=why):
+        infer_response(head + bytes(behind), str(len(head)))

@@ -1,0 +1,37 @@
+"""Changes what an executor of a running box runs, or how long that takes."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+
+from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
+from edgebox.runtime.box import Box
+from edgebox.scheduling.events import ExecutorStarted
+from edgebox.scheduling.supervised import ExecutorState
+
+_POLL_S = 0.002
+_IDLE_S = 60.0
+"""How long an executor may take to have no batch for a moment."""
+
+
+async def use_profiles(
+    box: Box, executor: ExecutorId, known: Mapping[VariantName, LatencyProfile]
+) -> None:
+    """Tell the core what an executor runs now, in a moment in which it runs nothing.
+
+    One that is lost, or gets lost meanwhile, is opened with it.
+    """
+    box.set_profiles(executor, known)
+    driver, until_s = box.driver, time.monotonic() + _IDLE_S
+    core = driver.scheduler
+
+    def may_start() -> bool:
+        # Starting it anew counts a running batch as lost.
+        is_up = core.supervised[executor].state is ExecutorState.UP
+        return is_up and (executor not in core.running or time.monotonic() >= until_s)
+
+    while core.supervised[executor].state is ExecutorState.UP:
+        served = tuple(profile for name, profile in known.items() if driver.serves(name))
+        if driver.feed_if(may_start, ExecutorStarted(executor, served)):
+            return
+        await asyncio.sleep(_POLL_S)

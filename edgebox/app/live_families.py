@@ -188,10 +188,9 @@ class LiveFamilies:
             if _has(pipeline.stages, name):
                 raise FamilyInUseError(f"the pipeline {pipeline.name} uses {name}")
         if using := self.users(name):
-            shown = ", ".join(using[:5]) + (", ..." if len(using) > 5 else "")
             raise FamilyInUseError(
-                f"{name} is used by {shown}; give these cameras another model first, or disconnect "
-                "them"
+                f"{name} is used by {_shortened(using)}; give these cameras another model first, "
+                "or disconnect them"
             )
         models = box.models
         kept = {key: family for key, family in models.families.items() if key != name}
@@ -207,17 +206,37 @@ class LiveFamilies:
         box.notices.publish("info", f"the model {name} was removed")
         return folder
 
-    def forget(self, name: str) -> None:
-        """Serve a family no more whose files are gone, unless something uses it."""
+    def manifest_of(self, name: str) -> str | None:
+        """Return the SHA-256 of the manifest that an imported family was read from.
+
+        None: no family of the name is served, or it was not imported.
+        """
+        served = self.box.families.get(FamilyName(name))
+        manifest = None if served is None else served.manifest
+        if manifest is None or manifest.path.parent != self.config.inference.models_folder / name:
+            return None
+        return manifest.sha256
+
+    def forget(self, name: str) -> str:
+        """Serve an imported family no more whose files are gone or others, unless it is used.
+
+        Returns: what uses it, so that it is served on; empty: nothing does.
+        """
+        if self.manifest_of(name) is None:
+            return ""
         box = self.box
-        pipelines = box.models.pipelines.values()
-        used = name == box.models.default_family or self.users(name)
-        if name not in box.families or used or any(_has(p.stages, name) for p in pipelines):
-            return
+        if name == box.models.default_family:
+            return "every camera that names no model"
+        for pipeline in box.models.pipelines.values():
+            if _has(pipeline.stages, name):
+                return f"the pipeline {pipeline.name}"
+        if using := self.users(name):
+            return using[0] if len(using) == 1 else f"each of {_shortened(using)}"
         kept = {key: family for key, family in box.families.items() if key != name}
         box.offer(replace(box.models, families=kept))
         self.served.remove(name)
         box.notices.publish("info", f"the model {name} was removed")
+        return ""
 
     async def set_default(self, name: str) -> None:
         """Make a family the default, now and after restarts.
@@ -252,6 +271,10 @@ class LiveFamilies:
             chosen = record.overrides.family or record.overrides.pipeline
             if record.session is not None and not chosen and record.takes_default:
                 record.session.reconnect("the default model was changed on the box")
+
+
+def _shortened(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
 
 
 def _has(stages: Sequence[object], name: str) -> bool:

@@ -17,6 +17,11 @@ from edgebox.inference.sessions import brief
 from edgebox.vision.decoding import CLASS_LOGITS, EMBEDDING
 
 _DTYPES = {"uint8": "tensor(uint8)", "float32": "tensor(float)"}
+_NUMBERS = {
+    *("tensor(bool)", "tensor(float16)", "tensor(float)", "tensor(double)"),
+    *(f"tensor({kind}{bits})" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
+}
+"""Types of outputs that decoders read."""
 _OUTPUTS = {"boxes_scores_labels": 3, "yolox": 1, CLASS_LOGITS: 1, EMBEDDING: 1}
 _LABELS_COLUMN = {"yolox": 5, CLASS_LOGITS: 0}
 """Decoders whose one output ends in one column per label: columns before them."""
@@ -218,6 +223,12 @@ def _check_outputs(
             f"{manifest}: output.decoder {family.decoder!r} reads {wanted} outputs, but "
             f"{path.name} has {len(outputs)} ({', '.join(o.name for o in outputs)})"
         )
+    for output in outputs:
+        if output.type not in _NUMBERS:
+            raise ModelError(
+                f"{manifest}: output.decoder {family.decoder!r} reads numbers, but {output.name!r} "
+                f"of {path.name} is {output.type}"
+            )
     before = _LABELS_COLUMN.get(family.decoder)
     columns = outputs[0].shape[-1] if outputs[0].shape else None
     if before is not None and isinstance(columns, int) and columns != before + len(family.labels):

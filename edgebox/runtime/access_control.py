@@ -165,8 +165,14 @@ class AccessControl:
             StorageError: it cannot be read.
         """
         async with self._changing:
-            expired = any(each.expires_ms <= self._now_ms() for each in self._sessions.values())
-            if expired or await asyncio.to_thread(self._store.version) != self._version:
+            now_ms = self._now_ms()
+            lasting = {
+                sha256: of for sha256, of in self._sessions.items() if of.expires_ms > now_ms
+            }
+            if len(lasting) < len(self._sessions):  # also while the file cannot be read
+                self._sessions = lasting
+                self.on_change()
+            if await asyncio.to_thread(self._store.version) != self._version:
                 await self._reload()
 
     async def close(self) -> None:

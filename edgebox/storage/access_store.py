@@ -5,6 +5,7 @@ and opens the file anew, so commands and a running box can use it at the same ti
 """
 
 import contextlib
+import errno
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -175,10 +176,12 @@ class AccessStore:
                 connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
                 try:
                     yield connection
+                    connection.execute("COMMIT")
                 except BaseException:
-                    connection.execute("ROLLBACK")
+                    # A full disk may have ended the transaction.
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
                     raise
-                connection.execute("COMMIT")
             finally:
                 if connection is not self._kept:
                     connection.close()
@@ -186,8 +189,16 @@ class AccessStore:
             if isinstance(error, ValueError) or damage_of(error):
                 raise DamagedError(self._path, str(error)) from error
             raise StorageError(
-                f"{self._path}: the file of tokens cannot be used ({error}): make it writable"
+                f"{self._path}: the file of tokens cannot be used ({error}): {_remedy(error)}"
             ) from error
+
+
+def _remedy(error: sqlite3.Error | OSError) -> str:
+    if "is full" in str(error) or (isinstance(error, OSError) and error.errno == errno.ENOSPC):
+        return "make room on its disk"
+    if "is locked" in str(error):
+        return "another program holds it; try again"
+    return "make it writable"
 
 
 def _readable(path: Path) -> sqlite3.Connection:

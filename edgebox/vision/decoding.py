@@ -41,7 +41,8 @@ def decode_boxes_scores_labels(
         score_min: rows below it are left out.
 
     Raises:
-        DecodingError: other shapes, or a box or score that is not finite.
+        DecodingError: other shapes, a box or score that is not finite, or labels that are no
+            whole numbers.
     """
     if len(outputs) != 3:
         raise DecodingError(f"expected 3 outputs (boxes, scores, labels), got {len(outputs)}")
@@ -59,7 +60,7 @@ def decode_boxes_scores_labels(
         Detections(
             _finite("boxes", boxes[row][keep].astype(np.float32, copy=False)),
             _finite("scores", scores[row][keep].astype(np.float32, copy=False)),
-            labels[row][keep].astype(np.int64, copy=False),
+            _whole(labels[row][keep]),
         ).scaled(1.0, 1.0, width_px, height_px)
         for row, keep in enumerate(_likely(scores, score_min))
     ]
@@ -149,6 +150,18 @@ def _finite(what: str, numbers: NDArray[np.float32]) -> NDArray[np.float32]:
     return numbers
 
 
+def _whole(labels: NDArray[Any]) -> NDArray[np.int64]:
+    """Return labels of any type of number.
+
+    Raises:
+        DecodingError: one is no whole number.
+    """
+    whole: NDArray[np.int64] = labels.astype(np.int64, copy=False)
+    if not (whole == labels).all():
+        raise DecodingError("the model answered labels that are no whole numbers")
+    return whole
+
+
 def insist_on(found: Detections, label_count: int) -> None:
     """Check what was found on pictures, by a model here or by another machine.
 
@@ -189,7 +202,9 @@ def checked(decode: Decoder, label_count: int) -> Decoder:
     def decode_checked(
         outputs: Sequence[NDArray[Any]], width_px: int, height_px: int, score_min: float
     ) -> list[Detections]:
-        pictures = decode(outputs, width_px, height_px, score_min)
+        # What overflows or is no number is refused, and needs no warning of numpy's in the log.
+        with np.errstate(over="ignore", invalid="ignore"):
+            pictures = decode(outputs, width_px, height_px, score_min)
         for found in pictures:
             insist_on(found, label_count)
         return pictures

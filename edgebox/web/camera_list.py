@@ -91,8 +91,8 @@ async def _one(context: WebContext, request: web.Request) -> web.Response:
 
 
 async def _change(context: WebContext, request: web.Request) -> web.Response:
-    camera, _ = await _find_camera(context, request)
     fields, seen = read_change(await read_object(request))
+    camera, _ = await _find_camera(context, request)  # may be forgotten while a body arrives
     before = context.box.overrides.get(camera, NOTHING_SET)
     after = changed(before, fields)
     refuse_unseen(camera, seen, before, after, functools.partial(_who, context, camera))

@@ -37,7 +37,8 @@ from tests.end_to_end.wire import WireCamera
 pytestmark = pytest.mark.usefixtures("few_sizes")
 
 GATE = CameraId("gate")
-PACKED = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+JSON_BODY = {"Content-Type": "application/json"}
+PACKED = {**JSON_BODY, "Content-Encoding": "gzip"}
 Told = tuple[int, dict[str, Any]]
 
 
@@ -352,6 +353,33 @@ async def test_a_camera_is_forgotten_once_it_has_gone(app: App) -> None:
         assert events == []
         async with WireCamera(app) as camera:
             assert (await camera.wait_for(Welcome)).slo_ms is None
+
+
+async def test_a_change_whose_body_comes_after_its_camera_was_forgotten_sets_nothing(
+    app: App,
+) -> None:
+    async with WireCamera(app) as camera:
+        await camera.result(await camera.frame())
+    await gone(app, "gate")
+    await until(lambda: counts_of(app, "gate").pending == 0, "its frames to end")
+    begun, forgotten = asyncio.Event(), asyncio.Event()
+
+    async def body() -> AsyncIterator[bytes]:
+        yield b'{"slo'
+        begun.set()
+        await forgotten.wait()
+        yield b'_ms": 500}'
+
+    changing = asyncio.create_task(
+        ask(app, "PATCH", "/v1/cameras/gate", data=body(), headers=JSON_BODY)
+    )
+    await begun.wait()
+    assert (await ask(app, "GET", "/v1/cameras/gate"))[0] == 200
+    assert (await ask(app, "DELETE", "/v1/cameras/gate"))[0] == 204
+    forgotten.set()
+    status, problem = await changing
+    assert (status, problem.get("code")) == (404, "unknown")
+    assert GATE not in app.box.overrides
 
 
 async def test_events_come_in_pages_newest_first(app: App) -> None:

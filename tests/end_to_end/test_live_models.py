@@ -1,5 +1,6 @@
 """Families that come, go and become the default while a box serves cameras."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -209,6 +210,44 @@ async def test_a_box_follows_the_commands(database: Path, tmp_path: Path, device
         await until(lambda: record_of(app, "yard").camera.family == "street", "its camera")
         await command("remove", "tiny")
         await until(lambda: list(app.box.families) == ["street"], "the family to go")
+
+
+async def test_a_model_that_is_exchanged_in_its_folder_is_served_once_nothing_uses_the_other(
+    database: Path, tmp_path: Path
+) -> None:
+    models, file = database.parent / "models", tmp_path / "tiny.onnx"
+    file.write_bytes(model())
+    importing = ("import", str(file), "--profile-s", "0", "--config", str(tmp_path / "box.toml"))
+    (tmp_path / "box.toml").write_text(f'[inference]\nmodels = "{models}"\n')
+    assert (await edgebox(tmp_path, "models", *importing)).code == 0
+    manifest = models / "tiny" / "family.toml"
+    other = manifest.read_text().replace('licence = "', 'licence = "another than ')
+
+    async with running(database) as app, unharmed_bystander(app):
+        await until(lambda: not app.box.not_ready_because, "the box")
+        first = app.box.families[FamilyName("tiny")]
+        async with streaming(app, "yard", family="tiny"):
+
+            def told() -> list[str]:
+                return [text for text in texts(app, "warning") if "the model tiny" in text]
+
+            shutil.move(models / "tiny", tmp_path / "tiny")
+            await until(lambda: len(told()) == 1, "the first warning")
+            assert "were removed, but yard uses it" in told()[0]
+            (tmp_path / "tiny" / "family.toml").write_text(other)
+            shutil.move(tmp_path / "tiny", models / "tiny")
+            await until(lambda: len(told()) == 2, "the second warning")
+            assert any("were exchanged, but yard uses it" in text for text in told())
+            assert app.box.families[FamilyName("tiny")] is first
+
+        def served() -> str:
+            family = app.box.families.get(FamilyName("tiny"))
+            return "" if family is None else family.licence
+
+        await until(lambda: served().startswith("another than"), "the other model")
+        assert len(told()) == 2
+        shutil.rmtree(models / "tiny")
+        await until(lambda: not served(), "it to go")
 
 
 async def test_a_folder_that_is_no_family_is_told_once(database: Path) -> None:

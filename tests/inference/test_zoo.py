@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.onnx_file import UINT8
+from benchmarks.onnx_file import FLOAT, UINT8, graph, model, node, value
 from edgebox.domain.errors import ModelError
 from edgebox.inference.onnx_runtime import onnx_runtime
 from edgebox.inference.zoo import bundled_folders, load_family, load_zoo
@@ -177,6 +177,22 @@ def test_a_size_the_model_is_not_fixed_to(tmp_path: Path) -> None:
 def test_a_decoder_that_wants_other_outputs(tmp_path: Path) -> None:
     folder = write_family(tmp_path, YOLOX_32, decoder="boxes_scores_labels")
     assert "reads 3 outputs, but tiny.onnx has 1 (output)" in refused(folder)
+
+
+def test_outputs_that_are_no_numbers(tmp_path: Path) -> None:
+    text = 8
+    words = model(
+        graph(
+            "tiny",
+            [node("Cast", ["images"], ["output"], to=text)],
+            inputs=[value("images", FLOAT, ["b", 3, 32, 32])],
+            outputs=[value("output", text, ["b", 3, 32, 32])],
+        )
+    )
+    told = refused(write_family(tmp_path, words))
+    assert (
+        "output.decoder 'yolox' reads numbers, but 'output' of tiny.onnx is tensor(string)" in told
+    )
 
 
 def test_a_model_whose_input_is_no_picture(tmp_path: Path) -> None:

@@ -156,6 +156,28 @@ async def test_the_connections_of_an_expired_session_end_with_it() -> None:
     assert changes == [(False, True), (False, False)]
 
 
+async def test_a_session_ends_with_its_time_while_the_file_cannot_be_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock()
+    access = await access_of(clock)
+    _, text = await access.issue("Bob", Scope.VIEWER, None)
+    identity, _ = await access.log_in(text, HOME)
+    changes = []
+    access.on_change = lambda: changes.append(access.is_valid(identity))
+
+    def unreadable(*_: object) -> None:
+        raise StorageError("the file of tokens cannot be used")
+
+    monkeypatch.setattr(access._store, "version", unreadable)
+    monkeypatch.setattr(access._store, "load", unreadable)
+    clock.forward(SESSION_S)
+    for _ in range(2):
+        with pytest.raises(StorageError):
+            await access.follow()
+    assert changes == [False]
+
+
 async def test_the_last_administrator_stays() -> None:
     clock = Clock()
     access = await access_of(clock)

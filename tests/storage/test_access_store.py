@@ -1,5 +1,7 @@
 """The file of tokens: what is stored is there again, for several processes, for the user only."""
 
+import contextlib
+import sqlite3
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +11,7 @@ import pytest
 from edgebox.domain.access import Scope, Token
 from edgebox.domain.errors import StorageError
 from edgebox.domain.requests import CameraId
+from edgebox.storage import access_store
 from edgebox.storage.access_store import (
     AccessStore,
     Stored,
@@ -124,6 +127,35 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StorageError, match="the file of tokens cannot be used"):
         AccessStore(str(tmp_path / "file" / "a.db")).add(ADMIN)
+
+
+def test_a_full_disk_is_named_and_what_was_stored_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = AccessStore(str(tmp_path / "a.db"))
+    store.add(ADMIN)
+    prepare = access_store._prepare
+
+    def prepare_full(connection: sqlite3.Connection) -> None:
+        prepare(connection)
+        connection.execute("PRAGMA max_page_count = 1")  # as many as there are
+
+    monkeypatch.setattr(access_store, "_prepare", prepare_full)
+    with pytest.raises(StorageError, match=r"disk is full.*: make room on its disk"):
+        store.add(replace(GATE, name="gate " * 10_000))
+    assert store.load(0).tokens == (ADMIN,)
+
+
+def test_a_file_that_another_program_holds_is_named_as_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access_store, "_BUSY_S", 0.0)
+    store = AccessStore(str(tmp_path / "a.db"))
+    store.add(ADMIN)
+    with contextlib.closing(sqlite3.connect(tmp_path / "a.db")) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(StorageError, match="another program holds it; try again"):
+            store.add(GATE)
 
 
 def test_the_file_lies_beside_the_database() -> None:

@@ -1,6 +1,7 @@
 """Decoders on synthetic tensors against anchor-by-anchor references."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -279,3 +280,25 @@ def test_labels_and_scores_that_nobody_expects_are_refused(labels: list[int], sc
             decode([], 1, 1, 0.0)
     else:
         assert decode([], 1, 1, 0.0) == [found, found]
+
+
+@pytest.mark.parametrize("label", [0.5, -0.5, math.nan, math.inf, 1e30])
+def test_labels_that_are_no_whole_numbers_are_refused(label: float) -> None:
+    boxes = np.array([[[1, 1, 9, 9]]], np.float32)
+    scores, labels = np.ones((1, 1), np.float32), np.array([[label]], np.float32)
+    decode = checked(ready, 3)
+    with pytest.raises(DecodingError, match="label"):
+        decode([boxes, scores, labels], WIDTH, HEIGHT, 0.3)
+    (found,) = decode([boxes, scores, np.array([[2.0]], np.float32)], WIDTH, HEIGHT, 0.3)
+    assert found.labels.tolist() == [2]
+
+
+def test_what_overflows_is_refused_without_a_warning() -> None:
+    boxes, ones = np.full((1, 1, 4), 1e300), np.ones((1, 1), np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(DecodingError, match="boxes that are no finite numbers"):
+            checked(ready, 3)([boxes, ones, ones], WIDTH, HEIGHT, 0.3)
+        logits = np.array([[np.inf, 0, 0]], np.float32)
+        with pytest.raises(DecodingError, match="scores from nan to nan"):
+            checked(class_logits_decoder([3]), 3)([logits], WIDTH, HEIGHT, 0.3)

@@ -15,7 +15,7 @@ function verdict(cameras: Camera[], box: Partial<BoxState['box']> = {}) {
 }
 
 test('the verdict is that of the worst camera, and leads to it', () => {
-  const found = verdict([camera('a', 'good'), camera('b', 'failing', { on_time_share: 0.82 }), camera('c', 'strained'), camera('d', 'failing')])
+  const found = verdict([camera('a', 'good'), camera('b', 'failing', { on_time_share: 0.82 }), camera('c', 'strained'), camera('a2', 'failing', { on_time_share: 0.9 })])
   expect(found).toEqual({ health: 'failing', text: 'b: 82\u202f% on time, and 1 more; 1 other in trouble', camera: 'b' })
   expect(verdict([camera('a', 'good'), camera('b', 'good')])).toEqual({ health: 'good', text: 'All 2 cameras are well', camera: null })
   expect(verdict([])).toEqual({ health: 'good', text: 'Ready', camera: null })

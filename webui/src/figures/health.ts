@@ -80,12 +80,16 @@ export function verdictOf({ box, cameras, sources }: Pick<BoxState, 'box' | 'cam
     const { camera, text } = unseen[0]
     return { health: 'lost', text: `${camera}: ${text}${othersText(cameras, 'lost', unseen.length - 1)}`, camera }
   }
-  const ranked = [...cameras].sort((a, b) => WORST_FIRST.indexOf(a.grade) - WORST_FIRST.indexOf(b.grade) || BY_NAME.compare(a.id, b.id))
-  const worst = ranked[0]
+  const worst = [...cameras].sort(byTrouble)[0]
   if (!worst) return { health: 'good', text: 'Ready', camera: null }
   if (worst.grade === 'good') return { health: 'good', text: cameras.length === 1 ? 'All is well' : `All ${cameras.length} cameras are well`, camera: null }
   const others = othersText(cameras.filter(({ id }) => id !== worst.id), worst.grade)
   return { health: worst.grade, text: `${worst.id}: ${statusText(worst)}${others}`, camera: worst.id }
+}
+
+/** The worst grade first; of one grade, the camera that is answered least on time. */
+function byTrouble(a: Camera, b: Camera): number {
+  return WORST_FIRST.indexOf(a.grade) - WORST_FIRST.indexOf(b.grade) || (a.on_time_share ?? 1) - (b.on_time_share ?? 1) || BY_NAME.compare(a.id, b.id)
 }
 
 /** The other cameras that a verdict is about: those of the worst one's grade, and those that have a lesser trouble. */

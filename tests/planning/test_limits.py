@@ -49,7 +49,7 @@ def test_more_of_the_uplink_lifts_a_limit_of_the_uplink() -> None:
 
 @pytest.mark.parametrize(("slo_ms", "mbps"), [(12, 50.0), (500, 0.02)])
 def test_what_gives_a_larger_size_is_not_what_helps_to_keep_the_smallest(
-    slo_ms: float, mbps: float
+    slo_ms: int, mbps: float
 ) -> None:
     found = explanation(
         snapshot([seen(camera("gate", slo_ms, 10), link(mbps))]),

@@ -92,11 +92,10 @@ function byTrouble(a: Camera, b: Camera): number {
   return WORST_FIRST.indexOf(a.grade) - WORST_FIRST.indexOf(b.grade) || (a.on_time_share ?? 1) - (b.on_time_share ?? 1) || BY_NAME.compare(a.id, b.id)
 }
 
-/** The other cameras that a verdict is about: those of the worst one's grade, and those that have a lesser trouble. */
+/** How many other cameras are as bad as the worst one, or in a lesser trouble: few words, which a header has room for. */
 function othersText(others: readonly Camera[], worst: Health, unseen = 0): string {
-  const alike = unseen + others.filter(({ grade }) => grade === worst).length
-  const troubled = others.filter(({ grade }) => grade !== worst && !FINE.includes(grade) && grade !== 'gone').length
-  return `${alike > 0 ? `, and ${alike} more` : ''}${troubled > 0 ? `; ${troubled} other${troubled > 1 ? 's' : ''} in trouble` : ''}`
+  const amount = unseen + others.filter(({ grade }) => grade === worst || !(FINE.includes(grade) || grade === 'gone')).length
+  return amount > 0 ? `, and ${amount} more` : ''
 }
 
 /** How long a connected camera has been silent: its picture no longer shows what is going on; null: it is not. */

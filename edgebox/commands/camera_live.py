@@ -9,6 +9,7 @@ import click
 from edgebox.camera.accounting import Summary
 from edgebox.camera.daemon import Camera, Status
 from edgebox.domain.latency_histogram import PARTS
+from edgebox.planning.wording import bandwidth_text
 
 LIVE_PERIOD_S = 0.5
 PLAIN_PERIOD_S = 10.0
@@ -27,7 +28,7 @@ def describe(status: Status, fps: float | None) -> str:
     if status.latency_ms is not None:
         parts.append(f"{status.latency_ms:.0f} ms")
     if status.bandwidth_bps is not None:
-        parts.append(f"link {status.bandwidth_bps / 1e6:.1f} Mbit/s")
+        parts.append(f"link {bandwidth_text(status.bandwidth_bps)}")
     if status.advice is not None:
         parts.append(status.advice.variant)
         if status.advice.reason:

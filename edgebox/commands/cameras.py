@@ -7,10 +7,11 @@ import click
 
 from edgebox.commands.camera import source_credentials
 from edgebox.commands.console import clear_errors, print_json
+from edgebox.commands.lazy_group import Group
 from edgebox.commands.shared_options import JSON
 
 
-@click.group()
+@click.group(cls=Group)
 def cameras() -> None:
     """Network cameras that a box can fetch."""
 

@@ -27,6 +27,7 @@ from edgebox.config.inference_section import InferenceParameters
 from edgebox.config.storage_section import StorageParameters
 from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.latency_histogram import PARTS, SUMMARY_BUCKETS, Histogram
+from edgebox.planning.wording import bandwidth_text
 
 if TYPE_CHECKING:
     from edgebox.app.composition import App
@@ -286,7 +287,7 @@ def _rows(state: "State") -> list[tuple[str, ...]]:
                 "-" if share is None else f"{share:.1%} on time",
                 "-" if latency is None else f"{latency['p50']['total']:.0f} ms",
                 "-" if latency is None else f"{latency['p99']['total']:.0f} ms p99",
-                "-" if bandwidth_bps is None else f"{bandwidth_bps / 1e6:.1f} Mbit/s",
+                "-" if bandwidth_bps is None else bandwidth_text(bandwidth_bps),
                 camera["advice"].reason if camera["advice"] else "",
             )
         )

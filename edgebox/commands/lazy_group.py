@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import sys
 from collections.abc import Iterator
 from importlib import import_module
 from typing import ClassVar
@@ -24,7 +25,18 @@ def importing() -> Iterator[None]:
             gc.enable()
 
 
-class LazyGroup(click.Group):
+class Group(click.Group):
+    """A group whose help has the whole first sentence of each command, on as many lines."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, each.get_short_help_str(sys.maxsize)) for name, each in found if each]
+            )
+
+
+class LazyGroup(Group):
     """A group of which a command is imported when it runs or is described."""
 
     MODULES: ClassVar = {

@@ -22,6 +22,7 @@ from edgebox.commands.console import (
     scatter,
     table,
 )
+from edgebox.commands.lazy_group import Group
 from edgebox.commands.models_cascade import cascade
 from edgebox.commands.models_get import default, get, remove
 from edgebox.commands.shared_options import CONFIG, JSON
@@ -38,7 +39,7 @@ _SIDES_PX = range(16, 4097)
 _QUICK_PROFILE_S = 10.0
 
 
-@click.group()
+@click.group(cls=Group)
 def models() -> None:
     """Get, import, list and remove models."""
 

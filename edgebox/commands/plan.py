@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from edgebox.commands.console import clear_errors, out, print_json, table
+from edgebox.commands.lazy_group import Group
 from edgebox.commands.shared_options import JSON
 from edgebox.domain.errors import InvalidInputError
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from edgebox.planning.pipelines.cost_problem import CostProblem
 
 
-@click.group()
+@click.group(cls=Group)
 def plan() -> None:
     """Solve planning problems from files."""
 

@@ -24,6 +24,7 @@ from edgebox.app.service_units import (
 from edgebox.commands.camera import camera as camera_command
 from edgebox.commands.camera import host_name
 from edgebox.commands.console import clear_errors, err, out, print_json
+from edgebox.commands.lazy_group import Group
 from edgebox.commands.shared_options import JSON
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.home_folder import expanded
@@ -47,7 +48,7 @@ _ROOT = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def service() -> None:
     """Run a box or a camera as a service of systemd."""
 

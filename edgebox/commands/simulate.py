@@ -2,6 +2,7 @@
 
 import click
 
+from edgebox.commands.lazy_group import Group
 from edgebox.commands.simulate_batching import batching, make_workload_command
 from edgebox.commands.simulate_cameras import cameras
 from edgebox.commands.simulate_faults import faults
@@ -10,7 +11,7 @@ from edgebox.commands.simulate_pipelines import pipelines
 from edgebox.commands.simulate_vertical import vertical
 
 
-@click.group()
+@click.group(cls=Group)
 def simulate() -> None:
     """Try scheduling policies and adaptation under virtual time."""
 

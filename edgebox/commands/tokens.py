@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from edgebox.commands.console import clear_errors, err, out, print_json, table
+from edgebox.commands.lazy_group import Group
 from edgebox.commands.shared_options import CONFIG, JSON
 from edgebox.domain.access import Scope, Token
 from edgebox.domain.errors import InvalidInputError
@@ -19,7 +20,7 @@ from edgebox.storage.access_store import AccessStore, access_file
 from edgebox.storage.wall_clock import wall_clock_ms
 
 
-@click.group()
+@click.group(cls=Group)
 def tokens() -> None:
     """List, add and revoke the tokens of the box on this machine."""
 

@@ -162,7 +162,7 @@ class _Weighed:
     def _remedies(self, verdict: Verdict, why: Reason) -> tuple[Remedy, ...]:
         if why.limit is None and verdict != "not_yet":
             return ()
-        return remedies(self.idle, self.allocation.chosen_of(self.at), why.limit)
+        return remedies(self.idle, None, why.limit)
 
     def _verdict(self, option: Option, family: Sequence[Variant]) -> tuple[Verdict, Reason]:
         has = self.allocation.chosen_of(self.at).variant

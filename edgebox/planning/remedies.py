@@ -14,12 +14,12 @@ FEWER_FRAMES = Remedy(RemedyAction.LOWER_RATE, "ask for fewer frames/s")
 ADD_EXECUTOR = Remedy(RemedyAction.ADD_EXECUTOR, "add an executor")
 
 
-def remedies(of: CameraOptions, has: Option, limit: Limit | None) -> tuple[Remedy, ...]:
+def remedies(of: CameraOptions, has: Option | None, limit: Limit | None) -> tuple[Remedy, ...]:
     """Return what helps a camera, the least costly first.
 
     Args:
         of: the camera and what it could have.
-        has: what it has.
+        has: what it has, and is to keep; None: it is to have a larger size.
         limit: the constraint that forbids more; None: none does, or it is a matter of time.
     """
     if not of.ladder:
@@ -38,15 +38,15 @@ def remedies(of: CameraOptions, has: Option, limit: Limit | None) -> tuple[Remed
             return (*slower, *_smaller_model(of, has), ADD_EXECUTOR)
 
 
-def _unlimited(of: CameraOptions, has: Option) -> tuple[Remedy, ...]:
+def _unlimited(of: CameraOptions, has: Option | None) -> tuple[Remedy, ...]:
     if of.snapshot.link.bandwidth_bps is None or of.held:
         return (NOTHING_TO_DO,)
     return _lower_rate(of, has)
 
 
-def _lower_rate(of: CameraOptions, has: Option) -> tuple[Remedy, ...]:
+def _lower_rate(of: CameraOptions, has: Option | None) -> tuple[Remedy, ...]:
     """Say which rate can be kept, where that is not the one the camera asks for."""
-    if has.rate_hz >= of.snapshot.camera.rate_hz:
+    if has is None or has.rate_hz >= of.snapshot.camera.rate_hz:
         return ()
     text = f"ask for {rate_text(has.rate_hz)}"
     return (Remedy(RemedyAction.LOWER_RATE, text, has.rate_hz),)
@@ -68,9 +68,9 @@ def _later_deadline(of: CameraOptions, limit: Limit) -> Remedy:
     return Remedy(RemedyAction.EXTEND_DEADLINE, text, float(needed_ms))
 
 
-def _smaller_model(of: CameraOptions, has: Option) -> tuple[Remedy, ...]:
+def _smaller_model(of: CameraOptions, has: Option | None) -> tuple[Remedy, ...]:
     """Say that a smaller model would help, where the camera has the smallest size there is."""
-    if has.variant.pixels > of.ladder[0].variant.pixels:
+    if has is None or has.variant.pixels > of.ladder[0].variant.pixels:
         return ()
     if of.ladder[0].variant.name != of.smallest.variant.name:
         accuracy = math.floor(of.smallest.accuracy * 100) / 100

@@ -1,10 +1,13 @@
-"""Importing without delay leaves the garbage collector as it was."""
+"""Groups of commands: their help, and importing without delay."""
 
 import gc
 
+import click
 import pytest
+from click.testing import CliRunner
 
-from edgebox.commands.lazy_group import importing
+from edgebox.commands.lazy_group import Group, importing
+from edgebox.commands.root import main
 
 
 @pytest.mark.parametrize("enabled", [True, False])
@@ -17,3 +20,19 @@ def test_the_garbage_collector_is_left_as_it_was(enabled: bool) -> None:
         assert gc.isenabled() == enabled
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(
+    "group", ["", "cameras", "models", "plan", "service", "simulate", "tokens"]
+)
+def test_the_help_of_a_group_has_whole_sentences_at_80_columns(group: str) -> None:
+    shown = CliRunner().invoke(main, [*filter(None, [group]), "--help"], terminal_width=80)
+    assert shown.exit_code == 0
+    assert not [line for line in shown.output.splitlines()[1:] if line.endswith("...")]
+    assert all(len(line) <= 80 for line in shown.output.splitlines())
+
+
+def test_every_group_tells_whole_sentences() -> None:
+    context = click.Context(main)
+    found = [main.get_command(context, name) for name in main.list_commands(context)]
+    assert all(isinstance(each, Group) for each in found if isinstance(each, click.Group))

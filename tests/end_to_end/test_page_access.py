@@ -139,6 +139,10 @@ async def test_the_tokens_need_no_sideways_scrolling_on_a_phone(
         await page.get_by_label("Token").fill(await new_token(app, Scope.ADMIN))
         await page.get_by_role("button", name="Log in").click()
         await expect(page.get_by_test_id("token")).to_have_count(1)
+        button = await page.get_by_role("button", name="Revoke").bounding_box()
+        log_out = await page.get_by_role("button", name="Log out").bounding_box()
+        assert button is not None and log_out is not None
+        assert button["height"] < 1.5 * log_out["height"]  # its words are on one line
         assert await page.evaluate(STICKING_OUT) == []
         assert await page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
         table = page.get_by_role("region", name="All tokens")

@@ -17,7 +17,9 @@ from edgebox.domain.plans import (
     Resource,
 )
 from edgebox.domain.requests import CameraId
+from edgebox.planning.explain import explanation
 from edgebox.planning.planner import plan
+from edgebox.planning.planner_parameters import PlanningParameters
 from tests.planning.scene import link, seen, snapshot
 from tests.planning.test_plans_by_brute_force import boxes
 from tests.scheduling.scene import FAMILY, MS, camera
@@ -43,6 +45,25 @@ def test_more_of_the_uplink_lifts_a_limit_of_the_uplink() -> None:
     assert gained == pytest.approx(limit.gain)
     almost, _ = only(seen(camera("gate", 500, 10), link(2 + 0.9 * limit.missing / 1e6)))
     assert almost.variant == before.variant
+
+
+@pytest.mark.parametrize(("slo_ms", "mbps"), [(12, 50.0), (500, 0.02)])
+def test_what_gives_a_larger_size_is_not_what_helps_to_keep_the_smallest(
+    slo_ms: int, mbps: float
+) -> None:
+    found = explanation(
+        snapshot([seen(camera("gate", slo_ms, 10), link(mbps))]),
+        CameraId("gate"),
+        PlanningParameters(),
+        10_000,
+    )
+    assert found is not None
+    larger = [each for each in found.options if each.verdict != "chosen" and each.limit is not None]
+    assert larger
+    for each in larger:
+        actions = {remedy.action for remedy in each.remedies}
+        assert actions <= {RemedyAction.IMPROVE_UPLINK, RemedyAction.EXTEND_DEADLINE}
+        assert actions
 
 
 def test_a_later_deadline_lifts_a_limit_of_the_deadline() -> None:

@@ -165,7 +165,7 @@ def test_what_is_promised_is_feasible(of: PlanningSnapshot) -> None:
             assert not any(v.covers(*size) for v in enough), "larger than the camera's own picture"
         else:
             assert variant == FAMILY[0]
-        assert assignment.reason.startswith(f"{variant.width_px} px")
+        assert assignment.reason.startswith(variant.size_text)
 
 
 @settings(max_examples=80, deadline=None)

@@ -58,13 +58,13 @@ describe('the documented state', () => {
   })
 
   test('shows execution times by application', () => {
-    expect(text(html, 'applications')).toContain('default street-256 8.2 ms p99 11 ms as profiled')
-    expect(html).toContain('aria-label="measured p50 8.2 ms, p99 11 ms; profile p50 8.0 ms, p99 12 ms"')
+    expect(text(html, 'applications')).toContain('default street-256 8.2 ms P99 11 ms as profiled')
+    expect(html).toContain('aria-label="measured P50 8.2 ms, P99 11 ms; profile P50 8.0 ms, P99 12 ms"')
   })
 
   test('speaks to a screen reader', () => {
     expect(html).toContain('aria-label="Camera gate-2, healthy"')
-    expect(html).toContain('aria-label="p50 33 ms of 300 ms: network 21 ms, queue 3.0 ms, inference 8.0 ms, return 1.0 ms"')
+    expect(html).toContain('aria-label="P50 33 ms of 300 ms: network 21 ms, queue 3.0 ms, inference 8.0 ms, return 1.0 ms"')
   })
 })
 
@@ -164,7 +164,7 @@ test('an application that is known from before the start is shown', () => {
   const state = documentedState()
   const first = state.box.applications[0] as AppLatency
   const applications = [{ ...first, count: 0, measured_ms: null, expected_ms: { p50: 9.1, p99: 31 } }]
-  expect(text(page({ ...state, box: { ...state.box, applications } }), 'applications')).toContain('9.1 ms p99 31 ms remembered')
+  expect(text(page({ ...state, box: { ...state.box, applications } }), 'applications')).toContain('9.1 ms P99 31 ms remembered')
 })
 
 test('without measured applications there is no section of them', () => {

@@ -4,6 +4,7 @@ import connectionStyles from '../ui/ConnectionStatus.module.css'
 import pictureStyles from '../live/Picture.module.css'
 import styles from './Add.module.css'
 
+import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 
 import { classes } from '../ui/classes'
@@ -127,10 +128,10 @@ function useReach(use: (address: string) => void): Reach | null {
   return reach
 }
 
-function reachHint(box: URL | null, reach: Reach | null): string {
+function reachHint(box: URL | null, reach: Reach | null): ComponentChildren {
   if (!box) return 'An address like http://192.168.1.5:8787'
   if (!isLoopback(box)) return 'As other machines see it'
-  if (reach?.only_here) return 'This box listens for its own machine only: start it with --host 0.0.0.0 to let others in.'
+  if (reach?.only_here) return <>This box listens for its own machine only: start it with <code>--host 0.0.0.0</code> to let others in.</>
   return 'Only this machine itself reaches the box there.'
 }
 

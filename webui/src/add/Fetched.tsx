@@ -78,7 +78,7 @@ function Form({ name, named, onFound }: FetchFormProps) {
         {text('username', 'User name', 'If the camera asks for one')}
         {text('password', 'Password', 'Kept by the box in a file of its own, and never shown', { type: 'password', autocomplete: 'new-password' })}
         {text('substream_url', 'Smaller stream', 'Optional: read while its size is enough')}
-        {text('rate_hz', 'Pictures a second', '10 if left empty', { inputMode: 'decimal' })}
+        {text('rate_hz', 'Frames per second', '10 if left empty', { inputMode: 'decimal' })}
         <label class={styles.check}>
           <input type="checkbox" checked={fields.motion_gate} onChange={(event) => put({ motion_gate: event.currentTarget.checked })} />
           <span>Leave out pictures of a scene that stands still</span>

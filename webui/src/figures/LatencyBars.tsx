@@ -15,12 +15,12 @@ export function LatencyBars({ camera, window_s, fetched = false }: { camera: Cam
   return (
     <section data-testid="latency">
       <h3 title="From the capture of a frame to the arrival of its answer">
-        Latency <span class="muted">p50 / p99, last {window_s} s</span>
+        Latency <span class="muted">P50 / P99, last {window_s} s</span>
         <span class={styles.limitNote}>limit {milliseconds(camera.slo_ms)}{laterNote(camera.later)}</span>
       </h3>
-      <Bar name="p50" fetched={fetched} split={p50} scale_ms={scale_ms} limit={limit} slo_ms={camera.slo_ms} />
-      <Bar name="p99" fetched={fetched} split={p99} scale_ms={scale_ms} limit={limit} slo_ms={camera.slo_ms} />
-      <dl class={styles.stages} title="p50 / p99 of each stage: percentiles of their own, which need not add up">
+      <Bar name="P50" fetched={fetched} split={p50} scale_ms={scale_ms} limit={limit} slo_ms={camera.slo_ms} />
+      <Bar name="P99" fetched={fetched} split={p99} scale_ms={scale_ms} limit={limit} slo_ms={camera.slo_ms} />
+      <dl class={styles.stages} title="P50 / P99 of each stage: percentiles of their own, which need not add up">
         {STAGES.map((stage) => (
           <div key={stage}>
             <dt title={fetched && stage === 'network' ? 'From the capture at the camera until the box has the decoded picture' : undefined}>

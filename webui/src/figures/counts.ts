@@ -20,7 +20,7 @@ export function checkCounts(counts: Counts): CountsCheck {
 
 const MEANINGS: Readonly<Record<string, string>> = {
   plan: 'not asked for: the box asks for fewer frames than the camera captures; these are no misses',
-  sender: 'not sent: a newer one came first, or the link or the source was too slow',
+  sender: 'not sent, because a newer one came first or the link or the source was too slow',
   queue: 'they waited too long behind other work',
   infeasible: 'too little time was left on arrival',
   invalid: 'not a usable JPEG',

@@ -80,19 +80,22 @@ export function verdictOf({ box, cameras, sources }: Pick<BoxState, 'box' | 'cam
     const { camera, text } = unseen[0]
     return { health: 'lost', text: `${camera}: ${text}${othersText(cameras, 'lost', unseen.length - 1)}`, camera }
   }
-  const ranked = [...cameras].sort((a, b) => WORST_FIRST.indexOf(a.grade) - WORST_FIRST.indexOf(b.grade) || BY_NAME.compare(a.id, b.id))
-  const worst = ranked[0]
+  const worst = [...cameras].sort(byTrouble)[0]
   if (!worst) return { health: 'good', text: 'Ready', camera: null }
   if (worst.grade === 'good') return { health: 'good', text: cameras.length === 1 ? 'All is well' : `All ${cameras.length} cameras are well`, camera: null }
   const others = othersText(cameras.filter(({ id }) => id !== worst.id), worst.grade)
   return { health: worst.grade, text: `${worst.id}: ${statusText(worst)}${others}`, camera: worst.id }
 }
 
-/** The other cameras that a verdict is about: those of the worst one's grade, and those that have a lesser trouble. */
+/** The worst grade first; of one grade, the camera that is answered least on time. */
+function byTrouble(a: Camera, b: Camera): number {
+  return WORST_FIRST.indexOf(a.grade) - WORST_FIRST.indexOf(b.grade) || (a.on_time_share ?? 1) - (b.on_time_share ?? 1) || BY_NAME.compare(a.id, b.id)
+}
+
+/** How many other cameras are as bad as the worst one, or in a lesser trouble: few words, which a header has room for. */
 function othersText(others: readonly Camera[], worst: Health, unseen = 0): string {
-  const alike = unseen + others.filter(({ grade }) => grade === worst).length
-  const troubled = others.filter(({ grade }) => grade !== worst && !FINE.includes(grade) && grade !== 'gone').length
-  return `${alike > 0 ? `, and ${alike} more` : ''}${troubled > 0 ? `; ${troubled} other${troubled > 1 ? 's' : ''} in trouble` : ''}`
+  const amount = unseen + others.filter(({ grade }) => grade === worst || !(FINE.includes(grade) || grade === 'gone')).length
+  return amount > 0 ? `, and ${amount} more` : ''
 }
 
 /** How long a connected camera has been silent: its picture no longer shows what is going on; null: it is not. */

@@ -19,7 +19,7 @@ export function Applications({ applications: all }: { applications: readonly App
       <h2 title="Recent batches, each brought to a batch of one, from the median to the 99th percentile">
         Execution by application
         <span class={styles.legend}><span class={`swatch ${styles.measured}`} aria-hidden="true" />measured</span>
-        <span class={styles.legend}><span class={`swatch ${styles.profiled}`} aria-hidden="true" />profile, p50 to p99</span>
+        <span class={styles.legend}><span class={`swatch ${styles.profiled}`} aria-hidden="true" />profile, P50 to P99</span>
       </h2>
       <ul>
         {applications.map((times) => (
@@ -32,7 +32,7 @@ export function Applications({ applications: all }: { applications: readonly App
               <div class={styles.measured} style={styleOf(shownMs(times), scale_ms)} />
             </div>
             <span class={styles.times}>
-              {milliseconds(shownMs(times).p50)} <span class="muted">p99 {milliseconds(shownMs(times).p99)}</span>
+              {milliseconds(shownMs(times).p50)} <span class="muted">P99 {milliseconds(shownMs(times).p99)}</span>
             </span>
             <span class={classes('muted', styles.verdict, verdict(times) === 'slower' && styles.slower)}>{verdict(times)}</span>
           </li>
@@ -52,6 +52,6 @@ function basis({ measured_ms, count: requests }: AppLatency): string {
 }
 
 function spoken(times: AppLatency): string {
-  const range = ({ p50, p99 }: Percentiles) => `p50 ${milliseconds(p50)}, p99 ${milliseconds(p99)}`
+  const range = ({ p50, p99 }: Percentiles) => `P50 ${milliseconds(p50)}, P99 ${milliseconds(p99)}`
   return `${times.measured_ms === null ? 'expected' : 'measured'} ${range(shownMs(times))}; profile ${range(times.profile_ms)}`
 }

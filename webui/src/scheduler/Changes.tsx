@@ -31,13 +31,13 @@ export function Changes({ changes, offset_ms }: { changes: readonly PlanChange[]
   )
 }
 
-/** What is different: "street-320 → street-256", "10 → 5 Hz". */
+/** What is different: "street-320 → street-256", "10 → 5 fps". */
 export function step({ before, after }: PlanChange): string {
-  if (!before) return `begins with ${after.variant} at ${rate(after.rate_hz)}\u202fHz`
+  if (!before) return `begins with ${after.variant} at ${rate(after.rate_hz)}\u202ffps`
   const parts: string[] = []
   if (before.variant !== after.variant) parts.push(`${before.variant} → ${after.variant}`)
   else if (sizeOf(before) !== sizeOf(after)) parts.push(`${sizeOf(before)} → ${sizeOf(after)}`)
-  if (before.rate_hz !== after.rate_hz) parts.push(`${rate(before.rate_hz)} → ${rate(after.rate_hz)}\u202fHz`)
+  if (before.rate_hz !== after.rate_hz) parts.push(`${rate(before.rate_hz)} → ${rate(after.rate_hz)}\u202ffps`)
   return parts.join(', ')
 }
 

@@ -15,7 +15,7 @@ export function Costs({ box, decision }: { box: Box; decision: DecisionTimes | n
       <dl class={styles.times}>
         {(['p50', 'p99', 'max'] as const).map((name) => (
           <div key={name}>
-            <dt>{name === 'max' ? 'longest' : name.toUpperCase()}</dt>
+            <dt>{name === 'max' ? 'Longest' : name.toUpperCase()}</dt>
             <dd>{microseconds(decision?.[name])}</dd>
           </div>
         ))}
@@ -26,7 +26,7 @@ export function Costs({ box, decision }: { box: Box; decision: DecisionTimes | n
           <dd>{milliseconds(box.loop_lag_ms?.p99)}</dd>
         </div>
         <div>
-          <dt>longest</dt>
+          <dt>Loop lag, longest</dt>
           <dd>{milliseconds(box.loop_lag_ms?.max)}</dd>
         </div>
         <div title="How long the last plan took, and how long ago that was">

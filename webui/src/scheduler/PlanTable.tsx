@@ -46,8 +46,8 @@ export function PlanTable({ cameras, planner }: PlanTableProps) {
               <tr key={id}>
                 <th scope="row"><a href={hashOf({ page: 'camera', camera: id })}>{id}</a></th>
                 <td>{advice?.variant}</td>
-                <td class="figure">{advice?.width_px} × {advice?.height_px}</td>
-                <td class="figure">{rate(advice?.rate_hz)}{'\u202f'}Hz</td>
+                <td class="figure">{advice?.width_px} × {advice?.height_px}{'\u202f'}px</td>
+                <td class="figure">{rate(advice?.rate_hz)}{'\u202f'}fps</td>
                 <td class={styles.why}><div>{advice?.reason}</div></td>
               </tr>
             ))}

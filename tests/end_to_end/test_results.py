@@ -17,6 +17,7 @@ from edgebox.domain.requests import CameraId
 from edgebox.media.sources import PictureSource
 from edgebox.runtime.camera_record import CameraRecord
 from edgebox.runtime.frames import FrameResult, PendingFrame
+from edgebox.web import results_stream
 from edgebox.web.feed import SUBSCRIBERS_MAX
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.running import running, streaming, unharmed_bystander, until
@@ -158,7 +159,12 @@ async def test_the_pace_is_thinned_without_counting_as_skipped(app: App) -> None
         assert time.monotonic() - began_s >= 5 / 4 / 2  # 5 / 20 if nothing were left out
 
 
-async def test_a_subscriber_that_does_not_read_misses_results_and_is_told(app: App) -> None:
+async def test_a_subscriber_that_does_not_read_misses_results_and_is_told(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # However long a busy machine takes to send all this: so long may the subscriber stand still.
+    for limit in ("_STALL_S", "_HEARTBEAT_S"):
+        monkeypatch.setattr(results_stream, limit, PATIENCE_S)
     received: list[tuple[CameraRecord, PendingFrame, FrameResult]] = []
 
     def hear(record: CameraRecord, frame: PendingFrame, ending: FrameResult) -> None:

@@ -74,7 +74,7 @@ class ExecutorAdder:
         box, driver = self._box, self._box.driver
         box.set_profiles(executor.id, {p.variant: p for p in profiles})
         driver.add(executor, found.loaders.get(executor.id))
-        served = tuple(p for p in profiles if driver.serves(p.variant))
+        served = tuple(p for p in profiles if p.variant in driver.variants)
         memory = next((of for of in found.limits if of.executor == executor.id), None)
         driver.feed(ExecutorStarted(executor.id, served, memory=memory))
         return executor

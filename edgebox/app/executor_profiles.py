@@ -31,7 +31,7 @@ async def use_profiles(
         return is_up and (executor not in core.running or time.monotonic() >= until_s)
 
     while core.supervised[executor].state is ExecutorState.UP:
-        served = tuple(profile for name, profile in known.items() if driver.serves(name))
+        served = tuple(profile for name, profile in known.items() if name in driver.variants)
         if driver.feed_if(may_start, ExecutorStarted(executor, served)):
             return
         await asyncio.sleep(_POLL_S)

@@ -481,8 +481,8 @@ class Box:
         record.advised(after, self.driver.clock_ns())
         session = record.session
         if before is not None and before.variant != after.variant and session is not None:
-            was = self.driver.size_text(before.variant)
-            moved = "moved" if was is None else f"moved from {was}"
+            was = self.driver.variants.get(before.variant)
+            moved = "moved" if was is None else f"moved from {was.size_text}"
             text = f"{order.camera} {moved} to {after.reason}"  # begins with the size it has now
             self.notices.publish_from(session.address, "info", text, order.camera)
         if session is not None and before is not None:

@@ -113,7 +113,7 @@ class Driver:
         self.failure: InvariantViolation | None = None
         """Why the core is not called any more; None: it works."""
         self._callbacks = callbacks
-        self._variants, self._canvases = variants, canvases
+        self.variants, self._canvases = variants, canvases
         self._executors: dict[ExecutorId, Executor] = {e.id: e for e in executors}
         self._frames: dict[RequestId, PendingFrame] = {}
         self._inbox, self._draining = deque[Event | None](), False
@@ -188,15 +188,6 @@ class Driver:
         self.measurements.add_executor(executor.id)
         if loader is not None:
             self.loads.use(executor.id, loader)
-
-    def serves(self, variant: VariantName) -> bool:
-        """Return whether requests may run on a variant."""
-        return variant in self._variants
-
-    def size_text(self, variant: VariantName) -> str | None:
-        """Return a variant's size for people; None: it is not served any more."""
-        served = self._variants.get(variant)
-        return None if served is None else served.size_text
 
     @property
     def frames_pending(self) -> int:
@@ -317,7 +308,7 @@ class Driver:
     def _carry_out(self, action: Action, now_ns: int) -> None:
         match action:
             case Prepare(request, variant):
-                self._prepare(self._frames[request], self._variants[variant])
+                self._prepare(self._frames[request], self.variants[variant])
             case Infer():
                 self._infer(action)
             case Retain(request):
@@ -374,7 +365,7 @@ class Driver:
         self._ahead.taken(order.requests)
         inputs = batch_inputs(
             frames,
-            self._variants[order.variant],
+            self.variants[order.variant],
             self._canvases,
             encoded=self._executors[order.executor].takes_encoded,
         )
@@ -479,7 +470,7 @@ class Driver:
             reason,
             runs_on,
             executors=self.scheduler.supervised,
-            offered=self._variants.values(),
+            offered=self.variants.values(),
             now_ns=self.clock_ns(),
         )
         self._report_end(frame, Refusal(reason, because))

@@ -24,7 +24,7 @@ from edgebox.runtime.box import Box
 from edgebox.runtime.supervisor import Reopened
 from edgebox.storage.database import Storage
 from tests.end_to_end.running import until
-from tests.scheduling.scene import profile
+from tests.scheduling.scene import FAMILY, profile
 
 FIRST, SECOND = ExecutorId("cuda:0/0"), ExecutorId("cuda:1/0")
 
@@ -55,7 +55,7 @@ class Bench:
         driver = SimpleNamespace(
             add=lambda *_: None,
             feed=self.fed.append,
-            serves=lambda variant: True,
+            variants={of.name: of for of in FAMILY},
             scheduler=SimpleNamespace(supervised={}),
         )
         box = SimpleNamespace(

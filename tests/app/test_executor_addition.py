@@ -18,7 +18,7 @@ from edgebox.inference.family import Family
 from edgebox.inference.null_executor import NullExecutor
 from edgebox.runtime.box import Box
 from edgebox.storage.database import Storage
-from tests.scheduling.scene import profile
+from tests.scheduling.scene import FAMILY, profile
 
 CPU = ExecutorId("cpu/0")
 
@@ -60,7 +60,9 @@ async def test_what_was_imported_while_it_was_opened_and_measured_runs_on_it(
     monkeypatch.setattr(module, "measured", measured)
     notes: list[str] = []
     fed: list[Any] = []
-    driver = SimpleNamespace(add=lambda *_: None, feed=fed.append, serves=lambda variant: True)
+    driver = SimpleNamespace(
+        add=lambda *_: None, feed=fed.append, variants={of.name: of for of in FAMILY}
+    )
     box = SimpleNamespace(
         driver=driver,
         set_profiles=lambda *_: None,

@@ -54,7 +54,7 @@ def render(summary: Summary) -> str:
     if summary.skipped:
         lines.append(f"  of these never sent: {_listed(summary.skipped)}")
     if summary.latency_ms:
-        lines.append("  latency, ms       p50      p90      p99      max")
+        lines.append("  latency, ms       P50      P90      P99      max")
         lines += [
             f"    {part:<10}"
             + "".join(f"{value:9.1f}" for value in summary.latency_ms[part].values())

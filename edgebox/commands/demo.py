@@ -286,7 +286,7 @@ def _rows(state: "State") -> list[tuple[str, ...]]:
                 f"{camera['fps']:.1f} fps",
                 "-" if share is None else f"{share:.1%} on time",
                 "-" if latency is None else f"{latency['p50']['total']:.0f} ms",
-                "-" if latency is None else f"{latency['p99']['total']:.0f} ms p99",
+                "-" if latency is None else f"{latency['p99']['total']:.0f} ms P99",
                 "-" if bandwidth_bps is None else bandwidth_text(bandwidth_bps),
                 camera["advice"].reason if camera["advice"] else "",
             )

@@ -50,7 +50,7 @@ def test_the_summary() -> None:
         "  sent 96 (1.5 MB), accepted 95",
         "  dropped: sender 4, queue 2, lost 1",
         "  of these never sent: window 4",
-        "  latency, ms       p50      p90      p99      max",
+        "  latency, ms       P50      P90      P99      max",
         "    network         1.0      2.0      3.0   1234.5",
         "    queue           1.0      2.0      3.0   1234.5",
         "    inference       1.0      2.0      3.0   1234.5",

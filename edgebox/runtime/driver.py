@@ -139,7 +139,7 @@ class Driver:
             from_thread,
             feed=self.feed,
             on_result=self._measured,
-            on_error=lambda *error: self.supervisor.failed(*error),  # noqa: PLW0108 - made below
+            on_error=self._batch_failed,
         )
         self.supervisor = self._supervise(opener)
 
@@ -415,6 +415,9 @@ class Driver:
         ]
         self._frames.update((crop.request.id, crop) for crop in crops)
         return tuple(crop.request for crop in crops)
+
+    def _batch_failed(self, executor: ExecutorId, text: str) -> None:
+        self.supervisor.failed(executor, text)
 
     def _sampled(self, order: Sample, app: str, result: BatchResult | None) -> None:
         if result is None:

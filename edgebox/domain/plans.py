@@ -128,6 +128,8 @@ class Assignment:
     the others have the largest of their stage."""
     cascade_share: float | None = None
     """The share of its pictures that its cascade sends on; None: it has none, or that is set."""
+    cascade_reserved: float | None = None
+    """What first stages leave time for of that share; the rest takes time that is left over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +213,9 @@ class PlannedCascade:
     curve: CascadeCurve
     executor_s: float
     """The time of executors that the large model takes for one picture, in seconds."""
-    share: float
-    """The share of the pictures that is sent on at present, in [0, 1]."""
+    reserved: float
+    """The share of the pictures that first stages leave time for at present, in [0, 1]; more may be
+    sent on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ def _with_cascade(
     if first.name != cascade.small:
         return NOTHING_SENT_ON if crops is NO_LATER else replace(crops, cascade_share=0.0)
     of = _cascade_shares(cascade, first.accuracy)
-    at = of.shares.index(cascade.share) if price is None else of.best(crops.accuracy, price)
+    at = of.shares.index(cascade.reserved) if price is None else of.best(crops.accuracy, price)
     return LaterChoice(
         crops.variants,
         crops.accuracy * of.gains[at],
@@ -108,7 +108,7 @@ class _CascadeShares:
 @lru_cache(maxsize=4096)
 def _cascade_shares(cascade: PlannedCascade, small: float) -> _CascadeShares:
     """Return the shares to choose from; `small`: accuracy of the small model."""
-    shares = tuple(sorted({*(point.share for point in cascade.curve.points), cascade.share}))
+    shares = tuple(sorted({*(point.share for point in cascade.curve.points), cascade.reserved}))
     large = cascade.large.accuracy
     gains = tuple(
         max(1.0, cascade.curve.accuracy_at(share, small, large) / small) if small > 0 else 1.0
@@ -119,7 +119,7 @@ def _cascade_shares(cascade: PlannedCascade, small: float) -> _CascadeShares:
         tuple(share * cascade.executor_s for share in shares),
         gains,
         tuple(
-            small * gain * (STAY_BONUS if share == cascade.share else 1.0)
+            small * gain * (STAY_BONUS if share == cascade.reserved else 1.0)
             for share, gain in zip(shares, gains, strict=True)
         ),
     )
@@ -221,7 +221,7 @@ def present_choice(camera: CameraSnapshot) -> LaterChoice:
     choice = _of_crops(camera.later, 1, 1.0, None)
     if camera.cascade is None:
         return choice
-    large_s = camera.cascade.share * camera.cascade.executor_s
+    large_s = camera.cascade.reserved * camera.cascade.executor_s
     at_present = (*choice.executor_s, (camera.cascade.large.family, large_s))
     return replace(choice, executor_s=at_present)
 

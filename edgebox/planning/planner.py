@@ -93,6 +93,7 @@ def _plan_of(part: OptimisedPart) -> Plan:
             remedies=why.remedies,
             later=option.later.variants,
             cascade_share=option.later.cascade_share,
+            cascade_reserved=option.later.cascade_share,
         )
     prices = reasons.prices(limits)
     by_app = Plan(taken_ns, assignments, found.utilisation, found.groups, prices)

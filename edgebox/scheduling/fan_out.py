@@ -39,6 +39,7 @@ class FanOut:
         """The same, from none on."""
         self._planned: dict[CameraId, Mapping[StageName, VariantName]] = {}
         self._cascade_shares: dict[CameraId, float] = {}
+        self._cascade_reserved: dict[CameraId, float] = {}
         self._curves: dict[CameraId, CascadeCurve] = {}
         """The measured curves of cameras' cascades."""
 
@@ -63,16 +64,22 @@ class FanOut:
         self._proven.pop(camera, None)
         self._planned.pop(camera, None)
         self._cascade_shares.pop(camera, None)
+        self._cascade_reserved.pop(camera, None)
         self._curves.pop(camera, None)
 
     def planned(self, camera: CameraId, given: Assignment) -> None:
         """Set what a plan gives a camera's later stages; others have their largest variant."""
         self._planned[camera] = dict(given.later)
         self._cascade_shares[camera] = given.cascade_share or 0.0
+        self._cascade_reserved[camera] = given.cascade_reserved or 0.0
 
     def cascade_share(self, camera: CameraId) -> float:
         """Return the share of a camera's pictures that its plan lets its cascade send on."""
         return self._cascade_shares.get(camera, 0.0)
+
+    def cascade_reserved(self, camera: CameraId) -> float:
+        """Return what first stages leave time for of that share."""
+        return self._cascade_reserved.get(camera, 0.0)
 
     def cascade_measured(self, camera: CameraId, curve: CascadeCurve) -> None:
         """Note what the curve of a camera's cascade is for its last pictures."""

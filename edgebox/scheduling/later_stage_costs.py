@@ -40,7 +40,7 @@ def planned_cascade(camera: Camera, ladders: Ladders, fan_out: FanOut) -> Planne
         large,
         fan_out.curve(camera.id, cascade),
         fan_out.picture_s(cascade.large),
-        fan_out.cascade_share(camera.id),
+        fan_out.cascade_reserved(camera.id),
     )
 
 

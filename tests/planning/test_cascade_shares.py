@@ -37,10 +37,10 @@ def curves(draw: st.DrawFn) -> CascadeCurve:
 
 
 def with_cascade(
-    curve: CascadeCurve, share: float, executor_s: float, number: int = 0
+    curve: CascadeCurve, reserved: float, executor_s: float, number: int = 0
 ) -> CameraSnapshot:
     named = seen(camera(f"gate-{number}", 300, RATE_HZ), link(1000.0))
-    cascade = PlannedCascade(SMALL.name, LARGE, curve, executor_s, share)
+    cascade = PlannedCascade(SMALL.name, LARGE, curve, executor_s, reserved)
     return replace(named, cascade=cascade)
 
 
@@ -78,7 +78,9 @@ def test_a_plan_gives_a_cascade_the_time_that_is_left(
     found = plan(snapshot([of]), 10_000).assignments[of.camera.id]
     assert (found.variant, found.rate_hz) == (SMALL.name, RATE_HZ)
     assert found.cascade_share is not None
+    assert found.cascade_reserved is not None
     assert least <= found.cascade_share <= most
+    assert found.cascade_reserved <= found.cascade_share
 
 
 def test_a_cascade_of_an_application_that_takes_longer_is_still_that_cascade() -> None:

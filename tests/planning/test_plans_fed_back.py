@@ -35,7 +35,7 @@ def carried_out(of: PlanningSnapshot, found: Plan) -> PlanningSnapshot:
         stages = tuple(replace(s, current=later.get(s.name, s.current)) for s in camera_.later)
         cascade = camera_.cascade
         if cascade is not None:
-            cascade = replace(cascade, share=given_.cascade_share or 0.0)
+            cascade = replace(cascade, reserved=given_.cascade_reserved or 0.0)
         return replace(camera_, current=given_, later=stages, cascade=cascade)
 
     return replace(of, cameras=tuple(map(with_plan, of.cameras)), groups=found.groups)
@@ -160,10 +160,27 @@ def test_plans_settle_and_fit_at_their_own_rates(drawn: list[Drawn], executors: 
     assert fits(of, found)
 
 
+def with_cascade(slo_ms: int, rate_hz: float) -> Drawn:
+    cascade = PlannedCascade(FAMILY[0].name, FAMILY[-1], CURVE, 0.03, 0.0)
+    return (None, cascade, 0.0, slo_ms, rate_hz, 0.0, 1.0, 1000.0)
+
+
+BESIDE_CASCADES: list[Drawn] = [
+    (None, None, 0.02, 1000, 20, 0.0, 1.0, 1000.0),
+    with_cascade(1000, 5),
+    with_cascade(300, 20),
+    with_cascade(300, 20),
+]
+
+
 @settings(max_examples=60, deadline=None)
-@given(st.lists(cameras_with(cascades), min_size=1, max_size=4))
-def test_every_plan_fits_at_its_own_rates(drawn: list[Drawn]) -> None:
-    of = box(drawn)
+@given(st.lists(cameras_with(cascades), min_size=1, max_size=4), st.sampled_from([1, 2]))
+@example(BESIDE_CASCADES, 2).via(
+    "what cascades take of the spare time is no reason for other sizes"
+)
+def test_plans_with_cascades_settle_and_every_one_fits(drawn: list[Drawn], executors: int) -> None:
+    of = box(drawn, executors)
+    settled(of)
     for _ in range(3):
         found = plan(of, ITERATIONS)
         assert fits(of, found)

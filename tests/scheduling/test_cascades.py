@@ -5,15 +5,18 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgebox.domain.plans import Assignment, Plan
 from edgebox.domain.requests import BatchId, Camera, DropReason, Outcome, Request, RequestId
 from edgebox.scheduling.events import (
     Advise,
     BatchCompleted,
     CameraConnected,
     Collect,
+    ComputePlan,
     CropsPrepared,
     Drop,
     Finish,
+    PlanComputed,
     RequestArrived,
     RequestPrepared,
 )
@@ -94,6 +97,27 @@ def test_nothing_is_reserved_for_it() -> None:
     assert fan_out.present_s(CASCADE, large) > 0, "but planning counts what it takes"
     frames = bench.scheduler.admission._frames
     assert frames._crops_of_frame(CASCADE, CASCADE.pipeline) == {}
+
+
+def test_the_next_plan_leaves_time_for_what_is_reserved_alone() -> None:
+    camera = camera_with(cascade_pipeline(None))
+    given_ = Assignment(
+        camera.id,
+        name(SMALL_PX),
+        10,
+        85,
+        True,
+        "because",
+        cascade_share=0.7,
+        cascade_reserved=0.5,
+    )
+    bench = box(camera)
+    bench(PlanComputed(Plan(0, {camera.id: given_})), 1)
+    assert bench.scheduler.cascade_share(camera.id) == 0.7
+    [compute] = (each for each in bench(None, 600) if isinstance(each, ComputePlan))
+    [of] = compute.snapshot.cameras
+    assert of.cascade is not None
+    assert of.cascade.reserved == 0.5
 
 
 def test_an_expired_one_makes_no_overload() -> None:

@@ -8,6 +8,7 @@ import { classes } from '../ui/classes'
 import type { Answers, ExplainedOption } from '../api/api-types'
 import { bitrate, milliseconds, UNKNOWN } from '../ui/format'
 import { worth } from '../figures/limits'
+import { Reason } from '../figures/Reason'
 import { Remedies } from '../figures/Remedies'
 import { usePolled } from '../api/polling'
 
@@ -98,7 +99,7 @@ function OptionTable({ camera, fetched, bandwidth_bps, options }: OptionsProps) 
             {!fetched && <td class={classes('figure', styles.uplink, lacks(option.needed_bps, bandwidth_bps) && styles.lacking)}>{option.needed_bps === null ? UNKNOWN : bitrate(option.needed_bps)}</td>}
             <td class={classes('figure', option.needed_ms > option.left_ms && styles.lacking)}>{milliseconds(option.needed_ms)}</td>
             <td class={classes('figure', styles.left)}>{milliseconds(Math.max(0, option.left_ms))}</td>
-            <td class={styles.why}><div><strong>{WORD[option.verdict]}</strong> <span>{option.why}</span>{option.remedies.length > 0 && <small class={styles.lift} title={option.limit ? worth(option.limit) : undefined}><Remedies camera={camera} remedies={option.remedies} lead="To get it: " /></small>}</div></td>
+            <td class={styles.why}><div><strong>{WORD[option.verdict]}</strong> <span><Reason text={option.why} /></span>{option.remedies.length > 0 && <small class={styles.lift} title={option.limit ? worth(option.limit) : undefined}><Remedies camera={camera} remedies={option.remedies} lead="To get it: " /></small>}</div></td>
           </tr>
         ))}
       </tbody>

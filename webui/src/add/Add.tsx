@@ -78,6 +78,7 @@ export function Add({ state, dispatcher }: PageProps) {
                 <ol class={styles.lines} data-testid="lines">
                   {commandLines(source, box, name, pairing).map((line) => <li key={line}><Command text={line} class={styles.command} /></li>)}
                 </ol>
+                {!pairing && <NeedsCode box={box} />}
                 <p class="muted">{source.hint}</p>
               </>
             ) : (
@@ -168,6 +169,13 @@ function PairingCode({ named, code, refusal, onAsk }: { named: boolean; code: st
       </small>
     </div>
   )
+}
+
+/** A line without a code is refused by a box that wants one. */
+function NeedsCode({ box }: { box: URL }) {
+  const openTo = useSession()?.open_to
+  const open = openTo === 'everybody' || (openTo === 'loopback' && isLoopback(box))
+  return open ? null : <p class={styles.hint} data-testid="needs-code">Get a pairing code above first: the last line then has it.</p>
 }
 
 function Phone({ box, name, code }: { box: URL; name: string; code: string }) {

@@ -40,8 +40,8 @@ export function Explanation({ camera, connected, fetched }: ExplanationProps) {
   const { answer, error } = usePolled('GET /v1/cameras/{id}/explanation', connected ? { path: { id: camera } } : null, PERIOD_MS)
   return (
     <section class={`${styles.card} card`} aria-labelledby="explanation-title" data-testid="explanation">
-      <h2 id="explanation-title">
-        What the planner considers{' '}
+      <h2>
+        <span id="explanation-title">What the planner considers</span>{' '}
         {answer && connected && !fetched && <span class="muted">uplink now {answer.bandwidth_bps === null ? 'not measured yet' : bitrate(answer.bandwidth_bps)}</span>}
       </h2>
       {!connected && <p class="muted">Nothing while it is not connected.</p>}

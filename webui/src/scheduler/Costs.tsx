@@ -9,8 +9,8 @@ import type { Box } from '../api/types'
 export function Costs({ box, decision }: { box: Box; decision: DecisionTimes | null }) {
   return (
     <section class={`${styles.costs} card`} aria-labelledby="costs-title" data-testid="costs">
-      <h2 id="costs-title">
-        Decisions <span class="muted">{decision ? `time each took, the last ${count(decision.count)}` : ''}</span>
+      <h2>
+        <span id="costs-title">Decisions</span> <span class="muted">{decision ? `time each took, the last ${count(decision.count)}` : ''}</span>
       </h2>
       <dl class={styles.times}>
         {(['p50', 'p99', 'max'] as const).map((name) => (

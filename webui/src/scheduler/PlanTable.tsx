@@ -24,8 +24,8 @@ export function PlanTable({ cameras, planner }: PlanTableProps) {
     .sort((a, b) => BY_NAME.compare(a.id, b.id))
   return (
     <section class={`${styles.plan} card`} aria-labelledby="plan-title" data-testid="plan">
-      <h2 id="plan-title">
-        The plan now{' '}
+      <h2>
+        <span id="plan-title">The plan now</span>{' '}
         <span class="muted">
           {isKnown(planner?.age_s) && `${planner.age_s.toFixed(1)} s old, took ${milliseconds(planner.last_ms)}`}
         </span>

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { SessionContext, type Session } from '../src/access/session'
 import { Add } from '../src/add/Add'
 import { bodyOf, NO_FIELDS } from '../src/add/fetched'
+import type { Camera } from '../src/api/types'
 import type { FrameDispatcher } from '../src/live/frameDispatcher'
 import { documentedState } from './documented'
 
@@ -41,6 +42,20 @@ test('a pairing code is shown for as long as it works, and then another one can 
   expect(screen.getByTestId('lines').textContent).toContain('--pair K7QF-2M9D')
   await pass(10_000)
   expect(screen.getByTestId('lines').textContent).not.toContain('--pair')
+  expect(screen.getByRole('button', { name: 'Get a pairing code' })).toBeTruthy()
+})
+
+test('the code of a camera that has come is not shown any more, and the next camera gets a name of its own', async () => {
+  const [camera] = documentedState().cameras as [Camera]
+  const page = (cameras: Camera[]) => <SessionContext.Provider value={ANN}><Add state={{ ...documentedState(), cameras, sources: [] }} dispatcher={{ attach: () => () => {} } as unknown as FrameDispatcher} /></SessionContext.Provider>
+  const { rerender } = render(page([]))
+  fireEvent.click(screen.getByRole('button', { name: 'Get a pairing code' }))
+  await pass(100)
+  rerender(page([{ ...camera, id: 'camera-1', connected: true }]))
+  expect(screen.queryByTestId('pairing-code')).toBeNull()
+  expect(screen.getByTestId('lines').textContent).not.toContain('--pair')
+  fireEvent.click(screen.getByRole('button', { name: 'Add another camera' }))
+  expect((screen.getByLabelText(/^Name of the new camera/) as HTMLInputElement).value).toBe('camera-2')
   expect(screen.getByRole('button', { name: 'Get a pairing code' })).toBeTruthy()
 })
 

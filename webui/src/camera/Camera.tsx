@@ -151,9 +151,9 @@ function LinkFigures({ link }: CameraState) {
   return (
     <dl class={styles.linkFigures}>
       <div><dt>Uplink, estimated</dt><dd data-testid="uplink">{bitrate(link?.bandwidth_bps)}</dd></div>
-      <div title="Share of the estimated bandwidth that frames get in bad seconds"><dt>Of it in bad seconds</dt><dd data-testid="throughput_stability">{percent(link?.throughput_stability, 0)}</dd></div>
-      <div><dt>Round trip</dt><dd>{milliseconds(link?.rtt_ms)}</dd></div>
-      <div><dt>Clock known within</dt><dd>{milliseconds(link?.clock_error_ms)}</dd></div>
+      <div title="Share of the estimated bandwidth that frames get in bad seconds"><dt>In bad seconds</dt><dd><span data-testid="throughput_stability">{percent(link?.throughput_stability, 0)}</span> of it</dd></div>
+      <div title="What a message and its answer take between the camera and the box"><dt>Round trip</dt><dd>{milliseconds(link?.rtt_ms)}</dd></div>
+      <div title="How exactly the box knows the camera’s clock, and so when a frame was captured"><dt>Clock known within</dt><dd>{milliseconds(link?.clock_error_ms)}</dd></div>
     </dl>
   )
 }

@@ -19,7 +19,7 @@ type Answer = Pick<Answers['GET /v1/cameras/{id}/explanation'], 'bandwidth_bps' 
 const PERIOD_MS = 3_000
 const WORD: Readonly<Record<Verdict, string>> = {
   chosen: 'chosen',
-  smaller: 'possible',
+  smaller: 'smaller',
   contended: 'no time',
   infeasible: 'out of reach',
   not_yet: 'not yet',

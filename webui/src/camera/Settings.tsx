@@ -75,7 +75,7 @@ export function Settings({ known, connected, wanted, pipelines = [], families = 
   }
   return (
     <section class={`${styles.card} card`} aria-labelledby="settings-title">
-      <h2 id="settings-title">Settings <span class="muted">on the box; they go before all others</span></h2>
+      <h2 id="settings-title">Settings <span class="muted">what is set here overrides what the camera asks</span></h2>
       <form onSubmit={save} noValidate>
         {!may && <p><LogInHint scope="operator" to="change them" /></p>}
         {FIELDS.filter(({ field }) => field !== 'pipeline' || pipelines.length > 0 || known.overrides.pipeline !== null).map((words) => (

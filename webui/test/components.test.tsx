@@ -178,11 +178,12 @@ test('a camera names the boxes that have its earlier history, and those that may
   expect(screen.queryByTestId('history-elsewhere')).toBeNull()
 })
 
-test('a box that is alone says so, and is not asked', () => {
+test('a box that is alone says so and how it gets company, leads on, and is not asked', () => {
   const fetch = vi.fn()
   vi.stubGlobal('fetch', fetch)
   render(<Boxes inFleet={false} />)
-  expect(screen.getByRole('main').textContent).toContain('This box is alone')
+  expect(screen.getByRole('main').textContent).toMatch(/This box is alone.*\[fleet\]/)
+  expect(screen.getAllByRole('link').map((link) => link.getAttribute('href'))).toEqual(['#/'])
   expect(fetch).not.toHaveBeenCalled()
 })
 
@@ -243,10 +244,4 @@ test('best effort is explained where it is said', () => {
   expect(screen.getByTestId('best-effort').textContent).toMatch(/^Best effort: the plan makes no promise for its frames/)
   rerender(<Decision camera={camera} />)
   expect(screen.queryByTestId('best-effort')).toBeNull()
-})
-
-test('a box that is alone says how it gets company, and leads on', () => {
-  render(<Boxes inFleet={false} />)
-  expect(document.body.textContent).toContain('[fleet]')
-  expect(screen.getAllByRole('link').map((link) => link.getAttribute('href'))).toEqual(['#/'])
 })

@@ -219,9 +219,9 @@ test.each<[Scope, string[], string]>([
   ['admin', ['#/cameras/gate?setting=rate_hz', '#/models'], 'What you can do: '],
 ])('a remedy leads a %s only to what a token of this scope may do', (scope, links, lead) => {
   const remedies = [
-    { action: 'lower_rate', text: 'ask for 2 frames/s', value: 2 },
-    { action: 'import_smaller_model', text: 'import a smaller model', value: null },
-    { action: 'add_executor', text: 'add an executor', value: null },
+    { action: 'lower_rate', text: 'ask for 2 frames/s', value: 2, camera: null },
+    { action: 'import_smaller_model', text: 'import a smaller model', value: null, camera: null },
+    { action: 'add_executor', text: 'add an executor', value: null, camera: null },
   ] as const
   const session = { scope, name: 'Bob', camera: null, logged_in: true, open_to: 'nobody' } as const
   render(<SessionContext.Provider value={session}><Remedies camera="gate" remedies={remedies} /></SessionContext.Provider>)
@@ -231,10 +231,17 @@ test.each<[Scope, string[], string]>([
 
 test('on the page of the camera a remedy leads to the field of its setting, and stays on the page', () => {
   const session = { scope: 'operator', name: 'Bob', camera: null, logged_in: true, open_to: 'nobody' } as const
-  const remedies = [{ action: 'extend_deadline', text: 'allow 400 ms', value: 400 }] as const
+  const remedies = [
+    { action: 'extend_deadline', text: 'allow 400 ms', value: 400, camera: null },
+    { action: 'extend_deadline', text: 'allow 8 ms more for answers to door', value: null, camera: 'door' },
+  ] as const
+  location.hash = '#/cameras/gate'
   render(<SessionContext.Provider value={session}><Remedies camera="gate" remedies={remedies} /><input id="setting-slo_ms" /></SessionContext.Provider>)
-  expect(fireEvent.click(screen.getByRole('link'))).toBe(false)
+  const [own, other] = screen.getAllByRole('link') as [HTMLElement, HTMLElement]
+  expect(fireEvent.click(own)).toBe(false)
   expect(document.activeElement?.id).toBe('setting-slo_ms')
+  expect(other.getAttribute('href')).toBe('#/cameras/door?setting=slo_ms')
+  expect(fireEvent.click(other)).toBe(true)
 })
 
 test('best effort is explained where it is said', () => {

@@ -1,7 +1,7 @@
 // What a person can do about a reason, with where on the page it is done.
 
 import { type Scope, may, useSession } from '../access/session'
-import { hashOf, type Route } from '../app/route'
+import { hashOf, type Route, routeOf } from '../app/route'
 import type { Camera } from '../api/types'
 import { type Field, idOf } from '../camera/cameraOverrides'
 
@@ -26,7 +26,7 @@ export function Remedies({ camera, remedies, lead }: RemediesProps) {
         return (
           <>
             {n > 0 && (n === remedies.length - 1 ? ' or ' : ', ')}
-            {place && may(session, place.scope) ? <Link place={place} camera={camera}>{remedy.text}</Link> : <span>{remedy.text}</span>}
+            {place && may(session, place.scope) ? <Link place={place} camera={remedy.camera ?? camera}>{remedy.text}</Link> : <span>{remedy.text}</span>}
           </>
         )
       })}.
@@ -52,12 +52,12 @@ const PLACES: Readonly<Partial<Record<Remedy['action'], Place>>> = {
 
 function Link({ place: { setting }, camera, children }: { place: Place; camera: string; children: string }) {
   const route: Route = setting === undefined ? { page: 'models' } : { page: 'camera', camera, setting }
-  return <a href={hashOf(route)} onClick={(event) => setting !== undefined && toField(setting, event)}>{children}</a>
+  return <a href={hashOf(route)} onClick={(event) => route.setting && routeOf(location.hash).camera === camera && toField(route.setting, event)}>{children}</a>
 }
 
 /** On the camera's own page the way to a setting is no way to another page. */
-function toField(setting: Field, event: Event): void {
-  const field = document.getElementById(idOf(setting))
+function toField(setting: string, event: Event): void {
+  const field = document.getElementById(idOf(setting as Field))
   if (!field) return
   event.preventDefault()
   field.focus()

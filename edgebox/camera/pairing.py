@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -123,11 +124,15 @@ class KeptTokens:
             StorageError: it cannot be written.
         """
         file = self.prepare()
+        with _alone(file.parent):
+            return self._put(file, _key(server, name), token)
+
+    def _put(self, file: Path, key: str, token: str) -> Path:
         try:
             before = _object(file.read_bytes()) if file.exists() else {}
         except OSError as error:  # it has those of other cameras, which must not be lost
             raise StorageError(f"{file}: the tokens in it cannot be read ({error})") from error
-        kept = {**before, _key(server, name): token}
+        kept = {**before, key: token}
         new = file.with_name(f"{file.name}.{os.getpid()}.part")
         try:
             with os.fdopen(
@@ -146,6 +151,22 @@ class KeptTokens:
             return {} if self._file is None else _object(self._file.read_bytes())
         except OSError:
             return {}
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep others waiting who would keep a token in a folder, where its file system can do that.
+
+    Cameras that are paired at once would else each write what they read before the others wrote.
+    """
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(ImportError, OSError):
+            import fcntl  # noqa: PLC0415 - Windows has none
+
+            descriptor = os.open(folder, os.O_RDONLY)
+            held.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
 
 
 def _key(server: str, name: str) -> str:

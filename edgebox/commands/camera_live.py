@@ -20,7 +20,7 @@ def describe(status: Status, fps: float | None) -> str:
     """Return a status as one line."""
     if not status.connected:
         return f"not connected: {status.remark or 'connecting'}"
-    parts = [f"{fps:.1f} fps" if fps is not None else "- fps"]
+    parts = [f"{fps:.1f} frames/s" if fps is not None else "- frames/s"]
     if status.advice is not None:
         parts.append(f"{status.advice.width_px} x {status.advice.height_px} px")
     if status.on_time_share is not None:

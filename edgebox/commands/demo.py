@@ -283,7 +283,7 @@ def _rows(state: "State") -> list[tuple[str, ...]]:
         rows.append(
             (
                 camera["id"],
-                f"{camera['fps']:.1f} fps",
+                f"{camera['fps']:.1f} frames/s",
                 "-" if share is None else f"{share:.1%} on time",
                 "-" if latency is None else f"{latency['p50']['total']:.0f} ms",
                 "-" if latency is None else f"{latency['p99']['total']:.0f} ms P99",

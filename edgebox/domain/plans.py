@@ -91,6 +91,8 @@ class Remedy:
     """For a person, in the imperative: "ask for 2 frames/s"."""
     value: float | None = None
     """The figure of the action, in its unit; None: there is none."""
+    camera: CameraId | None = None
+    """The camera that it is to be done to; None: the one that it helps."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ Pure. A remedy follows from the constraint that binds, so that reason and remedy
 import math
 
 from edgebox.domain.plans import Limit, Remedy, RemedyAction, Resource
+from edgebox.domain.requests import CameraId
 from edgebox.planning.options import CameraOptions, Option
 from edgebox.planning.wording import bandwidth_text, rate_text
 
@@ -62,7 +63,7 @@ def _later_deadline(of: CameraOptions, limit: Limit) -> Remedy:
     camera = of.snapshot.camera
     if limit.of != camera.id:
         text = f"allow {math.ceil(limit.missing / 1e6)} ms more for answers to {limit.of}"
-        return Remedy(RemedyAction.EXTEND_DEADLINE, text)
+        return Remedy(RemedyAction.EXTEND_DEADLINE, text, camera=CameraId(limit.of))
     needed_ms = math.ceil((camera.slo_ns + limit.missing) / 1e6)
     text = f"allow {needed_ms} ms for an answer instead of {camera.slo_ns / 1e6:g}"
     return Remedy(RemedyAction.EXTEND_DEADLINE, text, float(needed_ms))

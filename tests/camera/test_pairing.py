@@ -1,5 +1,7 @@
 """The tokens that cameras keep: none is lost for another."""
 
+import fcntl
+import os
 from pathlib import Path
 
 import pytest
@@ -37,3 +39,24 @@ def test_a_token_that_cannot_be_kept_leaves_no_copy(
     with pytest.raises(StorageError, match="cannot be kept"):
         KeptTokens(tmp_path / "tokens.json").put("ws://box:8787", "gate", "secret")
     assert not list(tmp_path.iterdir())
+
+
+def test_cameras_that_are_paired_at_once_keep_their_tokens_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = os.open(tmp_path, os.O_RDONLY)  # another camera's
+    refused = []
+
+    def other_camera_tries(path: Path, target: Path) -> Path:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            refused.append(path.name)
+        path.rename(target)
+        return target
+
+    monkeypatch.setattr(Path, "replace", other_camera_tries)
+    KeptTokens(tmp_path / "tokens.json").put("ws://box:8787", "gate", "one")
+    assert len(refused) == 1
+    fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)  # it is the other's turn
+    os.close(folder)

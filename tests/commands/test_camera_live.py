@@ -101,8 +101,8 @@ def test_the_live_line() -> None:
         remark="",
     )
     assert describe(status, 9.87) == (
-        "9.9 fps | 256 x 144 px | 98.5% on time (10 s) | 33 ms | link 1.9 Mbit/s | street-256 | "
-        "as the test says"
+        "9.9 frames/s | 256 x 144 px | 98.5% on time (10 s) | 33 ms | link 1.9 Mbit/s | "
+        "street-256 | as the test says"
     )
     slow = replace(status, bandwidth_bps=40_000.0)
     assert "| link 40 kbit/s |" in describe(slow, 9.87)

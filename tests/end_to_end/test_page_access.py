@@ -35,7 +35,7 @@ async def test_a_person_logs_in_makes_a_token_and_logs_out(
         await expect(page.get_by_text("This box needs a login")).to_be_visible()
         await page.get_by_label("Token").fill("edgebox_wrong")
         await page.get_by_role("button", name="Log in").click()
-        await expect(page.get_by_role("alert")).to_contain_text("there is no such token")
+        await expect(page.get_by_role("alert")).to_contain_text("There is no such token")
         complaints.clear()  # the browser names every answer 401
         await page.get_by_label("Token").fill(admin)
         await page.get_by_role("button", name="Log in").click()

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from edgebox.domain.model_family import ExecutorId, Variant
-from edgebox.domain.plans import Assignment, CameraSnapshot, Plan, RemedyAction
+from edgebox.domain.plans import Assignment, CameraSnapshot, Plan, Remedy, RemedyAction
 from edgebox.domain.requests import CameraId
 from edgebox.planning.planner import plan
 from edgebox.planning.planner_parameters import PlanningParameters
@@ -218,6 +218,8 @@ def test_a_tight_camera_is_not_made_to_wait() -> None:
     # 30 ms of a 416 px batch and its own 12 ms fit the 50 ms that "near" has.
     assert (far.variant, near.variant) == (name(416), name(320))
     assert far.reason == "416 x 416 px: 608 x 608 px would make frames of near wait 28 ms too long"
+    later = "allow 28 ms more for answers to near"
+    assert Remedy(RemedyAction.EXTEND_DEADLINE, later, camera=CameraId("near")) in far.remedies
     assert far.served
     assert near.served
 

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { SessionContext, type Session } from '../src/access/session'
 import { Add } from '../src/add/Add'
 import { bodyOf, NO_FIELDS } from '../src/add/fetched'
+import type { Camera } from '../src/api/types'
 import type { FrameDispatcher } from '../src/live/frameDispatcher'
 import { documentedState } from './documented'
 
@@ -32,14 +33,42 @@ const pass = (ms: number) => act(async () => void (await vi.advanceTimersByTimeA
 test('a pairing code is shown for as long as it works, and then another one can be had', async () => {
   const state = { ...documentedState(), cameras: [], sources: [] }
   render(<SessionContext.Provider value={ANN}><Add state={state} dispatcher={{} as FrameDispatcher} /></SessionContext.Provider>)
+  expect(screen.getByTestId('needs-code').textContent).toContain('Get a pairing code above first')
   fireEvent.click(screen.getByRole('button', { name: 'Get a pairing code' }))
   await pass(100)
+  expect(screen.queryByTestId('needs-code')).toBeNull()
   expect(screen.getByTestId('pairing-code').textContent).toBe('K7QF-2M9D')
   await pass(590_000)
   expect(screen.getByTestId('lines').textContent).toContain('--pair K7QF-2M9D')
   await pass(10_000)
   expect(screen.getByTestId('lines').textContent).not.toContain('--pair')
   expect(screen.getByRole('button', { name: 'Get a pairing code' })).toBeTruthy()
+})
+
+test('the code of a camera that has come is not shown any more, and the next camera gets a name of its own', async () => {
+  const [camera] = documentedState().cameras as [Camera]
+  const page = (cameras: Camera[]) => <SessionContext.Provider value={ANN}><Add state={{ ...documentedState(), cameras, sources: [] }} dispatcher={{ attach: () => () => {} } as unknown as FrameDispatcher} /></SessionContext.Provider>
+  const { rerender } = render(page([]))
+  fireEvent.click(screen.getByRole('button', { name: 'Get a pairing code' }))
+  await pass(100)
+  rerender(page([{ ...camera, id: 'camera-1', connected: true }]))
+  expect(screen.queryByTestId('pairing-code')).toBeNull()
+  expect(screen.getByTestId('lines').textContent).not.toContain('--pair')
+  fireEvent.click(screen.getByRole('button', { name: 'Add another camera' }))
+  expect((screen.getByLabelText(/^Name of the new camera/) as HTMLInputElement).value).toBe('camera-2')
+  expect(screen.getByRole('button', { name: 'Get a pairing code' })).toBeTruthy()
+})
+
+test.each([
+  ['everybody', 'http://192.168.1.5:8787/', false],
+  ['loopback', 'http://192.168.1.5:8787/', true],
+  ['loopback', 'http://127.0.0.1:8787/', false],
+] as const)('a line for a box that is open to %s, at %s, needs a code: %s', async (open_to, address, needed) => {
+  const state = { ...documentedState(), cameras: [], sources: [] }
+  render(<SessionContext.Provider value={{ ...ANN, open_to }}><Add state={state} dispatcher={{} as FrameDispatcher} /></SessionContext.Provider>)
+  fireEvent.input(screen.getByLabelText(/^Address at which it reaches this box/), { target: { value: address } })
+  await pass(100)
+  expect(screen.queryByTestId('needs-code') !== null).toBe(needed)
 })
 
 test('a form that the box would refuse is not shown', () => {

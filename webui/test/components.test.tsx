@@ -5,7 +5,7 @@ import { act, cleanup, fireEvent, render, screen, waitFor } from '@testing-libra
 import { useState } from 'preact/hooks'
 import { afterEach, expect, test, vi } from 'vitest'
 
-import { SessionContext } from '../src/access/session'
+import { type Scope, SessionContext } from '../src/access/session'
 import { Boxes } from '../src/boxes/Boxes'
 import { HistoryElsewhere } from '../src/camera/EarlierHistory'
 import { Cascade } from '../src/camera/Cascade'
@@ -15,6 +15,11 @@ import { Recorder } from '../src/scheduler/Recorder'
 import type { BatchRequest } from '../src/scheduler/timeline'
 import { Confirm } from '../src/ui/Confirm'
 import { ConnectionBar } from '../src/ui/ConnectionStatus'
+import { Events } from '../src/overview/Events'
+import { Decision } from '../src/figures/Decision'
+import { Remedies } from '../src/figures/Remedies'
+import type { BoxEvent, Camera } from '../src/api/types'
+import { documentedState } from './documented'
 import { ErrorBoundary } from '../src/ui/ErrorBoundary'
 import { Lazy } from '../src/ui/Lazy'
 import { Tabs } from '../src/ui/Tabs'
@@ -173,11 +178,12 @@ test('a camera names the boxes that have its earlier history, and those that may
   expect(screen.queryByTestId('history-elsewhere')).toBeNull()
 })
 
-test('a box that is alone says so, and is not asked', () => {
+test('a box that is alone says so and how it gets company, leads on, and is not asked', () => {
   const fetch = vi.fn()
   vi.stubGlobal('fetch', fetch)
   render(<Boxes inFleet={false} />)
-  expect(screen.getByRole('main').textContent).toContain('This box is alone')
+  expect(screen.getByRole('main').textContent).toMatch(/This box is alone.*\[fleet\]/)
+  expect(screen.getAllByRole('link').map((link) => link.getAttribute('href'))).toEqual(['#/'])
   expect(fetch).not.toHaveBeenCalled()
 })
 
@@ -189,4 +195,60 @@ test('the flight recorder is offered to those who may have it', () => {
   expect(document.body.textContent).toContain('Log in with an operator’s token to download it.')
   rerender(recorder('operator'))
   expect(screen.getByTestId('journal').getAttribute('href')).toBe('v1/journal')
+})
+
+test('the newest events show their first lines, all of them and all of each on demand', () => {
+  const text = `gate moved from 320 x 192 px to 256 x 160 px: ${'a long reason '.repeat(20)}`
+  const events: BoxEvent[] = Array.from({ length: 30 }, (_, at_ms) => ({ at_ms, level: 'info', camera: 'gate', text }))
+  const cut = () => screen.getAllByRole('listitem').filter((item) => item.querySelector('p[class*="cut"]')).length
+  const { rerender } = render(<Events events={events} />)
+  expect([screen.getAllByRole('listitem').length, cut()]).toEqual([8, 8])
+  fireEvent.click(screen.getByRole('button', { name: 'Show more', expanded: false }))
+  expect([screen.getAllByRole('listitem').length, cut()]).toEqual([20, 0])
+  fireEvent.click(screen.getByRole('button', { name: 'Show less', expanded: true }))
+  expect([screen.getAllByRole('listitem').length, cut()]).toEqual([8, 8])
+  rerender(<Events events={events.slice(0, 1)} />)
+  expect(screen.getByRole('button', { name: 'Show more' })).toBeTruthy()
+  rerender(<Events events={[{ at_ms: 1, level: 'info', camera: 'gate', text: 'gate connected from 127.0.0.1' }]} />)
+  expect(screen.queryByRole('button')).toBeNull()
+})
+
+test.each<[Scope, string[], string]>([
+  ['viewer', [], 'What would help: '],
+  ['operator', ['#/cameras/gate?setting=rate_hz'], 'What you can do: '],
+  ['admin', ['#/cameras/gate?setting=rate_hz', '#/models'], 'What you can do: '],
+])('a remedy leads a %s only to what a token of this scope may do', (scope, links, lead) => {
+  const remedies = [
+    { action: 'lower_rate', text: 'ask for 2 frames/s', value: 2, camera: null },
+    { action: 'import_smaller_model', text: 'import a smaller model', value: null, camera: null },
+    { action: 'add_executor', text: 'add an executor', value: null, camera: null },
+  ] as const
+  const session = { scope, name: 'Bob', camera: null, logged_in: true, open_to: 'nobody' } as const
+  render(<SessionContext.Provider value={session}><Remedies camera="gate" remedies={remedies} /></SessionContext.Provider>)
+  expect(screen.getByTestId('remedies').textContent).toBe(`${lead}ask for 2 frames/s, import a smaller model or add an executor.`)
+  expect(screen.queryAllByRole('link').map((link) => link.getAttribute('href'))).toEqual(links)
+})
+
+test('on the page of the camera a remedy leads to the field of its setting, and stays on the page', () => {
+  const session = { scope: 'operator', name: 'Bob', camera: null, logged_in: true, open_to: 'nobody' } as const
+  const remedies = [
+    { action: 'extend_deadline', text: 'allow 400 ms', value: 400, camera: null },
+    { action: 'extend_deadline', text: 'allow 8 ms more for answers to door', value: null, camera: 'door' },
+  ] as const
+  location.hash = '#/cameras/gate'
+  render(<SessionContext.Provider value={session}><Remedies camera="gate" remedies={remedies} /><input id="setting-slo_ms" /></SessionContext.Provider>)
+  const [own, other] = screen.getAllByRole('link') as [HTMLElement, HTMLElement]
+  expect(fireEvent.click(own)).toBe(false)
+  expect(document.activeElement?.id).toBe('setting-slo_ms')
+  expect(other.getAttribute('href')).toBe('#/cameras/door?setting=slo_ms')
+  expect(fireEvent.click(other)).toBe(true)
+})
+
+test('best effort is explained where it is said', () => {
+  const camera = documentedState().cameras[0] as Camera
+  const reason = '128 x 96 px, best effort: four cameras share cpu/0'
+  const { rerender } = render(<Decision camera={{ ...camera, advice: { ...camera.advice, reason } as Camera['advice'] }} />)
+  expect(screen.getByTestId('best-effort').textContent).toMatch(/^Best effort: the plan makes no promise for its frames/)
+  rerender(<Decision camera={camera} />)
+  expect(screen.queryByTestId('best-effort')).toBeNull()
 })

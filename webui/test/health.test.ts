@@ -27,10 +27,18 @@ test('a box that is not ready, or has lost an executor, is not well whatever its
   expect(verdict([camera('a', 'good')], { executors } as unknown as Partial<BoxState['box']>).health).toBe('failing')
 })
 
+test('a plan that no longer follows its cameras is named', () => {
+  const planner = { ...STATE.box.planner, age_s: 12.4 }
+  const text = 'The plan is 12\u202fs old: sizes no longer follow the links'
+  expect(verdict([camera('a', 'good')], { planner })).toEqual({ health: 'strained', text, camera: null })
+  expect(verdict([camera('a', 'gone')], { planner }).text).not.toBe(text)
+  expect(verdict([camera('a', 'good')], { planner: { ...planner, age_s: 9.9 } }).health).toBe('good')
+})
+
 test('a camera that is reduced by plan is named without alarm', () => {
   const reduced = camera('a', 'reduced', { rate_hz: 5, advice: { ...(STATE.cameras[0] as Camera).advice, rate_hz: 2 } as Camera['advice'] })
-  expect(statusText(reduced)).toBe('2 of 5 fps, as planned')
-  expect(verdict([reduced, camera('b', 'good')])).toEqual({ health: 'reduced', text: 'a: 2 of 5 fps, as planned', camera: 'a' })
+  expect(statusText(reduced)).toBe('2 of 5\u202fframes/s, as planned')
+  expect(verdict([reduced, camera('b', 'good')])).toEqual({ health: 'reduced', text: 'a: 2 of 5\u202fframes/s, as planned', camera: 'a' })
 })
 
 test('of a camera with misses it is said what mostly became of them', () => {

@@ -58,7 +58,7 @@ describe('the documented state', () => {
   })
 
   test('shows execution times by application', () => {
-    expect(text(html, 'applications')).toContain('default street-256 8.2 ms P99 11 ms as profiled')
+    expect(text(html, 'applications')).toContain('default street-256 P50 8.2 ms P99 11 ms as profiled')
     expect(html).toContain('aria-label="measured P50 8.2 ms, P99 11 ms; profile P50 8.0 ms, P99 12 ms"')
   })
 

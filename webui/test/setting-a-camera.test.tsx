@@ -206,3 +206,10 @@ test.each([
   await screen.findByRole('heading', { name: /^Settings/ })
   expect(screen.queryAllByRole('button', { name: 'Forget this camera…' })).toHaveLength(buttons)
 })
+
+test('who comes for a setting finds it under the cursor', () => {
+  const { rerender } = render(as('operator', <Settings known={KNOWN} connected wanted="rate_hz" onChanged={() => {}} />))
+  expect(document.activeElement?.id).toBe('setting-rate_hz')
+  rerender(as('operator', <Settings known={KNOWN} connected wanted="slo_ms" onChanged={() => {}} />))
+  expect(document.activeElement?.id).toBe('setting-slo_ms')
+})

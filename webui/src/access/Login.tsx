@@ -5,6 +5,8 @@ import styles from './Login.module.css'
 import { useState } from 'preact/hooks'
 
 import { messageOf, request } from '../api/api'
+import { capitalised } from '../ui/format'
+import { Words } from '../ui/Words'
 
 interface LoginProps {
   /** Of the token that this browser has, which is not enough; null: it has none. */
@@ -25,7 +27,7 @@ export function Login({ scope, ended, onLoggedIn }: LoginProps) {
       await request('POST /v1/login', { body: { token } })
       onLoggedIn()
     } catch (error) {
-      setRefusal(messageOf(error))
+      setRefusal(capitalised(messageOf(error)))
       setBusy(false)
     }
   }
@@ -42,7 +44,7 @@ export function Login({ scope, ended, onLoggedIn }: LoginProps) {
             aria-describedby="token-hint" onInput={(event) => setToken(event.currentTarget.value.trim())}
           />
         </label>
-        {refusal && <p class={styles.refused} role="alert">{refusal}</p>}
+        {refusal && <p class={styles.refused} role="alert"><Words text={refusal} />.</p>}
         <button type="submit" disabled={busy || token === ''}>Log in</button>
         <p id="token-hint" class="muted">
           The administrator’s token was printed when edgebox first started. On the box, <code>edgebox tokens add NAME --scope viewer</code> makes another one.

@@ -38,11 +38,14 @@ export function Add({ state, dispatcher }: PageProps) {
   const source = SOURCES.find((one) => one.key === key) ?? SOURCES[0]
   const box = boxAddress(typed)
   const named = NAME.test(name)
-  const { pairing, refusal, ask } = usePairingCode(name)
+  const { pairing: code, refusal, ask } = usePairingCode(name)
   const arrivals = useRef<Arrivals | null>(null)
   arrivals.current ??= new Arrivals(state.cameras)
   const came = arrivals.current.update(state.cameras)
   const connected = state.cameras.some((camera) => camera.connected && camera.id === name)
+  /** A code works once: that of a camera that has come would be refused. */
+  const arrived = connected && came.includes(name)
+  const pairing = arrived ? '' : code
   return (
     <main class={styles.page} aria-label="Add a camera">
       <section class={`card ${styles.names}`} aria-label="Name and address">
@@ -63,7 +66,7 @@ export function Add({ state, dispatcher }: PageProps) {
           <small id="add-address-hint" class={!box || isLoopback(box) ? styles.hint : 'muted'} data-testid="reach">{reachHint(box, reach)}</small>
           <datalist id="add-addresses">{reach?.addresses.map((address) => <option key={address} value={`http://${address}/`} />)}</datalist>
         </label>
-        <PairingCode named={named} code={pairing} refusal={refusal} onAsk={ask} />
+        {arrived ? <Another name={name} onAnother={() => setName(freeName(state.cameras))} /> : <PairingCode named={named} code={pairing} refusal={refusal} onAsk={ask} />}
       </section>
 
       <div class={styles.column}>
@@ -78,6 +81,7 @@ export function Add({ state, dispatcher }: PageProps) {
                 <ol class={styles.lines} data-testid="lines">
                   {commandLines(source, box, name, pairing).map((line) => <li key={line}><Command text={line} class={styles.command} /></li>)}
                 </ol>
+                {!pairing && !arrived && <NeedsCode box={box} />}
                 <p class="muted">{source.hint}</p>
               </>
             ) : (
@@ -168,6 +172,23 @@ function PairingCode({ named, code, refusal, onAsk }: { named: boolean; code: st
       </small>
     </div>
   )
+}
+
+function Another({ name, onAnother }: { name: string; onAnother: () => void }) {
+  return (
+    <div class={styles.pairing}>
+      <span>The next camera</span>
+      <button type="button" onClick={onAnother}>Add another camera</button>
+      <small class="muted">{name} is connected: its pairing code has been used. Another camera needs a name and a code of its own.</small>
+    </div>
+  )
+}
+
+/** A line without a code is refused by a box that wants one. */
+function NeedsCode({ box }: { box: URL }) {
+  const openTo = useSession()?.open_to
+  const open = openTo === 'everybody' || (openTo === 'loopback' && isLoopback(box))
+  return open ? null : <p class={styles.hint} data-testid="needs-code">Get a pairing code above first: the last line then has it.</p>
 }
 
 function Phone({ box, name, code }: { box: URL; name: string; code: string }) {

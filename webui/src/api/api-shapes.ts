@@ -77,7 +77,7 @@ export const NAMED: Readonly<Record<string, Shape>> = {
   PlanChange: ['object', { at_ms: 'number', camera: 'string', before: ['any', ['named', 'AdvisedSize'], 'null'], after: ['named', 'AdvisedSize'], reason: 'string' }],
   PlannerState: ['object', { last_ms: ['any', 'number', 'null'], age_s: ['any', 'number', 'null'], runs: 'number', groups: ['array', ['named', 'Group']] }],
   Problem: ['object', { type: 'string', title: 'string', status: 'number', detail: 'string', code: 'string', 'instance?': 'string' }],
-  Remedy: ['object', { action: 'string', text: 'string', value: ['any', 'number', 'null'] }],
+  Remedy: ['object', { action: 'string', text: 'string', value: ['any', 'number', 'null'], camera: ['any', 'string', 'null'] }],
   RequestedSettings: ['object', { family: ['any', 'string', 'null'], app: ['any', 'string', 'null'], slo_ms: ['any', 'number', 'null'], rate_hz: ['any', 'number', 'null'], min_rate_hz: ['any', 'number', 'null'], min_accuracy: ['any', 'number', 'null'], width_px: ['any', 'number', 'null'], height_px: ['any', 'number', 'null'], later: ['array', ['tuple', 'number', 'number']], site: ['any', 'string', 'null'], pipeline: ['any', 'string', 'null'] }],
   ResidentWeights: ['object', { weights: 'string', size_bytes: 'number' }],
   ResourcePrice: ['object', { resource: 'string', of: ['array', 'string'], price: 'number', unit: 'string', cameras: 'number' }],

@@ -867,6 +867,7 @@ export type Remedy = {
   action: 'lower_rate' | 'import_smaller_model' | 'import_better_model' | 'add_executor' | 'improve_uplink' | 'extend_deadline' | 'lower_accuracy' | 'choose_model' | 'check_source' | 'wait'
   text: string
   value: number | null
+  camera: string | null
 }
 
 export type RequestedSettings = {

@@ -146,7 +146,7 @@ function Page({ route, state, dispatcher, feed, onShown }: PageChoice) {
     case 'settings':
       return <Lazy load={settingsPage} props={{ state }} onShown={onShown} />
     case 'camera':
-      return <Lazy load={cameraPage} props={{ state, dispatcher, camera: route.camera ?? '', range: route.range }} onShown={onShown} />
+      return <Lazy load={cameraPage} props={{ state, dispatcher, camera: route.camera ?? '', range: route.range, setting: route.setting }} onShown={onShown} />
     default:
       return <Overview state={state} dispatcher={dispatcher} />
   }

@@ -11,6 +11,8 @@ export interface Route {
   camera?: string
   /** How far back its charts look, where that is said. */
   range?: string
+  /** Which of its settings is to be changed, where the way leads to one. */
+  setting?: string
 }
 
 /** Read an address's part after the #; what names no page is the overview. */
@@ -18,8 +20,9 @@ export function routeOf(hash: string): Route {
   const [path = '', query] = hash.replace(/^#\/?/, '').split('?', 2)
   const [page, rest] = path.split('/', 2)
   if (page === 'cameras' && rest) {
-    const range = new URLSearchParams(query).get('range')
-    return { page: 'camera', camera: decoded(rest), ...(range && { range }) }
+    const words = new URLSearchParams(query)
+    const [range, setting] = [words.get('range'), words.get('setting')]
+    return { page: 'camera', camera: decoded(rest), ...(range && { range }), ...(setting && { setting }) }
   }
   const named = NAMED.find((each) => each === page)
   if (named) return { page: named }
@@ -29,8 +32,9 @@ export function routeOf(hash: string): Route {
 /** Write the part of an address after the #. */
 export function hashOf(route: Route): string {
   if (route.page === 'camera') {
-    const query = route.range ? `?${new URLSearchParams({ range: route.range })}` : ''
-    return `#/cameras/${encodeURIComponent(route.camera ?? '')}${query}`
+    const { range, setting } = route
+    const query = String(new URLSearchParams({ ...(range && { range }), ...(setting && { setting }) }))
+    return `#/cameras/${encodeURIComponent(route.camera ?? '')}${query && `?${query}`}`
   }
   return route.page === 'overview' ? '#/' : `#/${route.page}`
 }

@@ -3,7 +3,10 @@
 import notices from '../ui/notices.module.css'
 import styles from './Boxes.module.css'
 
+import { useMay } from '../access/session'
 import { usePolled } from '../api/polling'
+import { hashOf } from '../app/route'
+import { SCOPES } from '../app/scopes'
 import type { Health } from '../figures/health'
 import { classes } from '../ui/classes'
 import { count, percent, plural } from '../ui/format'
@@ -17,11 +20,23 @@ export function Boxes({ inFleet }: { inFleet: boolean }) {
   const { answer, error } = usePolled('GET /v1/fleet', inFleet ? {} : null, PERIOD_MS)
   return (
     <main class={`live-data ${styles.page}`} aria-label="Boxes">
-      {!inFleet && <p class={notices.opening}>This box is alone: its configuration has no [fleet].</p>}
+      {!inFleet && <Alone />}
       {error && <p class={`card ${notices.broken}`} role="alert">{answer ? 'These figures are old' : 'The boxes cannot be shown'}: {error.message}</p>}
       {inFleet && !error && !answer && <p class={notices.opening} aria-busy="true">Loading…</p>}
       {answer && <FleetCards fleet={answer} />}
     </main>
+  )
+}
+
+function Alone() {
+  const mayRead = useMay(SCOPES.settings)
+  return (
+    <section class={notices.empty} aria-labelledby="alone-title">
+      <h2 id="alone-title">This box is alone</h2>
+      <p>Several boxes can share their cameras: one that has no room sends its cameras to another, and when one dies, the others take them.</p>
+      <p>For that, give each box the section <code>[fleet]</code> in its configuration file, with the addresses of all boxes and a secret that they share, and restart it. The documentation describes it under “Several boxes” (docs/how-to/fleet.md).</p>
+      <p><a href={hashOf({ page: 'overview' })}>The cameras of this box</a>{mayRead && <> · <a href={hashOf({ page: 'settings' })}>Its configuration</a></>}</p>
+    </section>
   )
 }
 

@@ -43,6 +43,8 @@ export interface CameraProps {
   dispatcher: FrameDispatcher
   camera: string
   range: string | undefined
+  /** The setting that whoever came here wants to change. */
+  setting?: string | undefined
 }
 
 const KNOWN_PERIOD_MS = 5_000
@@ -56,7 +58,7 @@ export function Camera(props: CameraProps) {
   return <OneCamera key={props.camera} {...props} />
 }
 
-function OneCamera({ state, dispatcher, camera: id, range }: CameraProps) {
+function OneCamera({ state, dispatcher, camera: id, range, setting }: CameraProps) {
   const { answer: known, error, put } = usePolled('GET /v1/cameras/{id}', { path: { id } }, KNOWN_PERIOD_MS)
   const { answer: newest } = usePolled('GET /v1/events', { query: { camera: id, limit: EVENTS } }, EVENTS_PERIOD_MS)
   const { answer: offered } = usePolled('GET /v1/pipelines', {}, PIPELINES_PERIOD_MS)
@@ -90,7 +92,7 @@ function OneCamera({ state, dispatcher, camera: id, range }: CameraProps) {
         </div>
         <div class={styles.column}>
           {camera && known && <ErrorBoundary what="The zones"><ZoneEditor camera={camera} known={known} drawing={drawing} onChanged={put} /></ErrorBoundary>}
-          {known && <ErrorBoundary what="The settings"><Settings known={known} connected={connected} pipelines={pipelines} families={families} onChanged={put} /></ErrorBoundary>}
+          {known && <ErrorBoundary what="The settings"><Settings known={known} connected={connected} wanted={setting} pipelines={pipelines} families={families} onChanged={put} /></ErrorBoundary>}
           <ErrorBoundary what="The results"><Results camera={id} results={results} /></ErrorBoundary>
           {newest && <Events class={styles.events} events={newest.events} />}
         </div>
@@ -149,9 +151,9 @@ function LinkFigures({ link }: CameraState) {
   return (
     <dl class={styles.linkFigures}>
       <div><dt>Uplink, estimated</dt><dd data-testid="uplink">{bitrate(link?.bandwidth_bps)}</dd></div>
-      <div title="Share of the estimated bandwidth that frames get in bad seconds"><dt>Of it in bad seconds</dt><dd data-testid="throughput_stability">{percent(link?.throughput_stability, 0)}</dd></div>
-      <div><dt>Round trip</dt><dd>{milliseconds(link?.rtt_ms)}</dd></div>
-      <div><dt>Clock known within</dt><dd>{milliseconds(link?.clock_error_ms)}</dd></div>
+      <div title="Share of the estimated bandwidth that frames get in bad seconds"><dt>In bad seconds</dt><dd><span data-testid="throughput_stability">{percent(link?.throughput_stability, 0)}</span> of it</dd></div>
+      <div title="What a message and its answer take between the camera and the box"><dt>Round trip</dt><dd>{milliseconds(link?.rtt_ms)}</dd></div>
+      <div title="How exactly the box knows the camera’s clock, and so when a frame was captured"><dt>Clock known within</dt><dd>{milliseconds(link?.clock_error_ms)}</dd></div>
     </dl>
   )
 }

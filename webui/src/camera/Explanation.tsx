@@ -8,6 +8,7 @@ import { classes } from '../ui/classes'
 import type { Answers, ExplainedOption } from '../api/api-types'
 import { bitrate, milliseconds, UNKNOWN } from '../ui/format'
 import { worth } from '../figures/limits'
+import { Reason } from '../figures/Reason'
 import { Remedies } from '../figures/Remedies'
 import { usePolled } from '../api/polling'
 
@@ -18,7 +19,7 @@ type Answer = Pick<Answers['GET /v1/cameras/{id}/explanation'], 'bandwidth_bps' 
 const PERIOD_MS = 3_000
 const WORD: Readonly<Record<Verdict, string>> = {
   chosen: 'chosen',
-  smaller: 'possible',
+  smaller: 'smaller',
   contended: 'no time',
   infeasible: 'out of reach',
   not_yet: 'not yet',
@@ -39,8 +40,8 @@ export function Explanation({ camera, connected, fetched }: ExplanationProps) {
   const { answer, error } = usePolled('GET /v1/cameras/{id}/explanation', connected ? { path: { id: camera } } : null, PERIOD_MS)
   return (
     <section class={`${styles.card} card`} aria-labelledby="explanation-title" data-testid="explanation">
-      <h2 id="explanation-title">
-        What the planner considers{' '}
+      <h2>
+        <span id="explanation-title">What the planner considers</span>{' '}
         {answer && connected && !fetched && <span class="muted">uplink now {answer.bandwidth_bps === null ? 'not measured yet' : bitrate(answer.bandwidth_bps)}</span>}
       </h2>
       {!connected && <p class="muted">Nothing while it is not connected.</p>}
@@ -98,7 +99,7 @@ function OptionTable({ camera, fetched, bandwidth_bps, options }: OptionsProps) 
             {!fetched && <td class={classes('figure', styles.uplink, lacks(option.needed_bps, bandwidth_bps) && styles.lacking)}>{option.needed_bps === null ? UNKNOWN : bitrate(option.needed_bps)}</td>}
             <td class={classes('figure', option.needed_ms > option.left_ms && styles.lacking)}>{milliseconds(option.needed_ms)}</td>
             <td class={classes('figure', styles.left)}>{milliseconds(Math.max(0, option.left_ms))}</td>
-            <td class={styles.why}><div><strong>{WORD[option.verdict]}</strong> <span>{option.why}</span>{option.remedies.length > 0 && <small class={styles.lift} title={option.limit ? worth(option.limit) : undefined}><Remedies camera={camera} remedies={option.remedies} lead="To get it: " /></small>}</div></td>
+            <td class={styles.why}><div><strong>{WORD[option.verdict]}</strong> <span><Reason text={option.why} /></span>{option.remedies.length > 0 && <small class={styles.lift} title={option.limit ? worth(option.limit) : undefined}><Remedies camera={camera} remedies={option.remedies} lead="To get it: " /></small>}</div></td>
           </tr>
         ))}
       </tbody>

@@ -20,13 +20,13 @@ export function Results({ camera, results }: { camera: string; results: readonly
   const save = () => download(new Blob([resultsText(camera, results)], { type: 'application/json' }), fileName(camera, Date.now(), '.json'))
   return (
     <section class={`${styles.results} card`} aria-labelledby="results-title">
-      <h2 id="results-title">Results <span class="muted" data-testid="results-count">the last {results.length} that this page was sent</span></h2>
+      <h2><span id="results-title">Results</span> <span class="muted" data-testid="results-count">{results.length === 0 ? 'none has come to this page so far' : `the last ${results.length} that this page was sent`}</span></h2>
       <div class={`${page.tools} ${styles.tools}`}>
         <button type="button" disabled={results.length === 0} onClick={() => void copy()}>Copy JSON</button>
         <button type="button" disabled={results.length === 0} onClick={save}><DownloadIcon /> Download JSON</button>
         <span role="status" class="muted">{message}</span>
       </div>
-      <pre ref={shown} tabIndex={0} aria-label="The newest result" data-testid="result">{results[0] ? JSON.stringify(results[0], null, 1) : 'None yet.'}</pre>
+      <pre ref={shown} tabIndex={0} aria-label="The newest result" data-testid="result">{results[0] ? JSON.stringify(results[0], null, 1) : 'A result is what the box found in one frame. They show up here while the camera sends.'}</pre>
     </section>
   )
 }

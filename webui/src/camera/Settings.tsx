@@ -3,17 +3,19 @@
 import page from './Camera.module.css'
 import styles from './Settings.module.css'
 
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 
 import { LogInHint } from '../access/LogInHint'
 import { useMay } from '../access/session'
 import { messageOf, request } from '../api/api'
 import { ChangedMeanwhile, isChangedMeanwhile } from './ChangedMeanwhile'
-import { type Base, baseOf, before, FIELDS, fieldOf, nowWords, patchOf, standing, textOf, typedSince, type CameraDocument, type Draft, type FieldWords, type Patch } from './cameraOverrides'
+import { type Base, baseOf, before, FIELDS, fieldOf, idOf, nowWords, patchOf, standing, textOf, typedSince, type CameraDocument, type Draft, type FieldWords, type Patch } from './cameraOverrides'
 
 interface SettingsProps {
   known: CameraDocument
   connected: boolean
+  /** The setting that whoever came here wants to change. */
+  wanted?: string | undefined
   /** The names of the pipelines that the box offers. */
   pipelines?: readonly string[]
   /** The names of the model families that the box offers. */
@@ -30,12 +32,16 @@ interface Outcome {
   undo?: { patch: Patch; base: Base }
 }
 
-export function Settings({ known, connected, pipelines = [], families = [], onChanged }: SettingsProps) {
+export function Settings({ known, connected, wanted, pipelines = [], families = [], onChanged }: SettingsProps) {
   const may = useMay('operator')
   const [draft, setDraft] = useState<Draft>({})
   const [base, setBase] = useState<Base>({})
   const [outcome, setOutcome] = useState<Outcome | null>(null)
   const [saving, setSaving] = useState(false)
+  useEffect(() => {
+    const field = FIELDS.find(({ field }) => field === wanted)?.field
+    if (field) document.getElementById(idOf(field))?.focus()
+  }, [wanted])
   const patch = patchOf(draft, known.overrides)
   const changed = Object.keys(patch).length > 0
   const refused = outcome?.failed && !outcome.meanwhile ? fieldOf(outcome.message) : null
@@ -69,7 +75,7 @@ export function Settings({ known, connected, pipelines = [], families = [], onCh
   }
   return (
     <section class={`${styles.card} card`} aria-labelledby="settings-title">
-      <h2 id="settings-title">Settings <span class="muted">on the box; they go before all others</span></h2>
+      <h2 id="settings-title">Settings <span class="muted">what is set here overrides what the camera asks</span></h2>
       <form onSubmit={save} noValidate>
         {!may && <p><LogInHint scope="operator" to="change them" /></p>}
         {FIELDS.filter(({ field }) => field !== 'pipeline' || pipelines.length > 0 || known.overrides.pipeline !== null).map((words) => (
@@ -125,22 +131,22 @@ function Setting({ words: { field, name, unit, hint, numeric }, choices, known, 
   const value = typed ?? textOf(known.overrides[field])
   return (
     <div class={styles.setting}>
-      <label for={`setting-${field}`}>{name} {unit && <span class="muted">{unit}</span>}</label>
+      <label for={idOf(field)}>{name} {unit && <span class="muted">{unit}</span>}</label>
       {choices ? (
         <select
-          id={`setting-${field}`} value={value} disabled={!may} aria-invalid={refusal !== null} aria-describedby={`setting-${field}-hint`}
+          id={idOf(field)} value={value} disabled={!may} aria-invalid={refusal !== null} aria-describedby={`${idOf(field)}-hint`}
           onChange={(event) => onType(event.currentTarget.value)}
         >
           <option value="">{standing(known, field)}</option>
           {[...new Set([...choices, ...(value ? [value] : [])])].map((name) => <option key={name} value={name}>{name}</option>)}
         </select>
       ) : <input
-        id={`setting-${field}`} type="text" inputMode={numeric ? 'decimal' : 'text'} autocomplete="off" spellcheck={false} autocapitalize="none"
-        value={value} disabled={!may} placeholder={standing(known, field)} aria-invalid={refusal !== null} aria-describedby={`setting-${field}-hint`}
+        id={idOf(field)} type="text" inputMode={numeric ? 'decimal' : 'text'} autocomplete="off" spellcheck={false} autocapitalize="none"
+        value={value} disabled={!may} placeholder={standing(known, field)} aria-invalid={refusal !== null} aria-describedby={`${idOf(field)}-hint`}
         onInput={(event) => onType(event.currentTarget.value)}
       />}
       {may && <button type="button" disabled={!set && typed === undefined} onClick={onReset} aria-label={`Reset ${name.toLowerCase()} to ${standing(known, field)}`}>Reset</button>}
-      <small id={`setting-${field}-hint`} class={refusal === null ? 'muted' : page.refused} role={refusal === null ? undefined : 'alert'}>
+      <small id={`${idOf(field)}-hint`} class={refusal === null ? 'muted' : page.refused} role={refusal === null ? undefined : 'alert'}>
         {refusal ?? (set ? `${hint}. Without this setting: ${standing(known, field)}` : hint)}
       </small>
     </div>

@@ -52,7 +52,7 @@ function Charts({ history: answer, present: { slo_ms, rate_hz, fetched } }: { hi
   const last = newest(history)
   const activeIndex = keyboardIndex ?? hoveredIndex ?? last
   const at = at_ms[activeIndex]
-  const when = at === undefined ? 'nothing kept yet' : instantText(at, to_ms - from_ms)
+  const when = at === undefined ? 'nothing was kept in this time' : instantText(at, to_ms - from_ms)
 
   const press = (event: KeyboardEvent) => {
     const by = MOVES[event.key]
@@ -67,7 +67,7 @@ function Charts({ history: answer, present: { slo_ms, rate_hz, fetched } }: { hi
       <p class={styles.instant} data-testid="instant" data-from={from_ms} data-to={to_ms}>
         <strong>{when}</strong>
         <span class="muted">
-          {at !== undefined && (covered_ms[activeIndex] ?? null) === null ? 'nothing was kept' : activeIndex === last && keyboardIndex === null && hoveredIndex === null ? 'the latest' : ''}
+          {at === undefined ? '' : (covered_ms[activeIndex] ?? null) === null ? 'nothing was kept' : activeIndex === last && keyboardIndex === null && hoveredIndex === null ? 'the latest' : ''}
         </span>
       </p>
       <div class={styles.charts} role="group" tabIndex={0} aria-label="Charts" aria-describedby="charts-keys" onKeyDown={press} onBlur={() => setKeyboardIndex(null)}>

@@ -10,7 +10,7 @@ export function Unfetched({ source }: { source: Source }) {
   return (
     <section class={`card health-lost ${styles.unfetched}`} aria-label="Why there are no pictures" data-testid="unfetched">
       <p class={styles.health}>{capitalised(source.text)}</p>
-      <Remedies camera={source.camera} remedies={source.remedies} />
+      <Remedies camera={source.camera} remedies={source.remedies} lead="What you can do: " />
     </section>
   )
 }

@@ -76,7 +76,7 @@ export function ZoneEditor({ camera, known, drawing, onChanged }: ZoneEditorProp
 
   return (
     <section class={`${styles.card} card`} aria-labelledby="zones-title">
-      <h2 id="zones-title">Zones and lines {camera.tracking && <span class="muted">{camera.tracking.tracks} tracked</span>}</h2>
+      <h2><span id="zones-title">Zones and lines</span> {camera.tracking && <span class="muted">{camera.tracking.tracks} tracked</span>}</h2>
       <ul>
         {camera.tracking?.zones.map((zone) => (
           <li key={`zone-${zone.name}`}>

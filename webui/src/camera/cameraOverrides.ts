@@ -28,6 +28,11 @@ export const FIELDS: readonly FieldWords[] = [
   { field: 'family', name: 'Model', unit: '', hint: 'The model that its frames run on; a change makes it connect again', numeric: false },
 ]
 
+/** The id of a setting's field on the camera's page. */
+export function idOf(field: Field): string {
+  return `setting-${field}`
+}
+
 /** What was typed and not yet saved. */
 export type Draft = Partial<Record<Field, string>>
 

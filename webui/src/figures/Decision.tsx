@@ -2,10 +2,11 @@
 
 import styles from './Decision.module.css'
 
-import { rate } from '../ui/format'
+import { frameRate } from '../ui/format'
 import type { Camera } from '../api/types'
 import { classes } from '../ui/classes'
 import { missText } from './health'
+import { BEST_EFFORT, isBestEffort } from './Reason'
 import { Remedies } from './Remedies'
 
 interface DecisionProps {
@@ -25,11 +26,12 @@ export function Decision({ camera, reason = 'clamped' }: DecisionProps) {
         <strong data-testid="variant">{advice?.variant ?? 'no variant yet'}</strong>
         {advice && (
           <span class="muted">
-            {advice.width_px} × {advice.height_px} px · {rate(advice.rate_hz)} fps · quality {advice.quality}
+            {advice.width_px} × {advice.height_px} px · {frameRate(advice.rate_hz)} · quality {advice.quality}
           </span>
         )}
       </p>
       <p class={classes(styles.reason, styles[reason])} data-testid="reason" title={why}>{why}</p>
+      {isBestEffort(why) && <p data-testid="best-effort"><span class="muted">Best effort:</span> {BEST_EFFORT}.</p>}
       {missed && <p data-testid="misses">{missed}.</p>}
       <Remedies camera={camera.id} remedies={camera.remedies} />
     </section>

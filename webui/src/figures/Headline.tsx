@@ -16,7 +16,7 @@ export function Headline({ camera, window_s }: { camera: Camera; window_s: numbe
       </p>
       <p class={styles.fps} title={`Frames answered in a second, of ${rate(camera.rate_hz)} the camera would like, last ${window_s} s`}>
         <span class={styles.big} data-testid="fps">{rate(camera.fps)}</span>
-        <span>fps</span>
+        <span>frames/s</span>
         <span class="muted">of {rate(camera.rate_hz)}</span>
       </p>
     </div>

@@ -5,15 +5,17 @@ import styles from './SyntheticHint.module.css'
 import type { BoxState } from '../api/types'
 import { Command } from '../ui/Command'
 
-/** One line and a command under the header; nothing where a real model is installed. */
+/** One line under the header, which opens to the command; nothing where a real model is installed. */
 export function SyntheticHint({ state }: { state: BoxState | null }) {
   if (!state?.box.only_synthetic) return null
   return (
     <aside class={styles.hint} aria-label="About the model" data-testid="synthetic">
-      <p>
-        The model <strong>{state.box.family}</strong> was trained on synthetic drawings and is not for real cameras. On the box, this gets a real one:
-      </p>
-      <Command text="edgebox models get deimv2-atto --default" class={styles.command} />
+      <p>The model <strong>{state.box.family}</strong> was trained on synthetic drawings and is not for real cameras.</p>
+      <details>
+        <summary>Get a real one</summary>
+        <p>Run this on the box:</p>
+        <Command text="edgebox models get deimv2-atto --default" class={styles.command} />
+      </details>
     </aside>
   )
 }

@@ -32,7 +32,7 @@ export function Applications({ applications: all }: { applications: readonly App
               <div class={styles.measured} style={styleOf(shownMs(times), scale_ms)} />
             </div>
             <span class={styles.times}>
-              {milliseconds(shownMs(times).p50)} <span class="muted">P99 {milliseconds(shownMs(times).p99)}</span>
+              <span class="muted">P50</span> {milliseconds(shownMs(times).p50)} <span class="muted">P99 {milliseconds(shownMs(times).p99)}</span>
             </span>
             <span class={classes('muted', styles.verdict, verdict(times) === 'slower' && styles.slower)}>{verdict(times)}</span>
           </li>

@@ -16,7 +16,12 @@ export function BoxLine({ state }: { state: BoxState }) {
   return (
     <section class={`card live-data ${styles.box}`} aria-label="Box">
       <Stats>
-        <Stat name="Cameras" value={count(connected)} note={['connected', box.family, `up ${duration(box.uptime_s)}`].filter(Boolean).join(', ')} />
+        <Stat name="Cameras" value={count(connected)} note="connected">
+          <p class={`muted ${styles.note}`}>
+            {box.family && <><span title="Of cameras that name no model">Model {box.family}</span><br /></>}
+            Up for {duration(box.uptime_s)}
+          </p>
+        </Stat>
         {box.executors.map((executor) => (
           <ExecutorStat
             key={executor.id}
@@ -25,7 +30,7 @@ export function BoxLine({ state }: { state: BoxState }) {
             window_s={box.window_s}
           />
         ))}
-        <Stat name="Queue" value={count(box.queue_length)} note="waiting now" />
+        <Stat name="Queue" value={count(box.queue_length)} note="waiting now" title="Frames at the box that wait or are being decoded" />
         {box.energy.length > 0 && <EnergyStat energy={box.energy} />}
         {box.destinations.length > 0 && <EventsOutStat destinations={box.destinations} />}
       </Stats>
@@ -69,7 +74,7 @@ function EventsOutStat({ destinations }: { destinations: readonly Destination[] 
 
 function ExecutorStat({ executor, memory, window_s }: { executor: Executor; memory: Memory | undefined; window_s: number }) {
   const provider = providerName(executor.provider)
-  const batch = isKnown(executor.batch_size_mean) ? `, ${executor.batch_size_mean.toFixed(1)} a batch` : ''
+  const batch = isKnown(executor.batch_size_mean) ? `, ${executor.batch_size_mean.toFixed(1)} requests a batch` : ''
   return (
     <Stat
       name={executor.id}

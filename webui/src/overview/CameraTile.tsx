@@ -4,7 +4,7 @@ import styles from './CameraTile.module.css'
 
 import { useEffect, useRef } from 'preact/hooks'
 
-import { bitrate, isKnown, milliseconds, percent, rate } from '../ui/format'
+import { bitrate, isKnown, milliseconds, percent, rate, frameRate } from '../ui/format'
 import type { FrameDispatcher } from '../live/frameDispatcher'
 import { HEALTH_WORD, missText } from '../figures/health'
 import { hashOf } from '../app/route'
@@ -99,9 +99,9 @@ function Status({ camera }: { camera: Camera }) {
     case 'lost':
       return <>{HEALTH_WORD.lost}</>
     case 'reduced':
-      return <>{rate(camera.advice?.rate_hz)} of {rate(camera.rate_hz)} fps<span class={styles.roomy}>, as planned</span></>
+      return <>{rate(camera.advice?.rate_hz)} of {frameRate(camera.rate_hz)}<span class={styles.roomy}>, as planned</span></>
     default:
-      return <span class={styles.roomy}>{rate(camera.fps)} fps</span>
+      return <span class={styles.roomy}>{frameRate(camera.fps)}</span>
   }
 }
 

@@ -2,7 +2,8 @@
 
 import styles from './Changes.module.css'
 
-import { clockTime, rate } from '../ui/format'
+import { Reason } from '../figures/Reason'
+import { clockTime, frameRate, rate } from '../ui/format'
 import type { PlanChange, AdvisedSize } from './timeline'
 
 const SHOWN = 30
@@ -21,7 +22,7 @@ export function Changes({ changes, offset_ms }: { changes: readonly PlanChange[]
               <p>
                 <strong>{change.camera}</strong> {step(change)}
                 <br />
-                <span class="muted">{change.reason}</span>
+                <span class="muted"><Reason text={change.reason} /></span>
               </p>
             </li>
           ))}
@@ -31,13 +32,13 @@ export function Changes({ changes, offset_ms }: { changes: readonly PlanChange[]
   )
 }
 
-/** What is different: "street-320 → street-256", "10 → 5 fps". */
+/** What is different: "street-320 → street-256", "10 → 5 frames/s". */
 export function step({ before, after }: PlanChange): string {
-  if (!before) return `begins with ${after.variant} at ${rate(after.rate_hz)}\u202ffps`
+  if (!before) return `begins with ${after.variant} at ${frameRate(after.rate_hz)}`
   const parts: string[] = []
   if (before.variant !== after.variant) parts.push(`${before.variant} → ${after.variant}`)
   else if (sizeOf(before) !== sizeOf(after)) parts.push(`${sizeOf(before)} → ${sizeOf(after)}`)
-  if (before.rate_hz !== after.rate_hz) parts.push(`${rate(before.rate_hz)} → ${rate(after.rate_hz)}\u202ffps`)
+  if (before.rate_hz !== after.rate_hz) parts.push(`${rate(before.rate_hz)} → ${frameRate(after.rate_hz)}`)
   return parts.join(', ')
 }
 

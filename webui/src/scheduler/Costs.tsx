@@ -9,8 +9,8 @@ import type { Box } from '../api/types'
 export function Costs({ box, decision }: { box: Box; decision: DecisionTimes | null }) {
   return (
     <section class={`${styles.costs} card`} aria-labelledby="costs-title" data-testid="costs">
-      <h2 id="costs-title">
-        Decisions <span class="muted">{decision ? `the last ${count(decision.count)}` : ''}</span>
+      <h2>
+        <span id="costs-title">Decisions</span> <span class="muted">{decision ? `time each took, the last ${count(decision.count)}` : ''}</span>
       </h2>
       <dl class={styles.times}>
         {(['p50', 'p99', 'max'] as const).map((name) => (
@@ -29,8 +29,8 @@ export function Costs({ box, decision }: { box: Box; decision: DecisionTimes | n
           <dt>Loop lag, longest</dt>
           <dd>{milliseconds(box.loop_lag_ms?.max)}</dd>
         </div>
-        <div title="How long the last plan took, and how long ago that was">
-          <dt>Planner{isKnown(box.planner.age_s) && `, ${box.planner.age_s.toFixed(1)} s ago`}</dt>
+        <div title="How long it took to compute the plan that is in force">
+          <dt>Last plan</dt>
           <dd>{milliseconds(box.planner.last_ms)}</dd>
         </div>
       </dl>

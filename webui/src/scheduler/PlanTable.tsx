@@ -2,8 +2,9 @@
 
 import styles from './PlanTable.module.css'
 
-import { isKnown, milliseconds, rate } from '../ui/format'
+import { frameRate, isKnown, milliseconds } from '../ui/format'
 import { priceText } from '../figures/limits'
+import { Reason } from '../figures/Reason'
 import { usePolled } from '../api/polling'
 import { hashOf } from '../app/route'
 import type { Box, Camera } from '../api/types'
@@ -23,8 +24,8 @@ export function PlanTable({ cameras, planner }: PlanTableProps) {
     .sort((a, b) => BY_NAME.compare(a.id, b.id))
   return (
     <section class={`${styles.plan} card`} aria-labelledby="plan-title" data-testid="plan">
-      <h2 id="plan-title">
-        The plan now{' '}
+      <h2>
+        <span id="plan-title">The plan now</span>{' '}
         <span class="muted">
           {isKnown(planner?.age_s) && `${planner.age_s.toFixed(1)} s old, took ${milliseconds(planner.last_ms)}`}
         </span>
@@ -47,8 +48,8 @@ export function PlanTable({ cameras, planner }: PlanTableProps) {
                 <th scope="row"><a href={hashOf({ page: 'camera', camera: id })}>{id}</a></th>
                 <td>{advice?.variant}</td>
                 <td class="figure">{advice?.width_px} × {advice?.height_px}{'\u202f'}px</td>
-                <td class="figure">{rate(advice?.rate_hz)}{'\u202f'}fps</td>
-                <td class={styles.why}><div>{advice?.reason}</div></td>
+                <td class="figure">{frameRate(advice?.rate_hz)}</td>
+                <td class={styles.why}><div><Reason text={advice?.reason ?? ''} /></div></td>
               </tr>
             ))}
           </tbody>

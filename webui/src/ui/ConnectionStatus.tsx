@@ -7,7 +7,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { classes } from './classes'
 import type { Connection } from '../api/socket'
 
-const WORDS = { connecting: 'Connecting', live: 'Live', lost: 'Connection lost' } as const
+const WORDS = { connecting: 'Connecting', live: 'Live', lost: <><span class={styles.roomy}>Connection </span>lost</> } as const
 
 export function ConnectionPill({ connection }: { connection: Connection }) {
   return (

@@ -53,6 +53,11 @@ export function rate(hz: number | null | undefined): string {
   return isKnown(hz) ? (Number.isInteger(hz) ? String(hz) : hz.toFixed(1)) : UNKNOWN
 }
 
+/** A rate of frames with its unit, as the box writes it in its reasons. */
+export function frameRate(hz: number | null | undefined): string {
+  return `${rate(hz)}${GAP}frames/s`
+}
+
 /** A duration in its two largest units: "3 d 4 h", "5 min 12 s". */
 export function duration(seconds: number | null | undefined): string {
   if (!isKnown(seconds)) return UNKNOWN

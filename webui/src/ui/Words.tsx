@@ -1,0 +1,5 @@
+// A message of the box, with what it writes between backticks as code.
+
+export function Words({ text }: { text: string }) {
+  return <>{text.split('`').map((part, at) => (at % 2 === 1 ? <code key={at}>{part}</code> : part))}</>
+}

@@ -74,7 +74,7 @@ class AccessStore:
         """Use a file, which is created when something is first written; or `IN_MEMORY`."""
         self._path = path
         self._seen = False
-        """Whether the file had its tables before: then it is there, unless somebody took it away."""
+        """Whether the file had its tables before: then somebody took it away if it has none."""
         self._kept: sqlite3.Connection | None = None
         if path == IN_MEMORY:
             self._kept = sqlite3.connect(IN_MEMORY, isolation_level=None, check_same_thread=False)

@@ -14,8 +14,9 @@ def main() -> None:
     """Run the command line."""
     if sys.argv[1:2] == ["serve"]:
         # Nothing has begun that would have to be ended. The loop's own handlers follow.
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: os._exit(0))
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, lambda *_: os._exit(0))
     # What numpy multiplies here is small, and a further thread takes 0.07 s of a core to start.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.disable()  # what an import makes stays

@@ -39,9 +39,12 @@ from edgebox.link.shaping import BandwidthTrace, lte_trace, parse_trace
 from edgebox.media.containers import SourceError
 from edgebox.media.losses import lost_text
 from edgebox.media.sources import SCENE_SIZE_PX, FrameSource, open_source
+from edgebox.runtime.background_stream import stderr_in_background
 from edgebox.storage.wall_clock import wall_clock_ms
 
 SCENE_SIDE_MAX_PX = 4096
+_LAST_REMARKS_S = 1.0
+"""Time limit for writing the last remarks."""
 
 
 def parse_link(text: str) -> BandwidthTrace:
@@ -226,6 +229,7 @@ def camera(
     SOURCE is scene: or scene:SEED (a synthetic street), webcam:0, rtsp(s)://..., http(s)://..., a
     video file, or a folder of pictures. A network camera that is off is tried again for ever.
     """
+    click.get_current_context().with_resource(stderr_in_background(_LAST_REMARKS_S))
     try:
         if duration is not None and not duration > 0:
             raise InvalidInputError(f"--duration must be above 0, not {duration:g}")

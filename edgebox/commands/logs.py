@@ -110,7 +110,10 @@ class FewRepeats(logging.Filter):
 
 
 def _tell_lost(count: int) -> None:
-    _log.warning("%d lines of the log are lost: nobody read them in time", count)
+    _log.warning(
+        "%d lines of the log are lost: nobody read them in time, or there was no room for them",
+        count,
+    )
 
 
 class LogSpeaker(Speaker):

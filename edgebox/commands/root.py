@@ -404,7 +404,7 @@ def write_journal_on_signal(app: Any) -> None:
 
 
 def stop_on_signals() -> asyncio.Event:
-    """Return an event that the first SIGINT or SIGTERM sets."""
+    """Return an event that the first SIGINT, SIGTERM or SIGHUP sets."""
     stopping = asyncio.Event()
     from edgebox.camera.shutdown import on_end_signals
 

@@ -153,6 +153,8 @@ class PulledCamera:
         self._phase = phase
         self._backoff = Backoff(rng or random.Random())
         self._instance = f"pulled-{os.urandom(6).hex()}"
+        self._since_s = time.monotonic()
+        """Since when it is in its state, by a clock that nobody sets."""
 
     async def run(self) -> None:
         """Fetch pictures until cancelled."""
@@ -346,9 +348,10 @@ class PulledCamera:
             status.attempts = 0
         if state is before and status.since_ms:
             return
-        now_ms = wall_clock_ms()
-        lasted_s = (now_ms - status.since_ms) // 1000
-        status.state, status.since_ms = state, now_ms
+        now_s = time.monotonic()
+        lasted_s = int(now_s - self._since_s)
+        self._since_s = now_s
+        status.state, status.since_ms = state, wall_clock_ms()
         address, camera = status.address.shown, status.camera
         publish = partial(self._box.notices.publish_from, address, camera=camera)
         if state is SourceState.LOST:

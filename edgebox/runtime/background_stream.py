@@ -5,9 +5,11 @@ waits for ever. A box must not: its event loop logs.
 """
 
 import contextlib
+import errno
 import io
 import os
 import select
+import sys
 import threading
 import time
 from collections import deque
@@ -15,6 +17,8 @@ from collections.abc import Callable, Iterator
 
 _BYTES_MAX = 1 << 20
 """Text that may wait; more is thrown away."""
+_READER_GONE = (errno.EPIPE, errno.ECONNRESET, errno.EBADF)
+"""Errors after which nobody reads any more. Others, such as those of a full disk, may pass."""
 
 
 class BackgroundStream(io.TextIOBase):
@@ -90,30 +94,31 @@ class BackgroundStream(io.TextIOBase):
                 while not self._waiting:
                     self._changed.wait()
                 data = self._waiting.popleft()
-            written = self._written(data)
+            error = self._written(data)
             with self._changed:
                 self._waiting_bytes -= len(data)
-                if not written:
-                    self._gone = True
+                self._gone = error is not None and error.errno in _READER_GONE
+                if self._gone:
                     self._waiting.clear()
-                lost, self._lost = self._lost, 0
+                # Told once a text is written again: what tells it writes here, too.
+                lost, self._lost = (self._lost, 0) if error is None else (0, self._lost + 1)
                 self._changed.notify_all()
-            if not written:
+            if self._gone:
                 return
             if lost:
                 self._on_lost(lost)
 
-    def _written(self, data: bytes) -> bool:
-        """Write bytes, however long it takes; return False if nobody can read them any more."""
+    def _written(self, data: bytes) -> OSError | None:
+        """Write bytes, however long it takes; return why they are lost, None: they are not."""
         left = memoryview(data)
         while left:
             try:
                 left = left[os.write(self._descriptor, left) :]
             except BlockingIOError:
                 select.select([], [self._descriptor], [])
-            except OSError:
-                return False
-        return True
+            except OSError as error:
+                return error
+        return None
 
 
 @contextlib.contextmanager
@@ -123,3 +128,24 @@ def drained(stream: BackgroundStream, limit_s: float) -> Iterator[BackgroundStre
         yield stream
     finally:
         stream.drain(limit_s)
+
+
+@contextlib.contextmanager
+def stderr_in_background(limit_s: float) -> Iterator[None]:
+    """Write to stderr in a thread meanwhile; at the end wait for it, for at most a limit.
+
+    A program that says something then waits for no reader, and goes on although the disk is full.
+    """
+    before = sys.stderr
+    try:
+        descriptor = before.fileno()
+    except (OSError, ValueError):  # in memory, as in tests
+        yield
+        return
+    before.flush()
+    sys.stderr = BackgroundStream(descriptor, lambda count: None)
+    try:
+        with drained(sys.stderr, limit_s):
+            yield
+    finally:
+        sys.stderr = before

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from edgebox.domain.requests import CameraId
 from edgebox.runtime.rollup import Interval, Rollup
 from edgebox.storage.history import History
+from edgebox.storage.levels import MINUTE
 
 _SECOND_MS = 1_000
 
@@ -70,7 +71,7 @@ class HistoryRecorder:
             self._history.record_second(second, periods)
         finished = self._rollup.finished(now_ms // _SECOND_MS)
         if finished:
-            self._history.record_minutes(finished)
+            self._history.record_minutes(finished, running=now_ms // MINUTE.step_ms)
             self._on_minute()
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ import gzip
 import os
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
@@ -60,10 +60,18 @@ def write_file(recording: Recording, folder: Path) -> Path:
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
-    # The names sort by time.
-    for old in sorted(folder.glob("edgebox-journal-*.jsonl.gz"))[:-KEPT]:
+    for old in _oldest_first(folder.glob("edgebox-journal-*.jsonl.gz"), path)[:-KEPT]:
         old.unlink(missing_ok=True)
     return path
+
+
+def _oldest_first(files: Iterable[Path], newest: Path) -> list[Path]:
+    """Sort files by the times in their names; the newest is known.
+
+    What is named after a later time was written before the wall clock was set back: these are
+    older than all others.
+    """
+    return sorted(files, key=lambda file: (file.name <= newest.name, file.name))
 
 
 async def keep(journal: Journal, folder: Path, note: Callable[[Level, str], None]) -> Path | None:

@@ -73,6 +73,8 @@ class AccessStore:
     def __init__(self, path: str) -> None:
         """Use a file, which is created when something is first written; or `IN_MEMORY`."""
         self._path = path
+        self._seen = False
+        """Whether the file had its tables before: then somebody took it away if it has none."""
         self._kept: sqlite3.Connection | None = None
         if path == IN_MEMORY:
             self._kept = sqlite3.connect(IN_MEMORY, isolation_level=None, check_same_thread=False)
@@ -91,11 +93,12 @@ class AccessStore:
         Raises:
             StorageError: the file cannot be read; the message says what to do.
         """
-        if self._kept is None and not Path(self._path).exists():
+        if self._kept is None and not self._seen and not Path(self._path).exists():
             return Stored((), ())
         with self._connection(write=False) as connection:
             if not _version_of(connection):
                 return Stored((), ())  # a file that was created and never written
+            self._seen = True
             tokens = connection.execute(
                 "SELECT id, name, scope, camera, sha256, created_ms, last_used_ms FROM tokens"
                 " ORDER BY created_ms, id"
@@ -157,10 +160,28 @@ class AccessStore:
         Raises:
             StorageError: it cannot be renamed.
         """
+        self._seen = False
         try:
             return rename_damaged(Path(self._path))
         except OSError as error:
             raise StorageError(f"{self._path}: cannot be renamed ({error})") from error
+
+    def _check_there(self) -> None:
+        """Check that a file that had tables was neither deleted nor emptied.
+
+        Without this everybody's tokens would end, and the next write would make a file without any.
+
+        Raises:
+            StorageError: it was.
+        """
+        if self._kept is None and self._seen:
+            with contextlib.suppress(OSError):
+                if Path(self._path).stat().st_size:
+                    return
+            raise StorageError(
+                f"{self._path}: the file of tokens was deleted or emptied: put it back, or start "
+                "edgebox again, which makes a new administrator's token"
+            )
 
     @contextlib.contextmanager
     def _connection(self, *, write: bool = True) -> Iterator[sqlite3.Connection]:
@@ -170,6 +191,7 @@ class AccessStore:
             DamagedError: the contents are not those of a file of tokens.
             StorageError: SQLite cannot do it; the message says what to do.
         """
+        self._check_there()
         try:
             connection = self._kept or (_writable if write else _readable)(Path(self._path))
             try:
@@ -177,6 +199,7 @@ class AccessStore:
                 try:
                     yield connection
                     connection.execute("COMMIT")
+                    self._seen = self._seen or write
                 except BaseException:
                     # A full disk may have ended the transaction.
                     if connection.in_transaction:

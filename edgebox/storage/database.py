@@ -404,6 +404,14 @@ class Storage:
         await self._seconds.flush()
         return await self._writer.flush()
 
+    async def catch_up(self) -> None:
+        """Write all buffered rows before reading, unless the database cannot be written just now.
+
+        Each attempt at a file that another program holds takes seconds, and reads queue behind it.
+        """
+        if not self._writer.last_error:
+            await self._writer.flush()
+
     async def tidy(self, *, by_age: bool) -> None:
         """Delete rows above the size limit and, with `by_age`, old rows. Runs automatically.
 

@@ -62,11 +62,13 @@ class History:
         for camera, period in periods.items():
             self._seconds.record(ADDING[SECOND], second, *values(camera, period))
 
-    def record_minutes(self, minutes: Mapping[int, Periods]) -> None:
+    def record_minutes(self, minutes: Mapping[int, Periods], *, running: int | None = None) -> None:
         """Store minutes that are over, and add them to their hours.
 
         Args:
             minutes: the periods to be added, by Unix minute.
+            running: the minute that is not over yet, before or after them if the wall clock was
+                set; None: that after the last of them.
         """
         hours: dict[int, dict[CameraId, Period]] = {}
         for camera in {camera for periods in minutes.values() for camera in periods}:
@@ -80,7 +82,8 @@ class History:
             for camera, period in totals.items():
                 self._writer.record(ADDING[HOUR], number, *values(camera, period))
         if minutes:
-            self._until_ms = (max(minutes) + 1) * MINUTE.step_ms
+            running = max(minutes) + 1 if running is None else running
+            self._until_ms = running * MINUTE.step_ms
 
     def forget(self, camera: CameraId) -> None:
         """Delete a camera's history; the box's own history keeps its frames."""

@@ -1,9 +1,10 @@
 """Deletes rows so that the file stays within its bounds, and returns unused pages.
 
-Two rules. Age: each kind of row has a maximum age; history is deleted a day at a time, so that a
-wall clock that is wrong for an hour costs only a day. Size: the file stays below `size_max_bytes`
-by deleting the finest history first, then the coarser one, then events, then cameras. The number
-of names is unbounded, so rows by name outside the history are also limited in number.
+Two rules. Age: each kind of row has a maximum age; what is too old is deleted a day at a time, so
+that a wall clock that is wrong for an hour costs only a day. Size: the file stays below
+`size_max_bytes` by deleting the finest history first, then the coarser one, then events, then
+cameras. The number of names is unbounded, so rows by name outside the history are also limited in
+number.
 """
 
 from dataclasses import dataclass
@@ -73,8 +74,9 @@ class Retention:
                 (now_ms - days * DAY_MS) // level.step_ms, DAY_MS // level.step_ms,
             )  # fmt: skip
         await self._writer.execute(
-            "DELETE FROM events WHERE at_ms < ?", now_ms - limits.event_days * DAY_MS
-        )
+            "DELETE FROM events WHERE at_ms < min(?, (SELECT min(at_ms) FROM events) + ?)",
+            now_ms - limits.event_days * DAY_MS, DAY_MS,
+        )  # fmt: skip
         # Their ids are never reused, so leftover rows cannot belong to another name.
         await self._writer.execute(
             "DELETE FROM history_names WHERE camera != ''"

@@ -167,10 +167,11 @@ class Writer:
         return True
 
     async def _lost_file(self) -> str:
-        """Return an error if the file was deleted or replaced, which SQLite does not notice."""
+        """Return an error if the file was deleted, replaced or emptied: SQLite does not notice."""
         if self._file is None or await asyncio.to_thread(_inode, self._file) == self._inode:
             return ""
-        return f"{self._file} was deleted or replaced: start edgebox again to have a new one"
+        gone = "was deleted or replaced, or is empty"
+        return f"{self._file} {gone}: start edgebox again to have a new one"
 
     async def _write_forever(self) -> None:
         while not self._closing:
@@ -217,12 +218,12 @@ class Writer:
 
 
 def _inode(file: Path | None) -> tuple[int, int] | None:
-    """Return the identity of the file at a path; None: there is none."""
+    """Return the identity of the file at a path; None: there is none, or it is empty."""
     try:
         found = None if file is None else file.stat()
     except OSError:
         return None
-    return None if found is None else (found.st_dev, found.st_ino)
+    return (found.st_dev, found.st_ino) if found is not None and found.st_size else None
 
 
 def _is_refused(error: Exception) -> bool:

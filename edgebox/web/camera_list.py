@@ -74,7 +74,7 @@ class CameraConnectedError(EdgeboxError):
 
 
 async def _list(context: WebContext, request: web.Request) -> web.Response:
-    await context.storage.flush()  # includes cameras that have just connected
+    await context.storage.catch_up()  # includes cameras that have just connected
     stored = {known.camera: known for known in await context.storage.cameras()}
     cameras = []
     box = context.box
@@ -191,7 +191,7 @@ async def camera_document(context: WebContext, camera: CameraId) -> dict[str, An
 
 
 async def _stored(context: WebContext, camera: CameraId) -> StoredCamera | None:
-    await context.storage.flush()  # includes a camera that has just connected
+    await context.storage.catch_up()  # includes a camera that has just connected
     return await context.storage.camera(camera)
 
 

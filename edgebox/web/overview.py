@@ -80,7 +80,7 @@ def _plan_document(box: Box) -> dict[str, Any]:
 async def _events(context: WebContext, request: web.Request) -> web.Response:
     limit, camera = _LIMIT.read(request), _CAMERA.read(request)
     before, level = _BEFORE.read(request), cast(Level | None, _LEVEL.read(request))
-    await context.storage.flush()  # includes the latest events
+    await context.storage.catch_up()  # includes the latest events
     found = await context.storage.events(
         limit + 1,
         before=before,

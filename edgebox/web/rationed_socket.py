@@ -71,7 +71,7 @@ class RationedSocket(web.WebSocketResponse):
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter:
         """Begin the WebSocket and observe its reads from now on."""
         transport = request.transport
-        if transport is None:
+        if transport is None or self.prepared:  # aiohttp asks again when the handler has ended
             return await super().prepare(request)
         protocol = transport.get_protocol()
         assert isinstance(protocol, asyncio.Protocol)

@@ -116,8 +116,22 @@ def _make(certificate: Path, key: Path, host: str) -> None:
     )
     try:
         certificate.parent.mkdir(parents=True, exist_ok=True)
-        with os.fdopen(os.open(key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(written)
-        certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+        _write(key, written, 0o600)
+        _write(certificate, made.public_bytes(serialization.Encoding.PEM), 0o644)
     except OSError as error:
         raise TlsError(f"{certificate}: the certificate cannot be kept ({error})") from error
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
+    """Write a file whole or not at all: one that is cut off would end every further start."""
+    unfinished = path.with_name(f"{path.name}.new")
+    unfinished.unlink(missing_ok=True)
+    try:
+        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)

@@ -17,7 +17,7 @@ time.sleep(3600)
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 async def test_it_ends_with_0_while_its_libraries_are_imported(
     tmp_path: Path, number: signal.Signals
 ) -> None:

@@ -357,6 +357,20 @@ async def test_a_damaged_file_is_renamed(tmp_path: Path) -> None:
     assert names_in(tmp_path) == ["a.db", "a.db.corrupt"]
 
 
+async def test_tokens_outlive_their_file_while_the_box_runs(tmp_path: Path) -> None:
+    file = tmp_path / "a.db"
+    access = await access_of(Clock(), str(file))
+    _, text = await access.issue("Ann", Scope.ADMIN, None)
+    file.unlink()
+    for change in (access.follow(), access.issue("Ben", Scope.VIEWER, None)):
+        with pytest.raises(StorageError, match="was deleted or emptied"):
+            await change
+    assert access.by_token(text) is not None
+    await (await access_of(Clock(), str(file))).issue("Ben", Scope.ADMIN, None)
+    await access.follow()
+    assert access.by_token(text) is None, "another file counts"
+
+
 async def test_two_administrators_do_not_revoke_each_other_at_once() -> None:
     access = await access_of(Clock())
     for name in ("anna", "ben"):

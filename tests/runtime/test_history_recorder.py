@@ -81,6 +81,28 @@ async def test_a_clock_that_is_set_loses_nothing(tmp_path: Path, step_ms: int) -
     await storage.close()
 
 
+@pytest.mark.parametrize("step_ms", [-20_000 * DAY_MS, -3_600_000, 3_600_000, 20_000 * DAY_MS])
+async def test_charts_show_what_was_before_a_clock_was_wrong_for_a_while(
+    tmp_path: Path, step_ms: int
+) -> None:
+    clocks = Clocks()
+    storage = await Storage.open(tmp_path / "box.sqlite3", now_ms=lambda: clocks.wall_ms)
+    life = Life(storage, clocks, lambda: None)
+    life.live(130)
+    clocks.wall_ms += step_ms
+    life.live(10)
+    clocks.wall_ms -= step_ms
+    life.live(10)
+    await storage.flush()
+    for range_ms in (3_600_000, DAY_MS, 30 * DAY_MS):
+        chart = json.loads(
+            await storage.history.chart(GATE, clocks.wall_ms - range_ms, clocks.wall_ms, 300)
+        )
+        # The last second before a step belongs to the clock before it.
+        assert sum(n or 0 for n in chart["captured"]) >= 140, chart["segments"]
+    await storage.close()
+
+
 async def test_seconds_that_a_busy_box_missed_are_no_gaps(tmp_path: Path) -> None:
     clocks = Clocks()
     storage = await Storage.open(tmp_path / "box.sqlite3", now_ms=lambda: clocks.wall_ms)

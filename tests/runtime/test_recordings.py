@@ -44,6 +44,16 @@ def test_a_folder_keeps_the_newest_files(journal: Journal, tmp_path: Path) -> No
     assert list(folder.glob("*.part")) == []
 
 
+def test_a_file_outlives_those_of_a_clock_that_was_ahead(journal: Journal, tmp_path: Path) -> None:
+    ahead = [tmp_path / f"edgebox-journal-9020010{n}T000000Z.jsonl.gz" for n in range(KEPT)]
+    before = tmp_path / "edgebox-journal-20200101T000000Z.jsonl.gz"
+    for file in (*ahead, before):
+        file.write_text("")
+    path = filed(journal, tmp_path)
+    kept = set(tmp_path.glob("*.gz"))
+    assert kept == {*ahead[2:], before, path}
+
+
 def test_a_folder_that_cannot_be_written_to(journal: Journal, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="file"):

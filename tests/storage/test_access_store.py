@@ -3,6 +3,7 @@
 import contextlib
 import sqlite3
 import stat
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -99,6 +100,29 @@ def test_a_damaged_file_is_named_and_can_be_renamed(tmp_path: Path, contents: by
     assert aside.read_bytes() == contents
     store.add(ADMIN)
     assert store.load(0).tokens == (ADMIN,)
+
+
+@pytest.mark.parametrize("take_away", [Path.unlink, lambda file: file.write_bytes(b"")])
+def test_a_file_that_was_taken_away_is_not_one_without_tokens(
+    tmp_path: Path, take_away: Callable[[Path], object]
+) -> None:
+    file = tmp_path / "a.db"
+    store = AccessStore(str(file))
+    store.add(ADMIN)
+    kept = file.read_bytes()
+    take_away(file)
+    with pytest.raises(
+        StorageError, match=r"a\.db: the file of tokens was deleted or emptied: put"
+    ):
+        store.load(0)
+    with pytest.raises(StorageError, match="was deleted or emptied"):
+        store.used({ADMIN.id: 1500})
+    assert not file.exists() or not file.stat().st_size, "no file without tokens takes its place"
+    file.write_bytes(kept)
+    assert store.load(0).tokens == (ADMIN,)
+    take_away(file)
+    AccessStore(str(file)).add(GATE)  # as `edgebox tokens add` does
+    assert store.load(0).tokens == (GATE,)
 
 
 def test_a_file_of_a_later_edgebox_is_refused(tmp_path: Path) -> None:

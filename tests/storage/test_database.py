@@ -497,3 +497,14 @@ async def test_a_damaged_profile_and_camera_are_left_out(storage: Storage, tmp_p
         other.execute("UPDATE cameras SET hello = cast(x'7bff80' AS TEXT)")
     assert await storage.load_profiles("m") == []
     assert await storage.cameras() == []
+
+
+async def test_reading_waits_for_no_write_while_the_file_cannot_be_written(
+    storage: Storage,
+) -> None:
+    storage.record_event("info", "first")
+    await storage.catch_up()
+    assert [event.text for event in await storage.events(9)] == ["first"]
+    storage._writer.last_error = "database is locked"
+    async with storage._writer._exclusive:  # as while SQLite waits for the other program
+        await asyncio.wait_for(storage.catch_up(), PATIENCE_S)

@@ -1,6 +1,7 @@
 """A disk that is full at the start, and a file that is taken away while a box writes to it."""
 
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import aiosqlite
@@ -91,23 +92,28 @@ async def test_who_looks_something_up_is_told(file: Path, monkeypatch: pytest.Mo
         await Storage.open(file)
 
 
-def take_away(file: Path, replaced: bool) -> None:
-    if replaced:
-        file.rename(file.with_name("old"))
-        file.write_bytes(b"")
-    else:
-        file.unlink()
+def delete(file: Path) -> None:
+    file.unlink()
 
 
-@pytest.mark.parametrize("replaced", [False, True])
+def replace(file: Path) -> None:
+    file.rename(file.with_name("old"))
+    file.write_bytes(b"another")
+
+
+def empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+@pytest.mark.parametrize("take_away", [delete, replace, empty])
 async def test_a_file_that_is_taken_away_is_noticed_with_the_next_row(
-    file: Path, replaced: bool
+    file: Path, take_away: Callable[[Path], None]
 ) -> None:
     box = await Storage.open(file)
     box.record_event("info", "one")
     assert await box.flush()
     assert box.last_error == ""
-    take_away(file, replaced)
+    take_away(file)
     box.record_event("info", "two")
     assert await box.flush()
     assert f"{file} was deleted or replaced" in box.last_error

@@ -105,10 +105,13 @@ async def test_a_clock_that_is_wrong_for_an_hour_costs_a_day_not_all(tmp_path: P
     clock = WallClock(T)
     storage = await Storage.open(tmp_path / "box.sqlite3", limits=Limits(), now_ms=clock)
     try:
-        await live(storage, clock, 3, cameras=1)
+        for day in range(3):
+            storage.record_event("info", f"day {day}")
+            await live(storage, clock, 1, cameras=1)
         clock.ms += 20_000 * DAY_MS
         await storage.tidy(by_age=True)
         assert len(await storage.history.periods(MINUTE, GATE)) == 2 * DAY
+        assert [event.text for event in await storage.events(9)] == ["day 2", "day 1"]
     finally:
         await storage.close()
 

@@ -97,6 +97,24 @@ async def test_reads_are_passed_on_until_there_are_too_many_which_is_told_once(
     assert scene.floods == 1
 
 
+async def test_a_socket_that_has_begun_is_not_watched_again(
+    monkeypatch: pytest.MonkeyPatch, scene: Scene
+) -> None:
+    """aiohttp prepares it once more when its handler has ended; TLS has no protocol any more then.
+
+    That ended in a stack trace where the box itself had closed the connection.
+    """
+
+    async def prepare(self: object, request: object) -> None: ...
+
+    monkeypatch.setattr(web.WebSocketResponse, "prepare", prepare)
+    await scene.socket.prepare(scene.request)
+    monkeypatch.setattr(web.WebSocketResponse, "prepared", True)
+    scene.transport.protocol = cast(asyncio.Protocol, None)
+    await scene.socket.prepare(scene.request)
+    assert scene.transport.protocol is None
+
+
 async def test_what_becomes_no_websocket_is_not_watched(
     monkeypatch: pytest.MonkeyPatch, scene: Scene
 ) -> None:

@@ -1,5 +1,7 @@
 """TLS: the certificate that the box makes and keeps, and files that cannot be used."""
 
+import errno
+import os
 import ssl
 import stat
 from pathlib import Path
@@ -61,6 +63,24 @@ def test_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
     key = tmp_path / "one" / "tls-key.pem"
     server = ServerParameters(tls="files", tls_certificate=str(certificate), tls_key=str(key))
     assert tls_context(server, tmp_path) is not None
+
+
+def test_a_disk_that_was_full_does_not_end_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sync, synced = os.fsync, list[int]()
+
+    def fail_for_the_second(descriptor: int) -> None:
+        synced.append(descriptor)
+        if len(synced) == 2:  # the key is there by then
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fail_for_the_second)
+    with pytest.raises(TlsError, match=r"cannot be kept .*No space left"):
+        tls_context(SELF_SIGNED, tmp_path)
+    assert [each.name for each in tmp_path.iterdir()] == ["tls-key.pem"]
+    assert tls_context(SELF_SIGNED, tmp_path) is not None
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:

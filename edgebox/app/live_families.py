@@ -1,14 +1,14 @@
 """Changes which families a running box serves: adds imported ones, removes them, sets the default.
 
-A new family is measured in between the batches of cameras. The scheduling core keeps the variants
-of a removed family, which nothing can ask for any more: requests that are on their way, and
-measurements of finished ones, may still need them. They are withdrawn when another family comes
-under the name, so that nothing of the one is taken for the other's.
+A new family is measured in between the batches of cameras. Nothing can ask for a removed family any
+more, but requests that are on their way may still need it. Once none does it is withdrawn: the core
+knows its variants no more, so that nothing of it is taken for that of another one under its name,
+and executors free its memory.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from edgebox.app.borrowed_executors import PacedExecutor
@@ -23,7 +23,7 @@ from edgebox.config.config_file import Config
 from edgebox.config.default_family import store_default
 from edgebox.domain.errors import EdgeboxError, ModelError
 from edgebox.domain.job_errors import FamilyInUseError
-from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile
+from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile, VariantName
 from edgebox.inference.executor import HungError
 from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import fingerprint
@@ -51,6 +51,17 @@ class LiveFamilies:
     served: ServedFamilies
     opened: Opened
     learning: RememberedLearning
+    _removed: asyncio.Event = field(default_factory=asyncio.Event)
+    """Whether there may be families to withdraw."""
+    _withdrawing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def run(self) -> None:
+        """Withdraw removed families, each once nothing needs it any more, until cancelled."""
+        while True:
+            await self._removed.wait()
+            self._removed.clear()
+            for name in list(self.served.left):
+                await self._withdraw(name)
 
     async def add(self, folder: Path, progress: Progress) -> list[ExecutorId]:
         """Serve the family in a folder; return the executors that run it.
@@ -74,10 +85,13 @@ class LiveFamilies:
             try:
                 await asyncio.to_thread(executor.add_family, family)
                 profiles, stored = await self._profiles(family, executor, progress)
+            except HungError as error:
+                failures.append(f"{executor.id}: {error}")
+                self.box.driver.feed(ExecutorHung(executor.id))
+                continue
             except ModelError as error:
                 failures.append(f"{executor.id}: {error}")
-                if isinstance(error, HungError):
-                    self.box.driver.feed(ExecutorHung(executor.id))
+                await asyncio.to_thread(executor.drop_family, family)
                 continue
             if not found:
                 await self._offer(family)
@@ -140,25 +154,41 @@ class LiveFamilies:
         await self.learning.restore_family(family)
 
     async def _withdraw(self, name: FamilyName) -> None:
-        """Take away what a removed family has left, so that another one may have its name.
+        """Take away what a removed family has left, and free its memory.
 
-        Executors that lack the new one must not run the old one in its place.
+        Another one may have its name then. Executors that lack it must not run the old one in its
+        place. Where this was interrupted, the next call does it again.
         """
-        left = self.served.left_of(name)
-        if not left:
-            return
-        self.learning.leave(name)
-        for executor, profiles in self.box.profiles.items():
-            kept = {variant: of for variant, of in profiles.items() if variant not in left}
-            if len(kept) < len(profiles):
-                await use_profiles(self.box, executor, kept)
-        driver = self.box.driver
-        # At most until their deadlines.
-        while left & driver.scheduler.variants_in_use:  # noqa: ASYNC110
+        async with self._withdrawing:
+            family = self.served.left.get(name)
+            if family is None:
+                return
+            variants = frozenset(variant.name for variant in family.variants)
+            await self._unused(variants)
+            self.learning.leave(name)
+            for executor, profiles in self.box.profiles.items():
+                kept = {variant: of for variant, of in profiles.items() if variant not in variants}
+                if len(kept) < len(profiles):
+                    await use_profiles(self.box, executor, kept)
+            await self._unused(variants)  # some may have come while an executor was busy
+            for holder in self._executors(family):
+                await asyncio.to_thread(holder.drop_family, family)
+            self.box.driver.measurements.forget(variants)
+            self.served.withdraw(name)
+            self.box.driver.feed(VariantsAvailable(tuple(self.served.variants.values())))
+
+    async def _unused(self, variants: frozenset[VariantName]) -> None:
+        """Wait until no request runs on some variants or waits for them: until their deadlines."""
+        while variants & self.box.driver.scheduler.variants_in_use:  # noqa: ASYNC110
             await asyncio.sleep(_POLL_S)
-        driver.measurements.forget(left)
-        self.served.withdraw(left)
-        driver.feed(VariantsAvailable(tuple(self.served.variants.values())))
+
+    def _serve_no_more(self, name: str) -> None:
+        """Serve a family no more; it is withdrawn once nothing needs it."""
+        self.served.remove(name)
+        # Where memory is limited, what is needed more takes its place in any case.
+        if not self.config.inference.memory_limit_bytes:
+            self._removed.set()
+        self.box.notices.publish("info", f"the model {name} was removed")
 
     def users(self, name: str) -> list[str]:
         """Return the connected cameras that use a family, and those that it was set for."""
@@ -202,8 +232,7 @@ class LiveFamilies:
         except EdgeboxError:
             box.offer(models)
             raise
-        self.served.remove(name)
-        box.notices.publish("info", f"the model {name} was removed")
+        self._serve_no_more(name)
         return folder
 
     def manifest_of(self, name: str) -> str | None:
@@ -234,8 +263,7 @@ class LiveFamilies:
             return using[0] if len(using) == 1 else f"each of {_shortened(using)}"
         kept = {key: family for key, family in box.families.items() if key != name}
         box.offer(replace(box.models, families=kept))
-        self.served.remove(name)
-        box.notices.publish("info", f"the model {name} was removed")
+        self._serve_no_more(name)
         return ""
 
     async def set_default(self, name: str) -> None:

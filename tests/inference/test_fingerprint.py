@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from edgebox.domain.model_family import ExecutorId
-from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.family import Family, ModelFile
 from edgebox.inference.fingerprint import fingerprint, reading_print
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.zoo import bundled_folders, load_zoo
 
 

@@ -54,6 +54,8 @@ class LiveFamilies:
     _removed: asyncio.Event = field(default_factory=asyncio.Event)
     """Whether there may be families to withdraw."""
     _withdrawing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _choosing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while a family is removed or becomes the default: not both at once."""
 
     async def run(self) -> None:
         """Withdraw removed families, each once nothing needs it any more, until cancelled."""
@@ -212,8 +214,12 @@ class LiveFamilies:
             FamilyInUseError: it is the default, a pipeline has it, or cameras use it.
             ModelError: it was not imported, or cannot be deleted.
         """
+        async with self._choosing:
+            check_unused(self.config, name, default=self.box.models.default_family)
+            return await self._remove(name)
+
+    async def _remove(self, name: str) -> Path:
         box = self.box
-        check_unused(self.config, name, default=box.models.default_family)
         for pipeline in box.models.pipelines.values():
             if _has(pipeline.stages, name):
                 raise FamilyInUseError(f"the pipeline {pipeline.name} uses {name}")
@@ -222,18 +228,22 @@ class LiveFamilies:
                 f"{name} is used by {_shortened(using)}; give these cameras another model first, "
                 "or disconnect them"
             )
-        models = box.models
-        kept = {key: family for key, family in models.families.items() if key != name}
-        box.offer(replace(models, families=kept))
+        family = box.families.get(FamilyName(name))
+        self._offer_without(name)
         try:
             folder = await asyncio.to_thread(
-                remove_family, self.config, name, default=models.default_family
+                remove_family, self.config, name, default=box.models.default_family
             )
         except EdgeboxError:
-            box.offer(models)
+            if family is not None:
+                box.offer(replace(box.models, families={**box.families, family.name: family}))
             raise
         self._serve_no_more(name)
         return folder
+
+    def _offer_without(self, name: str) -> None:
+        kept = {key: family for key, family in self.box.families.items() if key != name}
+        self.box.offer(replace(self.box.models, families=kept))
 
     def manifest_of(self, name: str) -> str | None:
         """Return the SHA-256 of the manifest that an imported family was read from.
@@ -261,8 +271,7 @@ class LiveFamilies:
                 return f"the pipeline {pipeline.name}"
         if using := self.users(name):
             return using[0] if len(using) == 1 else f"each of {_shortened(using)}"
-        kept = {key: family for key, family in box.families.items() if key != name}
-        box.offer(replace(box.models, families=kept))
+        self._offer_without(name)
         self._serve_no_more(name)
         return ""
 
@@ -272,9 +281,13 @@ class LiveFamilies:
         Raises:
             FamilyInUseError: the configuration file names another one.
             InvalidInputError: it is not given pictures.
-            ModelError: this cannot be stored.
+            ModelError: it was removed, or this cannot be stored.
         """
-        self.box.families[FamilyName(name)].insist_on_pictures()
+        async with self._choosing:
+            await self._set_default(name)
+
+    async def _set_default(self, name: str) -> None:
+        self._served(name).insist_on_pictures()
         if self.config.origins.get("inference.family") == "file":
             raise FamilyInUseError(
                 f"{self.config.source} sets inference.family, which counts more: change it there"
@@ -282,14 +295,26 @@ class LiveFamilies:
         await asyncio.to_thread(store_default, self.config.inference.models_folder, name)
         await self.use_default(FamilyName(name))
 
+    def _served(self, name: str) -> Family:
+        """Return a family that is served.
+
+        Raises:
+            ModelError: it was removed meanwhile.
+        """
+        family = self.box.families.get(FamilyName(name))
+        if family is None:
+            raise ModelError(f"the model {name} was removed")
+        return family
+
     async def use_default(self, name: FamilyName) -> None:
         """Make a family the default of this run; cameras that name none connect again.
 
         Raises:
             InvalidInputError: it is not given pictures.
+            ModelError: it was removed.
         """
         box = self.box
-        box.families[name].insist_on_pictures()
+        self._served(name).insist_on_pictures()
         before = box.models.default_family
         box.offer(replace(box.models, default_family=name))
         if before == name:

@@ -76,13 +76,9 @@ class OnnxExecutor(FamilyExecutor):
             ModelError: no family can be opened, its provider is not usable here, or the cores
                 are not this process's.
         """
-        if not families:
-            raise ModelError("an executor needs at least one model family")
         self.cpu_threads = cpu_threads or len(cores) or default_cpu_threads()
-        self.cores = cores
-        self.memory_limit_bytes = memory_limit_bytes
-        self._clock_ns = clock_ns
-        self._score_floor = score_floor
+        self.cores, self.memory_limit_bytes = cores, memory_limit_bytes
+        self._clock_ns, self._score_floor = clock_ns, score_floor
         settings = StoreSettings(
             providers,
             self.cpu_threads,
@@ -105,6 +101,8 @@ class OnnxExecutor(FamilyExecutor):
         Raises:
             ModelError: as `__init__` says.
         """
+        if not families:
+            raise ModelError("an executor needs at least one model family")
         self._store = _open_sessions(families, settings)
         self.failed = self._store.failed
         """Families that cannot run here, and why; those that are not loaded yet may follow."""

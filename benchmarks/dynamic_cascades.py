@@ -22,8 +22,8 @@ from benchmarks.one_size import write_one_size
 from edgebox.app.cascade_fitting import CascadePictures, CascadeSide, fit
 from edgebox.config.config_file import Config, load
 from edgebox.inference.cascade_file import StoredCascade
-from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.family import Family
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.zoo import load_family
 from edgebox.media.jpeg import decode, encode, lay_into
 from edgebox.scene.street_camera import Scene

@@ -12,7 +12,7 @@ from benchmarks.dynamic_boxes import measure, write_config
 from benchmarks.dynamic_model import FAMILY, SIDE_PX, STEPS_MAX, picture, write_family
 from benchmarks.dynamic_workload import Application, Workload
 from edgebox.config.config_file import load
-from edgebox.inference.executor import OnnxExecutor
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.zoo import load_family
 from edgebox.media.jpeg import decode
 

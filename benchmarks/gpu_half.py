@@ -10,9 +10,10 @@ import onnx
 from benchmarks.gpu_points import opened
 from edgebox.domain.model_family import Variant
 from edgebox.inference.accuracy.inference_run import as_sent
-from edgebox.inference.executor import OnnxExecutor, come_back
+from edgebox.inference.executor import come_back
 from edgebox.inference.family import Family
 from edgebox.inference.importing.fp16 import halve, single_precision
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.sessions import Provider
 from edgebox.inference.zoo import load_family
 from edgebox.scene.street_camera import Scene, SceneFrame

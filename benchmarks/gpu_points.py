@@ -18,8 +18,9 @@ import numpy as np
 from benchmarks.gpu_results import Figures, Row, failing
 from edgebox.domain.errors import EdgeboxError, ModelError
 from edgebox.domain.model_family import QUANTILES, ExecutorId, Variant, quantiles_of
-from edgebox.inference.executor import OnnxExecutor, come_back
+from edgebox.inference.executor import come_back
 from edgebox.inference.family import Family
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.sessions import TENSORRT, Provider, Session, open_session
 from edgebox.inference.tensors import Canvas, InputTensors
 

@@ -27,8 +27,9 @@ from benchmarks.gpu_results import Figures, Row, failing
 from edgebox.domain.errors import EdgeboxError, ModelError
 from edgebox.domain.model_family import Variant
 from edgebox.inference.cuda_libraries import cuda_runtime
-from edgebox.inference.executor import OnnxExecutor, come_back
+from edgebox.inference.executor import come_back
 from edgebox.inference.family import Family
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.session_store import run_bound
 from edgebox.inference.sessions import open_session
 from edgebox.inference.tensors import InputTensors

@@ -25,7 +25,7 @@ from edgebox.app.composition import App
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, Variant
 from edgebox.domain.plans import Plan, PlanningSnapshot
-from edgebox.inference.executor import OnnxExecutor
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.planning.planner import plan
 from edgebox.runtime import frame_decoder
 from edgebox.runtime.frames import PendingFrame

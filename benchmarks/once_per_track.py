@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.pipelines import PipelineStage, StageName
-from edgebox.inference.executor import OnnxExecutor, come_back
+from edgebox.inference.executor import come_back
 from edgebox.inference.family import Family
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.zoo import bundled_folders, load_zoo
 from edgebox.media import jpeg
 from edgebox.runtime.stage_documents import best_classes

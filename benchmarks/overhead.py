@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from edgebox.domain.model_family import ExecutorId
-from edgebox.inference.executor import SCORE_FLOOR, OnnxExecutor
+from edgebox.inference.executor import SCORE_FLOOR
 from edgebox.inference.importing.files import read_source
 from edgebox.inference.importing.importer import ImportOptions, import_family
 from edgebox.inference.importing.layouts import Layout, layout_named
@@ -38,6 +38,7 @@ from edgebox.inference.importing.recognition import on_canvas
 from edgebox.inference.importing.serving import served_model
 from edgebox.inference.importing.writing import Rows
 from edgebox.inference.machine import processor_name
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.sessions import CPU, session_options
 from edgebox.inference.tensors import InputTensors
 from edgebox.scene.street_camera import Scene

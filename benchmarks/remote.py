@@ -34,7 +34,7 @@ from edgebox.config.config_file import load
 from edgebox.domain.model_family import ExecutorId
 from edgebox.inference.executor_spec import open_executor
 from edgebox.inference.family import Family
-from edgebox.inference.fingerprint import family_print
+from edgebox.inference.family_prints import family_print
 from edgebox.inference.model_executor import ModelExecutor
 from edgebox.inference.remote.binary_tensors import HEADER_LENGTH, InputTensor, infer_request
 from edgebox.inference.remote.http_connection import ServerAddress

@@ -38,7 +38,7 @@ from edgebox.inference.accuracy.labelled import Dataset
 from edgebox.inference.accuracy.pruning import PICTURES_MIN
 from edgebox.inference.accuracy.yolo_files import find_yaml, read_yolo
 from edgebox.inference.family import Family
-from edgebox.inference.fingerprint import family_print
+from edgebox.inference.family_prints import family_print
 from edgebox.media.jpeg import decode, probe
 from edgebox.media.sources import PICTURE_SUFFIXES, FrameSource, open_source, read_picture
 from edgebox.media.video import VideoFileSource

@@ -25,9 +25,10 @@ from edgebox.domain.model_family import LatencyProfile, Variant
 from edgebox.domain.picture_size import send_size
 from edgebox.inference.accuracy.inference_run import Fetch, Frame
 from edgebox.inference.cascade_file import CascadeModel, StoredCascade, write_cascade
-from edgebox.inference.executor import OnnxExecutor, come_back
+from edgebox.inference.executor import come_back
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.family import Family
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.media.jpeg import QUALITY_DEFAULT, decode, encode, lay_into, resize_rgb
 from edgebox.storage.wall_clock import wall_clock_ms
 from edgebox.vision.cascade_decider import features, fit_cascade, frame_loss, insist_on_enough

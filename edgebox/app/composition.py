@@ -337,7 +337,8 @@ class App:
         self._model_jobs.live = LiveFamilies(
             self.config, self.box, self._storage, known, self._opened, self._remembered_learning
         )
-        watch = FamilyWatch(self._model_jobs.live, self._model_jobs.jobs, at_start)
+        live = self._model_jobs.live
+        watch = FamilyWatch(live, self._model_jobs.jobs, at_start)
         self._history_recorder = history_recorder(
             self.box,
             self._storage,
@@ -346,6 +347,7 @@ class App:
             on_minute=self._every_minute,
         )
         self._tasks.start(watch.run(), "look at the folder of models")
+        self._tasks.start(live.run(), "withdrawal of removed models")
         self._tasks.start(self._late_executors.run(), "trials of executors that are not there yet")
         self._tasks.start(self._history_recorder.run(), "history")
 

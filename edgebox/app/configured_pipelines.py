@@ -28,7 +28,8 @@ def make_pipelines(
 
     Raises:
         ConfigError: every stage that no model of this box can be, every stage that does not fit
-            its cascade, and every pipeline with the name of a family or a variant.
+            its cascade, and every pipeline with the name of a family or a variant; or the default
+            pipeline cannot be served.
     """
     known = {family.name: family for family in families}
     made: dict[PipelineName, Pipeline] = {}
@@ -55,6 +56,12 @@ def make_pipelines(
     if problems:
         raise ConfigError(
             "\n".join([f"{config.source}:", *(f"  {problem}" for problem in problems)])
+        )
+    default = PipelineName(config.inference.pipeline)
+    if default in missing:
+        raise ConfigError(
+            f"{config.source}: inference.pipeline: the default pipeline {default} cannot be "
+            f"served: {missing[default]}"
         )
     return made, missing
 

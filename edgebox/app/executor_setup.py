@@ -23,12 +23,13 @@ from edgebox.config.executor_section import (
 )
 from edgebox.domain.errors import ConfigError, ModelError
 from edgebox.domain.model_family import ExecutorId
-from edgebox.inference.executor import RUN_LIMIT_S, SCORE_FLOOR, HungError, OnnxExecutor
+from edgebox.inference.executor import RUN_LIMIT_S, SCORE_FLOOR, HungError
 from edgebox.inference.executor_spec import ExecutorSpec, open_executor
 from edgebox.inference.family import Family
 from edgebox.inference.gpus import gpu_names
 from edgebox.inference.machine import allowed_cores, offered_threads, usable_cores
 from edgebox.inference.model_executor import ExecutorSpecification, ModelExecutor
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.sessions import Provider, cuda_obstacle
 from edgebox.runtime.threads import within
 

@@ -1,14 +1,14 @@
 """Changes which families a running box serves: adds imported ones, removes them, sets the default.
 
-A new family is measured in between the batches of cameras. The scheduling core keeps the variants
-of a removed family, which nothing can ask for any more: requests that are on their way, and
-measurements of finished ones, may still need them. They are withdrawn when another family comes
-under the name, so that nothing of the one is taken for the other's.
+A new family is measured in between the batches of cameras. Nothing can ask for a removed family any
+more, but requests that are on their way may still need it. Once none does it is withdrawn: the core
+knows its variants no more, so that nothing of it is taken for that of another one under its name,
+and executors free its memory.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from edgebox.app.borrowed_executors import PacedExecutor
@@ -23,7 +23,7 @@ from edgebox.config.config_file import Config
 from edgebox.config.default_family import store_default
 from edgebox.domain.errors import EdgeboxError, ModelError
 from edgebox.domain.job_errors import FamilyInUseError
-from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile
+from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile, VariantName
 from edgebox.inference.executor import HungError
 from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import fingerprint
@@ -51,6 +51,19 @@ class LiveFamilies:
     served: ServedFamilies
     opened: Opened
     learning: RememberedLearning
+    _removed: asyncio.Event = field(default_factory=asyncio.Event)
+    """Whether there may be families to withdraw."""
+    _withdrawing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _choosing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while a family is removed or becomes the default: not both at once."""
+
+    async def run(self) -> None:
+        """Withdraw removed families, each once nothing needs it any more, until cancelled."""
+        while True:
+            await self._removed.wait()
+            self._removed.clear()
+            for name in list(self.served.left):
+                await self._withdraw(name)
 
     async def add(self, folder: Path, progress: Progress) -> list[ExecutorId]:
         """Serve the family in a folder; return the executors that run it.
@@ -74,10 +87,13 @@ class LiveFamilies:
             try:
                 await asyncio.to_thread(executor.add_family, family)
                 profiles, stored = await self._profiles(family, executor, progress)
+            except HungError as error:
+                failures.append(f"{executor.id}: {error}")
+                self.box.driver.feed(ExecutorHung(executor.id))
+                continue
             except ModelError as error:
                 failures.append(f"{executor.id}: {error}")
-                if isinstance(error, HungError):
-                    self.box.driver.feed(ExecutorHung(executor.id))
+                await asyncio.to_thread(executor.drop_family, family)
                 continue
             if not found:
                 await self._offer(family)
@@ -140,25 +156,41 @@ class LiveFamilies:
         await self.learning.restore_family(family)
 
     async def _withdraw(self, name: FamilyName) -> None:
-        """Take away what a removed family has left, so that another one may have its name.
+        """Take away what a removed family has left, and free its memory.
 
-        Executors that lack the new one must not run the old one in its place.
+        Another one may have its name then. Executors that lack it must not run the old one in its
+        place. Where this was interrupted, the next call does it again.
         """
-        left = self.served.left_of(name)
-        if not left:
-            return
-        self.learning.leave(name)
-        for executor, profiles in self.box.profiles.items():
-            kept = {variant: of for variant, of in profiles.items() if variant not in left}
-            if len(kept) < len(profiles):
-                await use_profiles(self.box, executor, kept)
-        driver = self.box.driver
-        # At most until their deadlines.
-        while left & driver.scheduler.variants_in_use:  # noqa: ASYNC110
+        async with self._withdrawing:
+            family = self.served.left.get(name)
+            if family is None:
+                return
+            variants = frozenset(variant.name for variant in family.variants)
+            await self._unused(variants)
+            self.learning.leave(name)
+            for executor, profiles in self.box.profiles.items():
+                kept = {variant: of for variant, of in profiles.items() if variant not in variants}
+                if len(kept) < len(profiles):
+                    await use_profiles(self.box, executor, kept)
+            await self._unused(variants)  # some may have come while an executor was busy
+            for holder in self._executors(family):
+                await asyncio.to_thread(holder.drop_family, family)
+            self.box.driver.measurements.forget(variants)
+            self.served.withdraw(name)
+            self.box.driver.feed(VariantsAvailable(tuple(self.served.variants.values())))
+
+    async def _unused(self, variants: frozenset[VariantName]) -> None:
+        """Wait until no request runs on some variants or waits for them: until their deadlines."""
+        while variants & self.box.driver.scheduler.variants_in_use:  # noqa: ASYNC110
             await asyncio.sleep(_POLL_S)
-        driver.measurements.forget(left)
-        self.served.withdraw(left)
-        driver.feed(VariantsAvailable(tuple(self.served.variants.values())))
+
+    def _serve_no_more(self, name: str) -> None:
+        """Serve a family no more; it is withdrawn once nothing needs it."""
+        self.served.remove(name)
+        # Where memory is limited, what is needed more takes its place in any case.
+        if not self.config.inference.memory_limit_bytes:
+            self._removed.set()
+        self.box.notices.publish("info", f"the model {name} was removed")
 
     def users(self, name: str) -> list[str]:
         """Return the connected cameras that use a family, and those that it was set for."""
@@ -182,8 +214,12 @@ class LiveFamilies:
             FamilyInUseError: it is the default, a pipeline has it, or cameras use it.
             ModelError: it was not imported, or cannot be deleted.
         """
+        async with self._choosing:
+            check_unused(self.config, name, default=self.box.models.default_family)
+            return await self._remove(name)
+
+    async def _remove(self, name: str) -> Path:
         box = self.box
-        check_unused(self.config, name, default=box.models.default_family)
         for pipeline in box.models.pipelines.values():
             if _has(pipeline.stages, name):
                 raise FamilyInUseError(f"the pipeline {pipeline.name} uses {name}")
@@ -192,19 +228,22 @@ class LiveFamilies:
                 f"{name} is used by {_shortened(using)}; give these cameras another model first, "
                 "or disconnect them"
             )
-        models = box.models
-        kept = {key: family for key, family in models.families.items() if key != name}
-        box.offer(replace(models, families=kept))
+        family = box.families.get(FamilyName(name))
+        self._offer_without(name)
         try:
             folder = await asyncio.to_thread(
-                remove_family, self.config, name, default=models.default_family
+                remove_family, self.config, name, default=box.models.default_family
             )
         except EdgeboxError:
-            box.offer(models)
+            if family is not None:
+                box.offer(replace(box.models, families={**box.families, family.name: family}))
             raise
-        self.served.remove(name)
-        box.notices.publish("info", f"the model {name} was removed")
+        self._serve_no_more(name)
         return folder
+
+    def _offer_without(self, name: str) -> None:
+        kept = {key: family for key, family in self.box.families.items() if key != name}
+        self.box.offer(replace(self.box.models, families=kept))
 
     def manifest_of(self, name: str) -> str | None:
         """Return the SHA-256 of the manifest that an imported family was read from.
@@ -232,10 +271,8 @@ class LiveFamilies:
                 return f"the pipeline {pipeline.name}"
         if using := self.users(name):
             return using[0] if len(using) == 1 else f"each of {_shortened(using)}"
-        kept = {key: family for key, family in box.families.items() if key != name}
-        box.offer(replace(box.models, families=kept))
-        self.served.remove(name)
-        box.notices.publish("info", f"the model {name} was removed")
+        self._offer_without(name)
+        self._serve_no_more(name)
         return ""
 
     async def set_default(self, name: str) -> None:
@@ -244,9 +281,13 @@ class LiveFamilies:
         Raises:
             FamilyInUseError: the configuration file names another one.
             InvalidInputError: it is not given pictures.
-            ModelError: this cannot be stored.
+            ModelError: it was removed, or this cannot be stored.
         """
-        self.box.families[FamilyName(name)].insist_on_pictures()
+        async with self._choosing:
+            await self._set_default(name)
+
+    async def _set_default(self, name: str) -> None:
+        self._served(name).insist_on_pictures()
         if self.config.origins.get("inference.family") == "file":
             raise FamilyInUseError(
                 f"{self.config.source} sets inference.family, which counts more: change it there"
@@ -254,14 +295,26 @@ class LiveFamilies:
         await asyncio.to_thread(store_default, self.config.inference.models_folder, name)
         await self.use_default(FamilyName(name))
 
+    def _served(self, name: str) -> Family:
+        """Return a family that is served.
+
+        Raises:
+            ModelError: it was removed meanwhile.
+        """
+        family = self.box.families.get(FamilyName(name))
+        if family is None:
+            raise ModelError(f"the model {name} was removed")
+        return family
+
     async def use_default(self, name: FamilyName) -> None:
         """Make a family the default of this run; cameras that name none connect again.
 
         Raises:
             InvalidInputError: it is not given pictures.
+            ModelError: it was removed.
         """
         box = self.box
-        box.families[name].insist_on_pictures()
+        self._served(name).insist_on_pictures()
         before = box.models.default_family
         box.offer(replace(box.models, default_family=name))
         if before == name:

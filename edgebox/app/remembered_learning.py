@@ -47,7 +47,9 @@ class RememberedLearning:
                 self._on |= _fingerprints(executor, family)
 
     def leave(self, name: FamilyName) -> None:
-        """Store what was learned of a family, and nothing more of it."""
+        """Store what was learned of a family, and nothing more of it. Idempotent."""
+        if name not in self._families:
+            return
         self.keep()
         variants = {variant.name for variant in self._families.pop(name).variants}
         for variant in variants:

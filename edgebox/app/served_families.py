@@ -18,8 +18,10 @@ class ServedFamilies:
 
     families: list[Family] = field(default_factory=list)
     variants: dict[VariantName, Variant] = field(default_factory=dict)
-    """Offered variants. Those of a removed family stay until its name is used again, for frames
-    that are on their way."""
+    """Offered variants. Those of a removed family stay for frames that are on their way, until it
+    is withdrawn."""
+    left: dict[FamilyName, Family] = field(default_factory=dict)
+    """Removed families that are not withdrawn yet."""
     inputs: dict[FamilyName, InputSpec] = field(default_factory=dict)
     labels: dict[FamilyName, tuple[str, ...]] = field(default_factory=dict)
 
@@ -40,16 +42,13 @@ class ServedFamilies:
 
     def remove(self, name: str) -> None:
         """Serve a family no more; what frames that are on their way need of it stays."""
+        self.left |= {family.name: family for family in self.families if family.name == name}
         self.families[:] = [family for family in self.families if family.name != name]
 
-    def left_of(self, name: FamilyName) -> frozenset[VariantName]:
-        """Return the variants that a removed family has left; none of one that was not here."""
-        return frozenset(each.name for each in self.variants.values() if each.family == name)
-
-    def withdraw(self, variants: Iterable[VariantName]) -> None:
+    def withdraw(self, name: FamilyName) -> None:
         """Take away what a removed family has left; nothing may run on it any more."""
-        for variant in variants:
-            del self.variants[variant]
+        for variant in self.left.pop(name).offered:
+            self.variants.pop(variant.name, None)
 
 
 def tell_of_missing_models(box: Box) -> None:

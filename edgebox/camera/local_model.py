@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 from edgebox.domain.errors import EdgeboxError, ModelError
 from edgebox.domain.home_folder import expanded
 from edgebox.domain.model_family import Variant
-from edgebox.inference.executor import OnnxExecutor, come_back
+from edgebox.inference.executor import come_back
 from edgebox.inference.family import MANIFEST, Family, ModelFile, read_manifest
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.link.box_address import http_url
 from edgebox.link.detected_frames import DETECTIONS_MAX, DetectedFrame, SentCrop, SentDetection
 from edgebox.link.placement_offer import OfferedStage, PlacementOffer

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from edgebox.inference.executor import OnnxExecutor
     from edgebox.inference.family import Family
+    from edgebox.inference.onnx_executor import OnnxExecutor
     from edgebox.vision.detections import Detections
 
 _SCORE_MIN = 0.3

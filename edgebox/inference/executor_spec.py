@@ -9,9 +9,10 @@ from pathlib import Path
 
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId
-from edgebox.inference.executor import SCORE_FLOOR, OnnxExecutor, run_limit_s
+from edgebox.inference.executor import SCORE_FLOOR, run_limit_s
 from edgebox.inference.family import Family
 from edgebox.inference.model_executor import ExecutorSpecification, ModelExecutor
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.sessions import Provider
 
 

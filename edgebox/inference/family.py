@@ -16,6 +16,7 @@ from edgebox.domain.accuracy_by_side import read_accuracy_by_side
 from edgebox.domain.errors import InvalidInputError, ModelError
 from edgebox.domain.field_reader import FieldReader, Notation, dotted
 from edgebox.domain.model_family import AccuracyReport, FamilyName, Variant, VariantName
+from edgebox.inference.family_prints import served_print
 from edgebox.inference.features import FeatureSpec, read_features
 from edgebox.vision.coco import COCO80
 from edgebox.vision.decoding import (
@@ -192,6 +193,11 @@ class Family:
         """The checksum of the file, or of the checksums of several."""
         digests = [file.sha256 for file in self.model_files]
         return digests[0] if len(digests) == 1 else sha256("".join(digests).encode()).hexdigest()
+
+    @cached_property
+    def served_print(self) -> str:
+        """A fingerprint of all that another box must have alike to use its answers."""
+        return served_print(self)
 
     @cached_property
     def offered(self) -> tuple[Variant, ...]:

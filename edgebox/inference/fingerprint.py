@@ -1,9 +1,9 @@
 """Decides when a stored profile is valid: only while nothing that it depends on has changed."""
 
 from collections.abc import Sequence
-from hashlib import sha256
 
 from edgebox.inference.family import Family
+from edgebox.inference.family_prints import family_print
 from edgebox.inference.machine import usable_cores
 from edgebox.inference.model_executor import ModelExecutor
 from edgebox.inference.sessions import runtime_version
@@ -44,27 +44,3 @@ def neighbours(executor: ModelExecutor, executors: Sequence[ModelExecutor]) -> s
 def model_print(family: Family) -> str:
     """Return the fingerprint of a family's model, independent of executors."""
     return f"measuring {_MEASURING} | {family_print(family)}"
-
-
-def family_print(family: Family) -> str:
-    """Return what a fingerprint ends with: the family, its files and its sizes."""
-    sizes = ",".join(f"{v.name}:{v.width_px}x{v.height_px}" for v in family.variants)
-    return f"{family.name} {family.sha256[:16]} {sha256(sizes.encode()).hexdigest()[:8]}"
-
-
-def served_print(family: Family) -> str:
-    """Return a fingerprint of all that another box must have alike to use its answers."""
-    told = [family_print(family), reading_print(family), family.labels]
-    return sha256(repr(told).encode()).hexdigest()[:16]
-
-
-def reading_print(family: Family) -> str:
-    """Return a fingerprint of how pictures become inputs, and outputs detections."""
-    of = family.input
-    told = [
-        of.layout, of.dtype, of.order, of.fit, of.fill, of.size_multiple_px,
-        of.scale, of.mean, of.std,
-        family.task, family.decoder, len(family.labels), family.embedding_length,
-        [len(each.labels) for each in family.attributes],
-    ]  # fmt: skip
-    return sha256(repr(told).encode()).hexdigest()[:16]

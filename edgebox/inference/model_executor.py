@@ -48,6 +48,13 @@ class ModelExecutor(Executor, Protocol):
         """
         ...
 
+    def drop_family(self, family: Family) -> None:
+        """Hold a family no more, and free what it takes; what runs on it is finished. Blocks.
+
+        Another family that has come under its name meanwhile stays.
+        """
+        ...
+
     def is_loaded(self, variant: VariantName) -> bool:
         """Return whether a batch of a variant can run."""
         ...

@@ -46,6 +46,7 @@ class SessionRuns:
         When a recording fails the file is opened again, without recordings.
         """
         session = self._store.session(file, threads)
+        self._release_removed()
         if not session.records:
             return self.once(file, tensors, threads)
         fixed = self._fixed.get(file.path)
@@ -58,6 +59,12 @@ class SessionRuns:
             del self._fixed[file.path]
             self._store.stop_recording(file.path, fixed.failed)
         return outputs
+
+    def _release_removed(self) -> None:
+        """Give back what recordings of files hold that were removed: this thread made them."""
+        for path in [path for path in self._fixed if not self._store.has(path)]:
+            with working_on(self._store.provider):
+                del self._fixed[path]
 
     def release(self) -> None:
         """Give back what recordings hold."""

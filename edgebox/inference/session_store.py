@@ -158,6 +158,15 @@ class SessionStore:
         opened = {path: self._open(file, self._on) for path, (file, _) in files.items()}
         self._sessions |= opened
 
+    def remove(self, family: Family) -> None:
+        """Let the sessions of a family go, and give their memory back.
+
+        What another one of its name has put in their place stays.
+        """
+        for path in [path for path, (_, of) in list(self._files.items()) if of is family]:
+            self._files.pop(path, None)
+            self.drop(path)
+
     def drop(self, path: Path) -> None:
         """Let a session go and give its memory back."""
         with working_on(self.provider):

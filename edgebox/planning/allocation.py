@@ -204,14 +204,11 @@ class SharedAllocation(Allocation):
         return min(served, key=lambda at: self.chosen_of(at).slack_ns)
 
     def _changed(self, camera: int, option: Option) -> dict[VariantName, float]:
-        has = self.chosen_of(camera)
-        old, new = has.variant.name, option.variant.name
-        if old == new:
-            return {}
-        return {
-            old: self._share(old, self._rates[old] - has.rate_hz),
-            new: self._share(new, self._rates.get(new, 0.0) + option.rate_hz),
-        }
+        """Return the shares of variants that change if a camera has an option."""
+        has, name = self.chosen_of(camera), option.variant.name
+        rates = {has.variant.name: self._rates[has.variant.name] - has.rate_hz}
+        rates[name] = rates.get(name, self._rates.get(name, 0.0)) + option.rate_hz
+        return {of: self._share(of, rate_hz) for of, rate_hz in rates.items()}
 
     def _share(self, variant: VariantName, rate_hz: float) -> float:
         # What is left of a sum of floats after all its terms are gone is not a rate.

@@ -268,7 +268,9 @@ class Box:
             raise NoCapacityError.of(camera.id, why)
 
     def _check_executors(self, family: FamilyName) -> None:
-        if because := self.unserved_because(self.families[family].offered):
+        served = self.families.get(family)
+        because = "it was removed" if served is None else self.unserved_because(served.offered)
+        if because:
             raise UnavailableError(f"{family} cannot run now: {because}. Try again")
 
     def _take_on(

@@ -45,6 +45,9 @@ class Reopened:
     """Models that it can no longer run, and why."""
     on_use: Callable[[], None] = lambda: None
     """Called on the loop once it is in use."""
+    present: Callable[[], tuple[LatencyProfile, ...]] | None = None
+    """Returns, on the loop, the profiles with which it is taken into use, where they may have
+    changed since it was warmed; None: `profiles`."""
 
 
 Opener = Callable[[ExecutorId], Reopened]
@@ -187,4 +190,5 @@ class Supervisor:
         self._callbacks.notify("info", f"{executor} is back: {reopened.executor.device}")
         for problem in reopened.problems:
             self._callbacks.notify("error", problem)
-        self._feed(ExecutorStarted(executor, reopened.profiles, took_ns, reopened.limited))
+        profiles = reopened.profiles if reopened.present is None else reopened.present()
+        self._feed(ExecutorStarted(executor, profiles, took_ns, reopened.limited))

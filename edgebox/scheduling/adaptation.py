@@ -286,8 +286,9 @@ class Adaptation:
         given = replace(given, rate_hz=min(given.rate_hz, camera.rate_hz))
         variant = self._ladders.stand_in(wanted, camera) or wanted
         if variant != wanted:
-            loaded = self._ladders.stand_in(wanted) == wanted
-            given = _limited(given, variant) if loaded else _substitute(given, variant)
+            allowed = self._ladders.limited(wanted, camera)
+            given = given if allowed == wanted else _limited(given, allowed)
+            given = given if variant == allowed else _substitute(given, variant)
         if self._is_smaller(variant, connected.assignment):
             connected.lowered_ns = now_ns
         connected.assignment = given

@@ -49,6 +49,14 @@ class Ladders:
         limit = camera.variant_max
         return up_to(self.of(camera.family), self.named(limit) if limit else None)
 
+    def limited(self, variant: Variant, camera: Camera) -> Variant:
+        """Return a variant, or the largest one, loaded or not, up to its camera's own limit."""
+        limit = camera.variant_max
+        family = [each for each in self._offered.values() if each.family == variant.family]
+        family.sort(key=lambda each: each.pixels)
+        allowed = up_to(family, self.named(limit) if limit else None)
+        return variant if variant in allowed else allowed[-1]
+
     def _loaded(self) -> dict[FamilyName, tuple[Variant, ...]]:
         out: dict[FamilyName, tuple[Variant, ...]] = {}
         for variant in sorted(self._offered.values(), key=lambda v: (v.pixels, v.name)):

@@ -63,7 +63,7 @@ async def read_object(request: web.Request, bytes_max: int = 65_536) -> dict[str
     body = await read_body(request, bytes_max)
     if not body:
         raise InvalidInputError("the body is empty; it must be a JSON object")
-    return parse_object(body)
+    return parse_object(body, "the body")
 
 
 def unpacked(packed: bytes, bytes_max: int, *, setting: str = "") -> bytes:

@@ -11,8 +11,9 @@ from edgebox.app.interference_profiles import Measuring
 from edgebox.domain.core_factors import MeasuredCoreFactor
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import VariantName
-from edgebox.inference.executor import HungError, OnnxExecutor
+from edgebox.inference.executor import HungError
 from edgebox.inference.family import Family
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.sessions import CPU as SESSION_CPU
 from edgebox.storage.database import Storage
 from tests.scheduling.scene import CPU, name, profile

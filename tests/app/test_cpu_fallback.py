@@ -17,9 +17,9 @@ from edgebox.app.startup import ModelInventory
 from edgebox.config.inference_section import InferenceParameters
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId
-from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.executor_spec import ExecutorSpec
 from edgebox.inference.null_executor import NullExecutor
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.runtime.box import Box
 from edgebox.runtime.supervisor import Reopened
 from edgebox.storage.database import Storage

@@ -1,6 +1,7 @@
 """What takes the place of a lost executor: what it runs, what it holds, and what is said of it."""
 
 from collections.abc import Mapping
+from queue import Queue
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,13 +13,22 @@ from edgebox.app.executor_setup import Opened
 from edgebox.app.startup import ModelInventory
 from edgebox.app.weights_loading import WeightsLoader
 from edgebox.domain.errors import ModelError
-from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName, WeightsId
-from edgebox.inference.executor import OnnxExecutor
+from edgebox.domain.model_family import (
+    ExecutorId,
+    FamilyName,
+    LatencyProfile,
+    VariantName,
+    Weights,
+    WeightsId,
+)
 from edgebox.inference.executor_spec import ExecutorSpec
 from edgebox.inference.family import Family
 from edgebox.inference.model_executor import ExecutorSpecification
 from edgebox.inference.null_executor import NullExecutor
+from edgebox.inference.onnx_executor import OnnxExecutor
+from edgebox.runtime.supervisor import Reopened
 from edgebox.scheduling.events import MemoryLimited
+from tests.conftest import PATIENCE_S
 from tests.scheduling.scene import CPU, name, profile
 
 ADDED = ExecutorId("cpu/1")
@@ -42,6 +52,10 @@ class Opening(NullExecutor):
         self.families = families  # type: ignore[assignment]
         self.failed: dict[str, str] = {}
         self.abandoned = False
+        self.dropped: Queue[str] = Queue()
+
+    def drop_family(self, family: Family) -> None:
+        self.dropped.put(family.name)
 
     def abandon(self) -> None:
         self.abandoned = True
@@ -90,7 +104,7 @@ class Scene:
         )
 
     def _open(self, spec: ExecutorSpec, families: object) -> Opening:
-        assert families is self.families
+        assert families == self.families
         self.opened.append(Opening(spec, self.runs))
         self.opened[-1].failed = self.failed
         return self.opened[-1]
@@ -162,3 +176,48 @@ def test_one_that_cannot_be_warmed_is_left_behind(
     with pytest.raises(type(error)):
         scene.replacements().open(CPU)
     assert scene.opened[0].abandoned
+
+
+def present(found: Reopened) -> list[LatencyProfile]:
+    """Return the profiles with which an executor is taken into use."""
+    assert found.present is not None
+    return list(found.present())
+
+
+def test_of_a_model_that_was_exchanged_meanwhile_it_has_no_profiles(scene: Scene) -> None:
+    found = scene.replacements().open(CPU)
+    opened = scene.opened[0]
+    assert present(found) == [PROFILES[name(128)], PROFILES[name(416)]]
+    # Another model has come under the name, with sizes of the same names and times of its own.
+    scene.families[0] = family("street", (128,), kept=(608,))
+    scene.profiles[CPU] = {**PROFILES, name(128): profile(128, gain=0.5)}
+    assert present(found) == [PROFILES[name(416)]]
+    found.on_use()
+    assert opened.dropped.get(timeout=PATIENCE_S) == "street"
+    assert opened.dropped.empty()
+
+
+def test_what_was_measured_while_it_was_opened_counts(scene: Scene) -> None:
+    found = scene.replacements().open(CPU)
+    again = profile(416, gain=0.5)
+    scene.profiles[CPU] = {**PROFILES, name(416): again}
+    assert present(found) == [PROFILES[name(128)], again]
+    found.on_use()
+    assert scene.opened[0].dropped.empty()
+
+
+def test_weights_of_a_family_that_was_removed_are_not_loaded_again(scene: Scene) -> None:
+    loader = Loader()
+    street, face = (
+        Weights(of, FamilyName(of), 10, px * px, (name(px),))
+        for of, px in zip(RESIDENT, (128, 416), strict=True)
+    )
+    inventory = ModelInventory(
+        limits=[MemoryLimited(CPU, 30, (street, face), RESIDENT)],
+        loaders={CPU: cast(WeightsLoader, loader)},
+    )
+    replacements = scene.replacements(inventory)
+    scene.families.pop(0)
+    found = replacements.open(CPU)
+    assert found.limited == MemoryLimited(CPU, 30, (face,), RESIDENT[1:])
+    assert loader.made[0].loaded == [RESIDENT[1]]

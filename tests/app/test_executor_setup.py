@@ -16,11 +16,12 @@ from edgebox.app.executor_setup import Opened, open_executors, open_one
 from edgebox.config.config_file import Config, load
 from edgebox.domain.errors import ConfigError, ModelError
 from edgebox.inference import executor_spec
-from edgebox.inference.executor import Executor, HungError, OnnxExecutor, blank_canvas
+from edgebox.inference.executor import Executor, HungError, blank_canvas
 from edgebox.inference.executor_spec import ExecutorSpec, open_executor
 from edgebox.inference.family import Family
 from edgebox.inference.gpus import driver_cuda_release, gpu_names
 from edgebox.inference.model_executor import ModelExecutor
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.sessions import CPU, CUDA, Session, cuda_obstacle, open_session
 from edgebox.inference.zoo import bundled_folders, load_family, load_zoo
 from edgebox.runtime.threads import within

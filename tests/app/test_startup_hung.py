@@ -16,8 +16,9 @@ from edgebox.config.config_file import Config, load
 from edgebox.config.inference_section import InferenceParameters
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
-from edgebox.inference.executor import HungError, OnnxExecutor
+from edgebox.inference.executor import HungError
 from edgebox.inference.family import Family
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.runtime.box import Box
 from edgebox.runtime.supervisor import Reopened
 from edgebox.scheduling.events import ExecutorHung

@@ -6,7 +6,7 @@ import pytest
 
 from edgebox.app.startup import warm
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
-from edgebox.inference.executor import OnnxExecutor
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.sessions import CPU, CUDA
 from edgebox.inference.zoo import bundled_folders, load_family
 from tests.inference.tiny_onnx import YOLOX_32, write_family

@@ -15,7 +15,7 @@ from benchmarks.dynamic_cascades import KINDS, Scenes, mixes
 from benchmarks.dynamic_loop import APPLICATIONS
 from benchmarks.dynamic_model import STEPS_MAX, picture, write_family
 from edgebox.commands.console import print_json
-from edgebox.inference.executor import OnnxExecutor
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.tensors import Canvas
 from edgebox.inference.zoo import load_family
 from edgebox.media.jpeg import decode

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.cheap_model import FOUND, write_family
 from benchmarks.viewers import summary, table, write_config
 from edgebox.config.config_file import load
-from edgebox.inference.executor import OnnxExecutor
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.zoo import load_family
 from edgebox.media.jpeg import decode, encode
 

@@ -9,8 +9,8 @@ import pytest
 from edgebox.app import profile_lookup
 from edgebox.app.profile_lookup import stored_profiles
 from edgebox.domain.model_family import LatencyProfile
-from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.family import Family
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.storage.database import Storage
 from tests.scheduling.scene import CPU, FAMILY, profile
 

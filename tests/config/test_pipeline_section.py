@@ -283,6 +283,21 @@ def test_why_a_family_of_a_stage_was_not_loaded(tmp_path: Path, families: list[F
     assert not missing
 
 
+def test_a_default_pipeline_that_cannot_be_served_is_a_wrong_configuration(
+    tmp_path: Path, families: list[Family]
+) -> None:
+    text = '[inference]\npipeline = "p"\n' + FIRST + stage("a").replace("street", "reid")
+    config = loaded(tmp_path, text)
+    with pytest.raises(ConfigError) as caught:
+        make_pipelines(config, families, [ModelError("reid.onnx is missing")])
+    assert str(caught.value) == (
+        f"{config.source}: inference.pipeline: the default pipeline p cannot be served: "
+        'stages[0].family: there is no model family "reid" that can be served; not loaded: '
+        "reid.onnx is missing"
+    )
+    assert caught.value.exit_code == 78
+
+
 @pytest.mark.parametrize(
     ("name", "of"),
     [("street", "a model family"), ("street-608", 'a variant of the model family "street"')],

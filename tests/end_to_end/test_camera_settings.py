@@ -295,7 +295,7 @@ async def test_who_changed_it_meanwhile_is_told(database: Path) -> None:
         ("gate", {"json": {"base": 7}}, "400 invalid", "settings.base must be an object"),
         ("gate", {"json": {"base": {"zones": 7}}}, "400 invalid", "settings.base.zones must be"),
         ("gate", {"json": {"base": {"speed": "7"}}}, "400 invalid", "base.speed is not known"),
-        ("gate", {"json": [1]}, "400 invalid", "must be a JSON object"),
+        ("gate", {"json": [1]}, "400 invalid", "the body must be a JSON object, not [1]"),
         ("gate", {"json": {"app": "x" * 70_000}}, "413 too_large", "at most 65536 bytes"),
         ("gate?force=1", {"json": {}}, "400 invalid", "there is no parameter 'force'"),
         ("gate", {"data": {"slo_ms": "9"}}, "415 content_type", "must be application/json"),
@@ -309,7 +309,7 @@ async def test_who_changed_it_meanwhile_is_told(database: Path) -> None:
             "gate",
             {"data": b"{", "headers": {"Content-Type": "application/json"}},
             "400 invalid",
-            "must be JSON",
+            "the body must be JSON",
         ),
         (
             "gate",

@@ -12,8 +12,8 @@ import pytest
 from edgebox.app.composition import App
 from edgebox.camera.daemon import Camera
 from edgebox.domain.errors import ModelError
-from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.executor_thread import BatchJob, BatchResult
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.sessions import Session, open_session
 from tests.end_to_end.running import (
     assert_counts_agree,

@@ -10,8 +10,8 @@ import pytest
 
 from edgebox.app.composition import App
 from edgebox.domain.model_family import FamilyName
-from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.fingerprint import fingerprint
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.runtime.job_runner import Job
 from edgebox.storage.database import Storage
 from tests.conftest import PATIENCE_S

@@ -16,7 +16,7 @@ from tritonclient.utils import InferenceServerException
 
 from edgebox.app.composition import App
 from edgebox.config.config_file import load
-from edgebox.inference.fingerprint import family_print, reading_print
+from edgebox.inference.family_prints import family_print, reading_print
 from edgebox.media.jpeg import decode, encode, resize_rgb
 from edgebox.web.camera_pictures import largest_in_time, worst_latency_ns
 from tests.conftest import settings

@@ -12,8 +12,8 @@ from edgebox.app.composition import App
 from edgebox.camera.session import BoxRefusedError
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import FamilyName
-from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.executor_thread import BatchJob, BatchResult
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.media.sources import PictureSource
 from edgebox.runtime.camera_record import CameraRecord
 from edgebox.runtime.frames import Answer, FrameResult, PendingFrame

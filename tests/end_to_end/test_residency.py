@@ -17,7 +17,7 @@ from edgebox.config.config_file import load
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import AccuracyReport, FamilyName, VariantName
 from edgebox.domain.plans import Assignment, Plan, PlanningSnapshot
-from edgebox.inference.executor import OnnxExecutor
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.zoo import bundled_folders, load_zoo
 from edgebox.media.jpeg import encode
 from edgebox.storage.database import Storage

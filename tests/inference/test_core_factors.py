@@ -9,10 +9,11 @@ import pytest
 
 from edgebox.domain.model_family import ExecutorId, FamilyName, Variant, VariantName
 from edgebox.inference.core_factor_measurement import measure_core_factors
-from edgebox.inference.executor import OnnxExecutor, come_back
+from edgebox.inference.executor import come_back
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.machine import offered_threads
 from edgebox.inference.null_executor import NullExecutor
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.tensors import ModelInput
 from edgebox.inference.zoo import bundled_folders, load_zoo
 

@@ -27,7 +27,6 @@ from edgebox.inference.doctor import (
     check_storage,
     examine,
 )
-from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.family import Family
 from edgebox.inference.findings import Finding, Health, to_json
 from edgebox.inference.gpu_checks import (
@@ -38,6 +37,7 @@ from edgebox.inference.gpu_checks import (
     find_gpus,
     parse_gpus,
 )
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.package_checks import (
     EXTRAS,
     check_extras,

@@ -6,7 +6,7 @@ import numpy as np
 
 from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.requests import DropReason
-from edgebox.inference.executor import OnnxExecutor
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.tensors import EncodedPicture, ModelInput
 from edgebox.inference.zoo import load_family
 from edgebox.media.jpeg import decode_into, encode

@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+import weakref
 from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
@@ -14,10 +15,11 @@ from numpy.typing import NDArray
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, Variant, VariantName
 from edgebox.domain.requests import DropReason
-from edgebox.inference.executor import OnnxExecutor, blank_canvas
+from edgebox.inference.executor import blank_canvas
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.family import Family
 from edgebox.inference.null_executor import NullExecutor
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.sessions import CPU
 from edgebox.inference.zoo import bundled_folders, load_family, load_zoo
 from edgebox.vision.detections import Detections
@@ -321,8 +323,34 @@ def test_batches_run_while_another_file_is_loaded(street: Family, tmp_path: Path
 def test_a_note_about_copies_adds_to_what_is_noted_of_the_device(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("edgebox.inference.executor.cuda_runtime", lambda: None)
+    monkeypatch.setattr("edgebox.inference.onnx_executor.cuda_runtime", lambda: None)
     executor = OnnxExecutor.__new__(OnnxExecutor)
     executor.provider, executor.note = "CUDAExecutionProvider", "TensorRT cannot be used"
     executor._make_inputs()
     assert executor.note.startswith("TensorRT cannot be used; host memory is not page-locked")
+
+
+def test_a_family_that_is_dropped_is_freed_and_others_run(street: Family, tmp_path: Path) -> None:
+    folder = write_family(tmp_path / "tiny", ROOTS_32)
+    tiny, other = load_family(folder), load_family(folder)
+    canvas = blank_canvas(tiny.variants[0])
+    opened = OnnxExecutor(CPU_0, [street, tiny], cpu_threads=1)
+    try:
+        (session,) = opened._store._sessions[tiny.model_files[0].path].values()
+        gone = weakref.ref(session.session)
+        del session
+        opened.submit(TINY, [canvas], 1).result(PATIENCE_S)
+        opened.drop_family(tiny)
+        assert gone() is None, "nothing holds it"
+        assert list(opened.families) == ["street"]
+        assert not opened.is_loaded(TINY)
+        assert "has no variant 'tiny-32'" in str(failure(opened.submit(TINY, [canvas], 1)))
+        small = street.variants[0]
+        assert opened.submit(small.name, [noise(small, 1)], 1).result(PATIENCE_S)
+        # Dropping it once more leaves what has come under its name.
+        opened.add_family(other)
+        opened.drop_family(tiny)
+        assert list(opened.families) == ["street", "tiny"]
+        assert opened.submit(TINY, [canvas], 1).result(PATIENCE_S)
+    finally:
+        opened.close()

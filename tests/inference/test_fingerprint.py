@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 from edgebox.domain.model_family import ExecutorId
-from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.family import Family, ModelFile
-from edgebox.inference.fingerprint import fingerprint, reading_print
+from edgebox.inference.family_prints import reading_print
+from edgebox.inference.fingerprint import fingerprint
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.zoo import bundled_folders, load_zoo
 
 
@@ -49,3 +50,9 @@ def test_how_a_family_is_read_is_the_same_in_every_process_and_whatever_it_is_ca
         replace(street, labels=(*street.labels, "bicycle")),
     ]
     assert len({base, *map(reading_print, changed)}) == 1 + len(changed)
+
+
+def test_what_every_answer_carries_is_computed_once_for_each_family() -> None:
+    street = load_zoo(bundled_folders()).family("street")
+    assert street.served_print is street.served_print
+    assert replace(street, labels=street.labels[::-1]).served_print != street.served_print

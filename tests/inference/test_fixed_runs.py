@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import VariantName
 from edgebox.inference import session_store
-from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.family import Family
 from edgebox.inference.fixed_runs import BUFFER_BYTES_MAX, FixedRuns, agree
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.recording_gate import RecordingGate
 from edgebox.inference.session_store import run_bound
 from edgebox.inference.sessions import Session, cuda_options, open_session, run_options

@@ -11,7 +11,8 @@ from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import VariantName
 from edgebox.inference import executor as module
 from edgebox.inference import session_runs
-from edgebox.inference.executor import THREADS, HungError, OnnxExecutor, come_back
+from edgebox.inference.executor import THREADS, HungError, come_back
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.session_store import SessionStore
 from edgebox.inference.zoo import load_zoo
 from tests.conftest import PATIENCE_S

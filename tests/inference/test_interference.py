@@ -12,10 +12,10 @@ import pytest
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, FamilyName, Variant, VariantName
 from edgebox.inference import interference_measurement as measuring
-from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.interference_measurement import Load, interference, kept_busy, load_of
 from edgebox.inference.null_executor import NullExecutor
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.tensors import ModelInput
 from edgebox.inference.zoo import bundled_folders, load_zoo
 

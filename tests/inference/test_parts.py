@@ -8,8 +8,9 @@ import pytest
 from benchmarks.onnx_file import FLOAT, UINT8, Dims, graph, model, node, tensor, value
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.model_family import VariantName
-from edgebox.inference.executor import OnnxExecutor, blank_canvas
+from edgebox.inference.executor import blank_canvas
 from edgebox.inference.family import Family
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.zoo import load_zoo
 from tests.inference.tiny_onnx import write_family
 

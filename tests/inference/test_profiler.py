@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, FamilyName, Variant, VariantName
 from edgebox.inference import profiler
-from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.executor_thread import BatchResult
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.profiler import ProfilingLimits, without_hiccups
 from edgebox.inference.sessions import CPU, CUDA
 from edgebox.inference.zoo import bundled_folders, load_zoo

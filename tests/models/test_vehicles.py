@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from edgebox.domain.model_family import ExecutorId
-from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.family import Family
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.zoo import load_family
 from edgebox.media.jpeg import decode, encode, lay_into, resize_rgb
 from edgebox.scene.street_camera import COLOUR_NAMES, LABELS, Scene

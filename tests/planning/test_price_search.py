@@ -252,3 +252,15 @@ def test_executors_share_the_load() -> None:
         return searched(*found)[0].chosen
 
     assert worth(chosen(1)) < worth(chosen(2)) < worth(chosen(4))
+
+
+def test_more_frames_of_the_size_that_a_camera_has_need_time_too() -> None:
+    (of,), pool = options_of(snapshot([seen(camera(rate_hz=30))]))
+    slow, fast = (of.options[0]._replace(rate_hz=rate_hz) for rate_hz in (1.0, 1000.0))
+    has = SharedAllocation([of._replace(options=(slow,))], [0], pool.together)
+    wants = SharedAllocation([of._replace(options=(fast,))], [0], pool.together)
+    refused = has.violation(0, fast, P)
+    assert refused is not None
+    limit = P.utilisation_upgrade if of.is_upgrade(fast) else P.utilisation_max
+    assert refused.missing_share == pytest.approx(wants.utilisation - limit)
+    assert has.violation(0, slow, P) is None

@@ -146,6 +146,13 @@ def test_one_that_is_opened_takes_the_place_before_the_core_orders_anything() ->
     ]
 
 
+def test_what_has_changed_while_it_was_opened_is_not_what_it_is_taken_into_use_with() -> None:
+    found = Reopened(Counted(), PROFILES, present=lambda: PROFILES[:1])
+    calls = Supervised(lambda _: found)
+    calls.open()
+    assert calls.said[-1] == ExecutorStarted(CPU, PROFILES[:1], TOOK_NS)
+
+
 def test_one_without_a_limit_of_memory_loads_nothing() -> None:
     calls = Supervised(lambda _: Reopened(Counted(), PROFILES))
     calls.open()

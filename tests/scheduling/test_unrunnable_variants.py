@@ -46,6 +46,30 @@ def test_a_camera_with_a_lower_limit_is_advised_of_it_at_once() -> None:
     assert runs_on(bench, 3, advised=name(608)) == name(256)
 
 
+@pytest.mark.parametrize(
+    ("there", "reason"),
+    [
+        (
+            (128,),
+            "128 x 128 px until street-256 is in memory; then 256 x 256 px, the largest size that "
+            "its pipeline allows: not planned yet",
+        ),
+        ((128, 256), "256 x 256 px, the largest size that its pipeline allows: not planned yet"),
+        (
+            (128, 608),
+            "128 x 128 px until street-256 is in memory; then 256 x 256 px, the largest "
+            "size that its pipeline allows: not planned yet",
+        ),
+    ],
+)
+def test_no_camera_waits_for_a_variant_above_its_limit(there: tuple[int, ...], reason: str) -> None:
+    """The plan was computed before the limit was set."""
+    bench = Bench([profile(px) for px in there])
+    bench(CameraConnected(up_to(256)), 0)
+    bench(planned(608), 1)
+    assert bench.scheduler.assignments[GATE].reason == reason
+
+
 def test_a_limit_above_what_a_camera_has_changes_nothing_before_the_plan() -> None:
     bench = Bench()
     bench(CameraConnected(up_to(608)), 0)

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from edgebox.domain.errors import InvalidInputError, ModelError
 from edgebox.domain.model_family import LatencyProfile, Variant, VariantName
 from edgebox.domain.picture_size import send_size
-from edgebox.inference.executor import Executor, OnnxExecutor
+from edgebox.inference.executor import Executor
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.family import Family, InputSpec
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.media.jpeg import QUALITY_DEFAULT, decode_into, encode, resize_rgb
 from edgebox.vision.detections import Detections
 from edgebox.vision.letterbox import Placement

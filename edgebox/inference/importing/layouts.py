@@ -314,6 +314,13 @@ LAYOUTS: tuple[Layout, ...] = (
         rather="rtdetr",
     ),
     Layout(
+        "boxes_scores_labels",
+        "detectors that give boxes, scores and labels, as those edgebox serves",
+        Preprocessing(fit="top_left"),
+        _TRIPLE,
+        rather="nms_counted",
+    ),
+    Layout(
         "rtdetr_ultralytics",
         "RT-DETR of Ultralytics",
         _STRETCH,

@@ -4,6 +4,7 @@ Its thread spends its time waiting for the worker. A thread that waits for one t
 by ending the channel, which ends the worker as well, so nothing of it stays behind.
 """
 
+import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -148,6 +149,19 @@ class RayExecutor(RemoteExecutor):
             raise ModelError(f"its worker did not open it within {OPEN_S:.0f} s") from None
         finally:
             ray.close()
+
+    def _close_family(self, family: Family) -> None:
+        if family.name in self.families:
+            return  # another one has come under its name
+        with contextlib.suppress(ModelError, TimeoutError):  # a worker that has ended holds nothing
+            ray = open_channel(self._spec.address)
+            try:
+                ray.exchange(
+                    Message({"do": "drop", "worker": self._name, "families": [order_of(family)]}),
+                    OPEN_S,
+                )
+            finally:
+                ray.close()
 
     def _exchange(self, message: Message, spec: RaySpec) -> Message:
         try:

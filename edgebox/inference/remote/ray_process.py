@@ -16,7 +16,7 @@ import platform
 import socket
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -101,12 +101,18 @@ class Cluster:
         Raises:
             OSError: they cannot be read.
         """
-        key = sha256(orjson.dumps(family, option=orjson.OPT_SORT_KEYS)).hexdigest()
+        key = _key(family)
         with self._lock:
             if key not in self._stored:
                 files: FamilyFiles = read_files(family)
                 self._stored[key] = self._ray.put(files)
             return self._stored[key]
+
+    def forget(self, families: Sequence[Mapping[str, Any]]) -> None:
+        """Keep the files of families in the cluster no more; those who use them still have them."""
+        with self._lock:
+            for family in families:
+                self._stored.pop(_key(family), None)
 
     def failure(self, error: BaseException) -> Message:
         """Return an error of a call as a message."""
@@ -122,6 +128,11 @@ class Cluster:
         else:
             text = f"the call failed: {_brief(error)}"
         return Message({"error": text, "gone": gone})
+
+
+def _key(family: Mapping[str, Any]) -> str:
+    """Return what identifies a family's files."""
+    return sha256(orjson.dumps(family, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
 def _brief(error: BaseException) -> str:
@@ -169,7 +180,10 @@ class Channel:
             case "open":
                 self._open(order)
             case "add":
-                self._add(order)
+                self._call_worker("add", order, *self._files(order))
+            case "drop":
+                self._cluster.forget(order["families"])
+                self._call_worker("drop", order)
 
     def _open(self, order: Mapping[str, Any]) -> None:
         if self._cluster.workers(order["needs"]) == 0:
@@ -181,12 +195,13 @@ class Channel:
         self._actor = self._cluster.actors[self._name] = self._cluster.worker(order["needs"])
         self._call(self._actor, "open", order, *files)
 
-    def _add(self, order: Mapping[str, Any]) -> None:
+    def _call_worker(self, method: str, order: Mapping[str, Any], *files: Any) -> None:
+        """Call the worker of another channel, which may be running a batch."""
         actor = self._cluster.actors.get(order["worker"])
         if actor is None:
             self._answer(Message({"error": "its worker has ended"}))
             return
-        self._call(actor, "add", order, *self._files(order))
+        self._call(actor, method, order, *files)
 
     def _files(self, order: Mapping[str, Any]) -> list[Any]:
         return [self._cluster.stored(family) for family in order["families"]]

@@ -17,10 +17,11 @@ import orjson
 from edgebox import __version__
 from edgebox.domain.errors import EdgeboxError, ModelError
 from edgebox.domain.model_family import ExecutorId
-from edgebox.inference.executor import BUILD_LIMIT_S, OnnxExecutor
+from edgebox.inference.executor import BUILD_LIMIT_S
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.family import MANIFEST, Family
 from edgebox.inference.null_executor import NullExecutor
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.remote.ray_messages import Buffer, decode_inputs, encode_result
 from edgebox.inference.sessions import runtime_version
 from edgebox.inference.zoo import load_family
@@ -86,6 +87,7 @@ class RayWorker:
     def __init__(self) -> None:
         """Start without an executor."""
         self._executor: OnnxExecutor | NullExecutor | None = None
+        self._held: list[Family] = []
 
     def open(self, order: Mapping[str, Any], *families: FamilyFiles) -> Reply:
         """Open the executor; answer what became of it, or an error."""
@@ -101,8 +103,18 @@ class RayWorker:
                 for family in held:
                     if isinstance(self._executor, OnnxExecutor):
                         self._executor.add_family(family)
+                        self._held.append(family)
         except EdgeboxError as error:
             return _reply({"error": str(error)})
+        return _reply({})
+
+    def drop(self, order: Mapping[str, Any]) -> Reply:
+        """Hold families no more, while batches run; answer nothing."""
+        gone = [each["sha256"] for each in order["families"]]
+        for family in [each for each in self._held if order_of(each)["sha256"] in gone]:
+            if isinstance(self._executor, OnnxExecutor):
+                self._executor.drop_family(family)
+            self._held.remove(family)
         return _reply({})
 
     def run(self, header: bytes, *buffers: Buffer) -> Reply:
@@ -133,6 +145,7 @@ class RayWorker:
                 score_floor=order["score_floor"],
             )
         self._executor = executor
+        self._held += held
         return {
             "device": executor.device,
             "provider": f"{executor.provider} {runtime_version()}",

@@ -20,7 +20,7 @@ from edgebox.domain.requests import DropReason
 from edgebox.inference.encoded_pictures import Refused, decode_inputs
 from edgebox.inference.executor_thread import BatchJob
 from edgebox.inference.family import Family
-from edgebox.inference.fingerprint import family_print, reading_print, served_print
+from edgebox.inference.family_prints import family_print, reading_print
 from edgebox.inference.output_reading import read_outputs
 from edgebox.inference.remote.binary_tensors import InputTensor, infer_request
 from edgebox.inference.remote.found_elsewhere import found_by_edgebox, tensor
@@ -226,7 +226,7 @@ class EdgeboxModels:
         inputs = [InputTensor.of_elements("image", [each.jpeg for each in pictures])]
         request = infer_request(inputs, names, parameters)
         answer = infer(self._server, variant.name, request)
-        if answer.fingerprint not in ("", served_print(family)):
+        if answer.fingerprint not in ("", family.served_print):
             raise ModelError(
                 f"the server has another family named {family.name!r} since the last comparison: "
                 "copy the folder of one to the other"

@@ -14,7 +14,6 @@ from edgebox.domain.access import Scope
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.domain.model_family import VariantName
 from edgebox.domain.requests import DropReason, Outcome
-from edgebox.inference.fingerprint import served_print
 from edgebox.inference.remote.binary_tensors import FINGERPRINT, HEADER_LENGTH
 from edgebox.runtime.frames import Answer, Timing
 from edgebox.vision.detections import Detections
@@ -275,7 +274,7 @@ def _response(
         "outputs": described,
     }
     if model.pipeline is None:
-        document["parameters"] = {FINGERPRINT: served_print(model.family)}
+        document["parameters"] = {FINGERPRINT: model.family.served_print}
     if inference_request.id is not None:
         document["id"] = inference_request.id
     head = orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)

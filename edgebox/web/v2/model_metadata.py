@@ -14,7 +14,7 @@ from edgebox.domain.errors import UnknownNameError
 from edgebox.domain.model_family import FamilyName, Variant
 from edgebox.domain.pipelines import Pipeline
 from edgebox.inference.family import Family
-from edgebox.inference.fingerprint import family_print, reading_print
+from edgebox.inference.family_prints import family_print, reading_print
 from edgebox.runtime.box import Box
 from edgebox.runtime.frames import Answer
 from edgebox.runtime.stage_documents import stages_json

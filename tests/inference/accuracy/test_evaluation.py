@@ -24,8 +24,8 @@ from edgebox.inference.accuracy.inference_run import (
     predict,
 )
 from edgebox.inference.accuracy.labelled import Dataset, LabelledPicture, make_truth
-from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.family import Family
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.zoo import bundled_folders, load_family
 from edgebox.scene.street_camera import Scene
 from edgebox.vision.average_precision import as_boxes

@@ -8,10 +8,10 @@ import pytest
 from numpy.typing import NDArray
 
 from edgebox.domain.model_family import ExecutorId
-from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.importing.importer import Imported, ImportOptions, import_family
 from edgebox.inference.importing.layouts import LAYOUTS
 from edgebox.inference.importing.recognition import on_canvas
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.scene.street_camera import Scene
 from edgebox.vision.detections import Detections
 from tests.inference.importing.planted import (

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from edgebox.domain.model_family import ExecutorId
-from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.importing.folding import fold
 from edgebox.inference.importing.importer import ImportOptions, import_family
 from edgebox.inference.importing.layouts import Layout, Preprocessing
+from edgebox.inference.onnx_executor import OnnxExecutor
 from tests.inference.importing.planted import LABELS
 from tests.inference.importing.zoo_of_layouts import layout
 

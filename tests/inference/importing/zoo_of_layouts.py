@@ -193,6 +193,14 @@ def _counted() -> Tiny:
     )
 
 
+def _three_outputs() -> Tiny:
+    boxes, scores, labels, follows = _columns_apart()
+    return Tiny(
+        [Raw("boxes", boxes), Raw("scores", scores, follows), Raw("labels", labels)],
+        layout("boxes_scores_labels").preprocessing,
+    )
+
+
 def _told_sizes(name: str) -> Tiny:
     boxes, scores, labels, follows = _columns_apart()
     shares = boxes / np.array([96, 64, 96, 64], np.float32)
@@ -276,6 +284,7 @@ DETECTORS: dict[str, tuple[Callable[[], Tiny], Scored]] = {
     "nms_mmdeploy": (_mmdeploy, added),
     "rtdetr": (lambda: _told_sizes("rtdetr"), added),
     "rtdetr_imagenet": (lambda: _told_sizes("rtdetr_imagenet"), added),
+    "boxes_scores_labels": (_three_outputs, added),
     "rtdetr_ultralytics": (_rtdetr_ultralytics, added),
     "hf_detr": (lambda: _hugging_face("hf_detr", True, True), against_nothing),
     "hf_rtdetr": (lambda: _hugging_face("hf_rtdetr", False, False), through_sigmoid),

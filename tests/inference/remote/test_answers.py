@@ -15,7 +15,7 @@ from edgebox import __version__
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.inference.executor_spec import open_executor
-from edgebox.inference.fingerprint import family_print, reading_print, served_print
+from edgebox.inference.family_prints import family_print, reading_print
 from edgebox.inference.remote.http_connection import ServerAddress
 from edgebox.inference.remote.open_inference_executor import OpenInferenceSpec
 from edgebox.inference.zoo import load_family, read_graph
@@ -195,10 +195,10 @@ def test_detections_that_the_family_cannot_have_fail_their_batch(
         answers[INFER] = outputs(boxes=("FP32", [[[-9.0, 2.0, 1e30, 40.0]]]))
         (found,) = executor.submit(GATE, [canvas], 1).result().detections
         assert found.boxes.tolist() == [[0, 2, 192, 40]], "as those of an executor here"
-        parameters = {"fingerprint": served_print(family)}
+        parameters = {"fingerprint": family.served_print}
         answers[INFER] = {**outputs(), "parameters": parameters}
         executor.submit(GATE, [canvas], 1).result()
-        parameters["fingerprint"] = served_print(replace(family, labels=family.labels[::-1]))
+        parameters["fingerprint"] = replace(family, labels=family.labels[::-1]).served_print
         with pytest.raises(ModelError, match="has another family named 'gate' since"):
             executor.submit(GATE, [canvas], 1).result()
         answers[INFER] = outputs(outcomes=("BYTES", ["elsewhere"]))

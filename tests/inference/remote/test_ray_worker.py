@@ -13,8 +13,9 @@ import pytest
 
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId
-from edgebox.inference.executor import OnnxExecutor, blank_canvas
+from edgebox.inference.executor import blank_canvas
 from edgebox.inference.family import Family
+from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.remote import ray_connection
 from edgebox.inference.remote.ray_executor import RaySpec
 from edgebox.inference.remote.ray_messages import Message, decode_result, encode_inputs
@@ -79,6 +80,27 @@ def test_a_family_is_added_to_a_worker_that_runs(gate: Family, tmp_path: Path) -
         assert "error" not in header_of(
             worker.run(json.dumps(ordered).encode(), *map(bytes, buffers))
         )
+
+
+def test_a_family_that_is_dropped_runs_no_more(gate: Family, tmp_path: Path) -> None:
+    yard = load_family(family_of_files(tmp_path / "yard", "yard", (64,)))
+    worker, order, further = RayWorker(), order_for(gate), order_for(yard)
+
+    def error_of(family: Family) -> str | None:
+        (variant,) = family.variants
+        entries, buffers = encode_inputs([blank_canvas(variant)])
+        ordered = {"variant": variant.name, "batch_size": 1, "inputs": entries}
+        reply = worker.run(json.dumps(ordered).encode(), *map(bytes, buffers))
+        return header_of(reply).get("error")
+
+    worker.open(order, read_files(order["families"][0]))
+    worker.add(further, read_files(further["families"][0]))
+    assert header_of(worker.drop(further)) == {}
+    assert "no variant 'yard-64'" in (error_of(yard) or "")
+    assert error_of(gate) is None
+    assert header_of(worker.drop(further)) == {}, "there is nothing left to drop"
+    assert header_of(worker.drop(order)) == {}
+    assert "no variant 'gate-128'" in (error_of(gate) or "")
 
 
 def test_what_goes_wrong_with_a_batch_is_the_answer(gate: Family) -> None:

@@ -78,3 +78,20 @@ def test_one_that_stays_is_compared_once(tmp_path: Path) -> None:
                 executor.submit(GATE, [CANVAS], 1).result()
         finally:
             executor.close()
+
+
+def test_a_family_that_was_dropped_is_not_asked_for_again(tmp_path: Path) -> None:
+    gate, yard = (load_family(family_of_files(tmp_path / of, of, (96,))) for of in ("gate", "yard"))
+    files = {f"{of.name}_{of.name}-96": of.model_files[0].path for of in (gate, yard)}
+    server = ProtocolServer(files)
+    with server.serving():
+        spec = OpenInferenceSpec(ExecutorId("x/0"), ServerAddress(server.url), "{family}_{variant}")
+        executor = open_executor(spec, [gate, yard])
+    try:
+        executor.drop_family(yard)
+        assert executor.families == ("gate",)
+        del files["yard_yard-96"]
+        with server.serving():  # a new connection: what it holds is compared
+            executor.submit(GATE, [CANVAS], 1).result()
+    finally:
+        executor.close()

@@ -1,0 +1,223 @@
+"""Families that are removed while a box runs: nothing stays, also where that is interrupted."""
+
+import asyncio
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from edgebox.app import live_families, remembered_learning
+from edgebox.app.executor_profiles import use_profiles
+from edgebox.app.executor_setup import Opened
+from edgebox.app.live_families import LiveFamilies
+from edgebox.app.remembered_learning import RememberedLearning
+from edgebox.app.served_families import ServedFamilies
+from edgebox.config.config_file import Config, load
+from edgebox.domain.errors import ModelError
+from edgebox.domain.job_errors import FamilyInUseError
+from edgebox.domain.model_family import FamilyName
+from edgebox.inference.family import Family
+from edgebox.inference.model_executor import ModelExecutor
+from edgebox.runtime.box import Box
+from edgebox.runtime.frames import Answer
+from edgebox.runtime.model_choice import ModelChoice
+from edgebox.storage.database import Storage
+from tests.conftest import PATIENCE_S, settings
+from tests.end_to_end.running import until
+from tests.runtime.driving import Bench, ManualExecutor, settle
+from tests.scheduling.scene import CPU, FAMILY, MEDIAN_MS, STREET, name, profile
+
+KNOWN = {name(px): profile(px) for px in MEDIAN_MS}
+
+
+class Holding(ManualExecutor):
+    """An executor that says which families it no longer holds."""
+
+    families = (STREET,)  # type: ignore[assignment]
+    memory_limit_bytes = 0
+    shares_machine = True
+    failed: Any = "not called"
+    warm_each: Any = "not called"
+    load: Any = "not called"
+    unload: Any = "not called"
+    add_family: Any = "not called"
+    is_loaded: Any = "not called"
+    largest_of_each_file: Any = "not called"
+    memory_used_bytes: Any = "not called"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dropped: list[Family] = []
+
+    def drop_family(self, family: Family) -> None:
+        self.dropped.append(family)
+
+
+class _Box(SimpleNamespace):
+    models: ModelChoice
+
+    @property
+    def families(self) -> Mapping[FamilyName, Family]:
+        return self.models.families
+
+
+class Scene:
+    """A box that serves one family, on one executor."""
+
+    def __init__(self, storage: Storage, config: Config) -> None:
+        self.executor = Holding()
+        assert isinstance(self.executor, ModelExecutor)
+        self.bench = Bench(self.executor)
+        self.driver = self.bench.driver
+        self.family = cast(
+            Family,
+            SimpleNamespace(
+                name=STREET,
+                variants=FAMILY,
+                offered=FAMILY,
+                input=None,
+                labels=(),
+                manifest=None,
+                insist_on_pictures=lambda: None,
+            ),
+        )
+        self.served = ServedFamilies.of([self.family])
+        self.driver.variants = self.served.variants
+        self.box = _Box(
+            driver=self.driver,
+            profiles={CPU: KNOWN},
+            notices=SimpleNamespace(publish=lambda *_: None),
+            models=ModelChoice({STREET: self.family}, FamilyName("other")),
+            cameras={},
+            overrides={},
+        )
+        self.box.offer = lambda models: vars(self.box).update(models=models)
+        self.box.set_profiles = lambda executor, known: self.box.profiles.update({executor: known})
+        spec = SimpleNamespace(holds=lambda family: True)
+        self.live = LiveFamilies(
+            config,
+            cast(Box, self.box),
+            storage,
+            self.served,
+            cast(Opened, SimpleNamespace(specs={CPU: spec})),
+            RememberedLearning(storage, self.driver, [self.family], pytest.fail),
+        )
+
+    @property
+    def nothing_is_left(self) -> bool:
+        return (
+            not self.served.variants
+            and not self.served.left
+            and not self.box.profiles[CPU]
+            and not self.driver.scheduler.supervised[CPU].variants
+            and self.executor.dropped == [self.family]
+        )
+
+
+@pytest.fixture
+async def scene(storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    monkeypatch.setattr(remembered_learning, "fingerprint", lambda executor, family: "there")
+    monkeypatch.setattr(remembered_learning, "model_print", lambda family: "street 1")
+    return Scene(storage, load(None, settings(tmp_path / "box.sqlite3")))
+
+
+async def ended(scene: Scene, task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await scene.driver.stop(1)
+
+
+async def test_what_runs_on_a_removed_family_is_answered_before_it_is_freed(scene: Scene) -> None:
+    frame = scene.bench.submit()
+    await settle()
+    (batch,) = scene.executor.batches
+    task = asyncio.ensure_future(scene.live.run())
+    scene.live._serve_no_more(STREET)
+    await settle()
+    assert not scene.served.families
+    assert not scene.executor.dropped, "a batch runs on it"
+    assert scene.box.profiles[CPU] == KNOWN
+    batch.complete()
+    await until(lambda: scene.nothing_is_left, "it to go")
+    assert isinstance(scene.bench.ending(frame), Answer)
+    await ended(scene, task)
+
+
+async def test_a_withdrawal_that_was_interrupted_is_done_again(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted = asyncio.Event()
+
+    async def never(*_: object) -> None:
+        interrupted.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(live_families, "use_profiles", never)
+    task = asyncio.ensure_future(scene.live.run())
+    scene.live._serve_no_more(STREET)
+    await interrupted.wait()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert scene.served.left
+    monkeypatch.setattr(live_families, "use_profiles", use_profiles)
+    await scene.live._withdraw(STREET)
+    assert scene.nothing_is_left
+    await scene.live._withdraw(STREET)
+    assert scene.executor.dropped == [scene.family], "there is nothing left to withdraw"
+    await scene.driver.stop(1)
+
+
+async def test_where_memory_is_limited_what_is_needed_takes_its_place(scene: Scene) -> None:
+    inference = replace(scene.live.config.inference, memory_limit_mb=1)
+    scene.live.config = replace(scene.live.config, inference=inference)
+    task = asyncio.ensure_future(scene.live.run())
+    scene.live._serve_no_more(STREET)
+    await settle()
+    assert scene.served.left
+    assert not scene.executor.dropped
+    await ended(scene, task)
+
+
+async def test_a_model_that_is_becoming_the_default_is_not_removed_meanwhile(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storing, go_on = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def stores(*_: object) -> None:
+        loop.call_soon_threadsafe(storing.set)
+        assert go_on.wait(PATIENCE_S)
+
+    monkeypatch.setattr(live_families, "store_default", stores)
+    monkeypatch.setattr(live_families, "remove_family", pytest.fail)
+    chosen = asyncio.ensure_future(scene.live.set_default(STREET))
+    async with asyncio.timeout(PATIENCE_S):
+        await storing.wait()
+    removed = asyncio.ensure_future(scene.live.remove(STREET))
+    await settle()
+    go_on.set()
+    await chosen
+    with pytest.raises(FamilyInUseError, match="is the default model"):
+        await removed
+    assert scene.box.models.default_family == STREET
+    await scene.driver.stop(1)
+
+
+async def test_what_changes_while_a_model_is_removed_stays_if_it_cannot_be(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        scene.box.models = replace(scene.box.models, default_family=FamilyName("third"))
+        raise ModelError("the disk is read-only")
+
+    monkeypatch.setattr(live_families, "remove_family", fails)
+    with pytest.raises(ModelError, match="read-only"):
+        await scene.live.remove(STREET)
+    assert scene.box.models == ModelChoice({STREET: scene.family}, FamilyName("third"))
+    with pytest.raises(ModelError, match="the model gone was removed"):
+        await scene.live.set_default("gone")
+    await scene.driver.stop(1)

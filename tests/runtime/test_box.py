@@ -1,0 +1,43 @@
+"""A running box while its models change: a camera that is being admitted loses its own."""
+
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from edgebox.domain.plans import PlanningSnapshot
+from edgebox.domain.requests import Camera
+from edgebox.inference.family import Family
+from edgebox.link.bandwidth import EstimatorKind
+from edgebox.runtime.box import Box
+from edgebox.runtime.camera_record import Session
+from edgebox.runtime.model_choice import ModelChoice
+from edgebox.runtime.refusals import UnavailableError
+from tests.runtime.driving import Bench, ManualExecutor
+from tests.scheduling.scene import FAMILY, STREET, camera
+
+
+async def test_a_camera_whose_model_is_removed_while_it_is_admitted_is_told_to_try_again() -> None:
+    def admits(snapshot: PlanningSnapshot, of: Camera) -> None:
+        """Be slow: the box goes on meanwhile."""
+        box.offer(ModelChoice({}, STREET))
+
+    bench = Bench(ManualExecutor())
+    box = Box(
+        name="box",
+        version="1",
+        cameras_max=4,
+        unacknowledged_max=2,
+        bandwidth=EstimatorKind.CAUTIOUS,
+        on_event=lambda _: None,
+        on_camera=lambda _: None,
+        admission=admits,
+    )
+    family = cast(Family, SimpleNamespace(name=STREET, offered=FAMILY))
+    box.offer(ModelChoice({STREET: family}, STREET))
+    box.attach(bench.driver, {})
+    session = cast(Session, SimpleNamespace(address="10.0.0.7"))
+    with pytest.raises(UnavailableError, match="street cannot run now: it was removed"):
+        await box.open_camera(camera("yard"), "agent", None, session)
+    assert not box.cameras
+    await bench.driver.stop(1)

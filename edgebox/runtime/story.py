@@ -44,6 +44,7 @@ from edgebox.scheduling.events import (
     RequestPrepared,
     RequestRejected,
     Retain,
+    RunAgain,
     Sample,
     SampleCompleted,
     SampleFailed,
@@ -183,6 +184,9 @@ class RequestStory:
                     f"joined a batch of {len(requests)} on {executor} as {variant}{padded}, "
                     f"{_margin(self._request, now_ns)}",
                 )
+            case RunAgain(request) if request == self._id:
+                self._say(now_ns, "what ran its batch has ended: it waits for another executor")
+                self._batch = None
             case Retain(request) if request == self._id:
                 self._say(now_ns, "its input was kept, to be run again when the box is idle")
             case Release(request) if request == self._id:

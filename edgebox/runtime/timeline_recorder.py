@@ -219,7 +219,7 @@ class Timeline:
             self.queues.add(now_ns, QueueSlot(end_ns, dict(self.waiting)))
         self._slot_end_ns, self._longest = slot_ns + SLOT_NS, dict(self.waiting)
 
-    def _prepare(self, order: events.Prepare, now_ns: int) -> None:
+    def _waits(self, order: events.Prepare | events.RunAgain, now_ns: int) -> None:
         variant = order.variant
         self._waits_for[order.request] = variant
         length = self.waiting[variant] = self.waiting.get(variant, 0) + 1
@@ -294,6 +294,10 @@ class Timeline:
         return RanBatch(
             order.batch, executor, variant, size, members, now_ns, expected_ns, sample, threads
         )
+
+    def _run_again(self, order: events.RunAgain, now_ns: int) -> None:
+        self._ended_in_batch(order.request, DropReason.FAILED, now_ns)
+        self._waits(order, now_ns)
 
     def _ended_in_batch(self, request: RequestId, ending: str, now_ns: int) -> None:
         batch = self._batch_of.pop(request)
@@ -383,8 +387,9 @@ _EVENTS: dict[type[object], _Note] = {
     events.VariantsAvailable: Timeline._variants_offered,
 }
 _ACTIONS: dict[type[object], _Note] = {
-    events.Prepare: Timeline._prepare,
+    events.Prepare: Timeline._waits,
     events.Infer: Timeline._infer,
+    events.RunAgain: Timeline._run_again,
     events.Retain: Timeline._retain,
     events.Release: Timeline._release,
     events.Sample: Timeline._sample,

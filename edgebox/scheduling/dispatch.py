@@ -16,11 +16,11 @@ from edgebox.domain.requests import BatchId, Request
 from edgebox.scheduling.affinity import Excluded, ExecutorAffinity
 from edgebox.scheduling.cores.thread_choice import ThreadChoice
 from edgebox.scheduling.crop_wait import CropWait
-from edgebox.scheduling.events import Infer, Sample
+from edgebox.scheduling.events import Infer, RunAgain, Sample
 from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.fan_out import with_reserve
 from edgebox.scheduling.ladders import Ladders
-from edgebox.scheduling.ledger import Ledger
+from edgebox.scheduling.ledger import Ledger, LiveRequest
 from edgebox.scheduling.policy import Batch, BatchingPolicy
 from edgebox.scheduling.request_stages import Stage
 from edgebox.scheduling.sampling import Sampling
@@ -146,9 +146,51 @@ class Dispatch:
         for live, variant in self._variants.changes(len(idle), now_ns):
             self._ledger.change_variant(live, variant)
             self._policy.removed(live.request.id)
-            request = with_reserve(live.request, live.request.deadline_ns - live.due_ns)
-            self._policy.admitted(request, variant, now_ns)
-            self._policy.prepared(live.request.id, now_ns)
+            self._wait(live, now_ns)
+
+    def run_again(self, executor: ExecutorId, now_ns: int) -> list[RunAgain]:
+        """Let the members of a batch wait again that another executor can still answer in time.
+
+        What ran the batch has ended, and is out of service. A trial is not repeated.
+        """
+        out: list[RunAgain] = []
+        infer = self._ledger.running[executor].infer
+        if infer.batch == self._trials.running:
+            return out
+        for request in infer.requests:
+            live = self._ledger.live[request]
+            if live.stage is not Stage.RUNNING or not self._has_place(live):
+                continue
+            if (variant := self._in_time(live, now_ns)) is not None:
+                self._ledger.wait_again(executor, request, variant)
+                self._wait(live, now_ns)
+                out.append(RunAgain(request, variant))
+        return out
+
+    def _has_place(self, live: LiveRequest) -> bool:
+        """Return whether a request may wait beside those that came after it."""
+        if live.request.frame is not None:
+            return True
+        parameters = self._times.latencies.parameters
+        of_camera = self._ledger.frames_by_camera.get(live.request.camera, ())
+        return self._ledger.frames_waiting < parameters.box_pending_max and (
+            live.request.variant is not None or len(of_camera) < parameters.camera_pending_max
+        )
+
+    def _in_time(self, live: LiveRequest, now_ns: int) -> VariantName | None:
+        """Return the largest variant, from a request's own on, that can still answer it."""
+        names = live.variants or (live.variant,)
+        for variant in names[names.index(live.variant) :]:
+            known = self._times.expectations.single_request(variant, live.request.app)
+            if known is not None and now_ns + known.low_ns <= live.request.last_deadline_ns:
+                return variant
+        return None
+
+    def _wait(self, live: LiveRequest, now_ns: int) -> None:
+        """Have the policy put a prepared request into a batch."""
+        request = with_reserve(live.request, live.request.deadline_ns - live.due_ns)
+        self._policy.admitted(request, live.variant, now_ns)
+        self._policy.prepared(request.id, now_ns)
 
     def completed(self, infer: Infer, isolated_ns: int, now_ns: int) -> None:
         """Note a batch; `isolated_ns`: its time with all threads, without interference."""

@@ -74,7 +74,7 @@ class ExecutorHung:
 
 @dataclass(frozen=True, slots=True)
 class ExecutorGone:
-    """What runs an executor's batches has ended: its process, or its node."""
+    """What runs an executor's batches, a process or a node, has ended, and reads no more inputs."""
 
     executor: ExecutorId
 
@@ -341,6 +341,14 @@ class Infer:
 
 
 @dataclass(frozen=True, slots=True)
+class RunAgain:
+    """Keep a request whose batch had no answer: it is prepared, and waits for another executor."""
+
+    request: RequestId
+    variant: VariantName
+
+
+@dataclass(frozen=True, slots=True)
 class Retain:
     """Keep the input of a request after its `Finish`, because a `Sample` may use it."""
 
@@ -481,20 +489,6 @@ class ExitProcess:
 
 
 Action = (
-    Prepare
-    | Infer
-    | Retain
-    | Release
-    | Sample
-    | Collect
-    | Finish
-    | Drop
-    | Advise
-    | ComputePlan
-    | Load
-    | Unload
-    | ReportDrift
-    | Abandon
-    | Open
-    | ExitProcess
-)
+    Prepare | Infer | RunAgain | Retain | Release | Sample | Collect | Finish | Drop | Advise
+    | ComputePlan | Load | Unload | ReportDrift | Abandon | Open | ExitProcess
+)  # fmt: skip

@@ -11,6 +11,7 @@ from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.scheduling import events
 from edgebox.scheduling.adaptation import Adaptation
 from edgebox.scheduling.affinity import ExecutorAffinity
+from edgebox.scheduling.dispatch import Dispatch
 from edgebox.scheduling.endings import Endings
 from edgebox.scheduling.events import Action
 from edgebox.scheduling.execution_times import ExecutionTimes
@@ -31,6 +32,7 @@ class Executors:
         affinity: ExecutorAffinity,
         adaptation: Adaptation,
         sampling: Sampling,
+        dispatch: Dispatch,
         endings: Endings,
     ) -> None:
         self._ledger = ledger
@@ -38,6 +40,7 @@ class Executors:
         self._affinity = affinity
         self._adaptation = adaptation
         self._sampling = sampling
+        self._dispatch = dispatch
         self._endings = endings
         self.residency = Residency(times.latencies, sampling)
         self._in_service: dict[ExecutorId, None] = {}
@@ -63,28 +66,41 @@ class Executors:
             out += self.residency.limit(event.memory)
         return [*out, *self._adaptation.resources_changed(now_ns)]
 
-    def stopped(self, executor: ExecutorId, now_ns: int) -> list[Action]:
-        """Take an executor out of service, if it is in service."""
+    def stopped(
+        self, executor: ExecutorId, now_ns: int, *, run_again: bool = False
+    ) -> list[Action]:
+        """Take an executor out of service, if it is in service.
+
+        Its batch fails. With `run_again` its members may run elsewhere: nothing uses them any more.
+        """
         if executor not in self._in_service:
             return []
-        return [*self._remove(executor, now_ns), *self._adaptation.resources_changed(now_ns)]
+        out = self._remove(executor, now_ns, run_again=run_again)
+        return [*out, *self._adaptation.resources_changed(now_ns)]
 
     def batch_failed(self, executor: ExecutorId, now_ns: int) -> list[Action]:
         """End the batch that an executor runs without results."""
-        batch = self._ledger.running[executor].infer.batch
         self._times.batch_failed(executor, now_ns)
+        return self._end_batch(executor, now_ns)
+
+    def _end_batch(self, executor: ExecutorId, now_ns: int) -> list[Action]:
+        batch = self._ledger.running[executor].infer.batch
         members = self._ledger.finish(executor, Cause.FAILED)
         return [*self._endings.members(members, batch, now_ns)]
 
-    def _remove(self, executor: ExecutorId, now_ns: int) -> list[Action]:
-        out: list[Action] = []
-        if executor in self._ledger.running:
-            out += self.batch_failed(executor, now_ns)
-        out += self._sampling.executor_stopped(executor)
+    def _remove(
+        self, executor: ExecutorId, now_ns: int, *, run_again: bool = False
+    ) -> list[Action]:
+        runs = executor in self._ledger.running
+        if runs:
+            self._times.batch_failed(executor, now_ns)
+        out: list[Action] = [*self._sampling.executor_stopped(executor)]
         del self._in_service[executor]
         self._times.executor_stopped(executor, now_ns)
         self.residency.executor_stopped(executor)
-        return out
+        if runs and run_again:
+            out += self._dispatch.run_again(executor, now_ns)
+        return out + self._end_batch(executor, now_ns) if runs else out
 
     def variants_available(
         self, event: events.VariantsAvailable, new: Collection[VariantName], now_ns: int

@@ -3,7 +3,7 @@
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from edgebox.domain.model_family import ExecutorId, VariantName
@@ -134,12 +134,7 @@ class Ledger:
         live = LiveRequest(request, variant, pipeline, due_ns=due_ns)
         self.live[request.id] = live
         live.move(Cause.ADMITTED)
-        self._lists(request).setdefault(request.camera, {})[request.id] = None
-        self.waiting += 1
-        self.frames_waiting += request.frame is None
-        self._count_deadline(request, variant)
-        if not request.optional:
-            insort(self.by_due, (due_ns, request.id))
+        self._waits(live)
         self.crops_preparing += request.frame is not None
         if pipeline is not None:
             self.to_spawn[request.camera] += 1
@@ -166,6 +161,19 @@ class Ledger:
             self._no_longer_waits(live)
             live.move(Cause.DISPATCHED)
         self.running[infer.executor] = RunningBatch(infer, now_ns)
+
+    def wait_again(self, executor: ExecutorId, request: RequestId, variant: VariantName) -> None:
+        """Move a member of an executor's batch back to what waits, prepared, for a variant."""
+        live, batch = self.live[request], self.running[executor]
+        live.move(Cause.UNANSWERED)
+        live.variant = variant
+        others = tuple(member for member in batch.infer.requests if member != request)
+        infer = replace(batch.infer, requests=others)
+        self.running[executor] = RunningBatch(infer, batch.started_ns)
+        self._waits(live)
+        lists, camera = self._lists(live.request), live.request.camera
+        lists[camera] = dict.fromkeys(sorted(lists[camera]))  # it may be older than the others
+        self._count_ready(live)
 
     def finish(
         self, executor: ExecutorId, cause: Cause, spawned: Iterable[Request] = ()
@@ -256,6 +264,15 @@ class Ledger:
 
     def _lists(self, request: Request) -> dict[CameraId, dict[RequestId, None]]:
         return self.frames_by_camera if request.frame is None else self.crops_by_camera
+
+    def _waits(self, live: LiveRequest) -> None:
+        request = live.request
+        self._lists(request).setdefault(request.camera, {})[request.id] = None
+        self.waiting += 1
+        self.frames_waiting += request.frame is None
+        self._count_deadline(request, live.variant)
+        if not request.optional:
+            insort(self.by_due, (live.due_ns, request.id))
 
     def _no_longer_waits(self, live: LiveRequest) -> None:
         request = live.request

@@ -63,6 +63,8 @@ class Cause(StrEnum):
     """Its batch completed."""
     FAILED = "failed"
     """Its batch failed, or the executor was lost or stopped."""
+    UNANSWERED = "unanswered"
+    """What ran its batch has ended, and another executor can still answer it in time."""
     FRAME_ENDED = "frame ended"
     """The frame that it is a crop of ended without it."""
 
@@ -96,6 +98,7 @@ TRANSITIONS: Mapping[tuple[Stage, Cause], Transition] = {
     (Stage.RUNNING, Cause.FRAME_ENDED): Transition(Stage.UNNEEDED),
     (Stage.RUNNING, Cause.COMPLETED): Transition(Stage.ENDED),
     **_dropped(DropReason.FAILED, Cause.FAILED, Stage.RUNNING),
+    (Stage.RUNNING, Cause.UNANSWERED): Transition(Stage.READY),
     **_dropped(DropReason.DEPARTED, Cause.COMPLETED, Stage.CANCELLED),
     **_dropped(DropReason.DEPARTED, Cause.FAILED, Stage.CANCELLED),
     **_dropped(DropReason.QUEUE, Cause.COMPLETED, Stage.UNNEEDED),

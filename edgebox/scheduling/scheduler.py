@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Container, Sequence
 from typing import Any
 
+from edgebox.domain.loss_cause import LossCause
 from edgebox.domain.model_family import VariantName
 from edgebox.domain.requests import CameraId, DropReason, FrameId, Request, RequestId
 from edgebox.scheduling import events
@@ -101,6 +102,7 @@ class Scheduler(SchedulerState):
             affinity=self._affinity,
             adaptation=self._adaptation,
             sampling=self._sampling,
+            dispatch=self._dispatch,
             endings=self._endings,
         )
         self._stopping = False
@@ -382,7 +384,7 @@ class Scheduler(SchedulerState):
     def _executor_started(self, event: events.ExecutorStarted) -> None:
         self._out += self._executors.started(event, self._now_ns)
 
-    def _executor_stopped(self, event: events.ExecutorStopped | events.Abandon) -> None:
+    def _executor_stopped(self, event: events.ExecutorStopped) -> None:
         self._out += self._executors.stopped(event.executor, self._now_ns)
 
     def _variants_available(self, event: events.VariantsAvailable) -> None:
@@ -405,7 +407,8 @@ class Scheduler(SchedulerState):
 
     def _supervise(self) -> None:
         for lost in self._supervision.lost(self._now_ns):
-            self._executor_stopped(lost)
+            run_again = lost.cause is LossCause.GONE and not self._stopping
+            self._out += self._executors.stopped(lost.executor, self._now_ns, run_again=run_again)
             self._out.append(lost)
         if not self._stopping:
             self._out += self._supervision.orders(self._now_ns)

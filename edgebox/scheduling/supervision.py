@@ -13,7 +13,8 @@ Pure. The rules:
   withdrawn and offered again. Otherwise one bad model would take all others out again and again.
 - An executor is also lost after `FAILURES_MAX` failed batches in a row, unless it has recently run
   another variant successfully: then a model or its input is the cause, and not the executor.
-- It is lost at once when what runs its batches, a process or a node elsewhere, has ended.
+- It is lost at once when what runs its batches, a process or a node elsewhere, has ended. Others
+  run the members of its batch that they can still answer in time.
 - It is lost after `REFUSALS_MAX` batches in a row that its server refused for too much to do, if
   others are up that run all its variants: a refused batch costs its frames. The last one stays.
 - A lost executor is opened again: at once, then after 1 s, 2 s, 4 s, up to `BACK_OFF_MAX_NS`. A

@@ -1,6 +1,7 @@
 """Executors elsewhere: a second real box, and a server of the public protocol; real sockets."""
 
 import asyncio
+import contextlib
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -200,6 +201,33 @@ async def test_a_box_that_is_lost_costs_nothing_but_itself_and_comes_back(
         await gone(here, "bystander")
         assert_counts_agree(here, camera.summary())
         assert set(camera.summary().dropped) <= {"sender", "plan", "failed"}
+
+
+async def test_what_a_server_is_given_before_it_is_killed_is_answered_here(
+    database: Path, gate: dict[str, Any], server: ProtocolServer
+) -> None:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(server.serving())
+        url = server.url
+        async with (
+            running(database, executors=[LOCAL, elsewhere(url, streams=2)], **gate) as here,
+            streaming(here) as camera,
+        ):
+            await until_it_runs(here, url)
+            server.running.clear()
+            pictures = asyncio.create_task(burst(here, 24))
+            core = here.box.driver.scheduler
+            await until(lambda: name_of(url) in core.running, "a batch that it has")
+            await asyncio.to_thread(stack.close)
+            assert await pictures == {200: 24}
+            assert here.box.driver.supervisor.last_losses[name_of(url)].endswith(
+                f"{url} cannot be reached: connection refused"
+            )
+            least = camera.summary().on_time + 3
+            await until(partial(_answered, camera, least), "local answers")
+        await gone(here, "bystander")
+        assert_counts_agree(here, camera.summary())
+        assert set(camera.summary().dropped) <= {"sender", "plan"}
 
 
 async def test_a_token_is_exchanged_while_the_box_serves(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.requests import BatchId, CameraId, DropReason, RequestId
 from edgebox.runtime.entries import JournalEntry
 from edgebox.runtime.frames import DROP_MESSAGES
@@ -13,8 +14,11 @@ from edgebox.runtime.replay import DIFFERENCES_KEPT, Replay, replay, replay_file
 from edgebox.runtime.story import CameraStory, RequestStory
 from edgebox.scheduling.edf import EarliestDeadlineFirst
 from edgebox.scheduling.events import (
+    BatchFailed,
     CameraChanged,
     Drop,
+    ExecutorGone,
+    ExecutorStarted,
     ExecutorStopped,
     Infer,
     Prepare,
@@ -27,7 +31,7 @@ from edgebox.scheduling.events import (
 from edgebox.scheduling.request_stages import Cause
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
 from tests.runtime.recorded import Life, entries_of, eventful, filed, refusal
-from tests.scheduling.scene import CPU, LARGE, MS, camera, name, request
+from tests.scheduling.scene import CPU, LARGE, MS, camera, name, profile, request
 
 
 def fresh() -> Scheduler:
@@ -158,6 +162,24 @@ def test_the_story_of_a_request_that_ran_on_a_smaller_variant() -> None:
     ):
         story.see(JournalEntry(at_ms * MS, event, (action,)))
     assert story.lines()[-2] == ("+1.0 ms moved to street-256, given what runs and waits")
+
+
+def test_the_story_of_a_request_whose_executor_was_gone() -> None:
+    life, other = Life(), ExecutorId("cpu/1")
+    life.open()
+    life.tell(ExecutorStarted(other, (profile(128, other), profile(256, other))))
+    life.frame(1, 0, 300)
+    life.tell(ExecutorGone(CPU), 6)
+    life.tell(BatchFailed(CPU, BatchId(1)), 7)
+    story = RequestStory(RequestId(1))
+    for entry in life.entries:
+        story.see(entry)
+    assert story.lines()[-3:] == [
+        "+1.0 ms joined a batch of 1 on cpu/0 as street-256, 299.0 ms before its deadline",
+        "+6.0 ms what ran its batch has ended: it waits for another executor",
+        "+6.0 ms joined a batch of 1 on cpu/1 as street-256, 294.0 ms before its deadline",
+    ]
+    assert replay(life.entries, fresh()).differing == 0
 
 
 def test_the_story_of_a_request_with_several_deadlines() -> None:

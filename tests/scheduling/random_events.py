@@ -45,6 +45,7 @@ from edgebox.scheduling.events import (
     RequestPrepared,
     RequestRejected,
     Retain,
+    RunAgain,
     Sample,
     SampleCompleted,
     SampleFailed,
@@ -227,7 +228,7 @@ KINDS = (
     "opened",
     "planned",
 )
-SOMETIMES = (Collect, Retain, Release, Sample, Load, Unload, Abandon, Open)
+SOMETIMES = (Collect, RunAgain, Retain, Release, Sample, Load, Unload, Abandon, Open)
 """Orders that only some worlds bring forth."""
 STALE = (
     "RequestArrived", "RequestPrepared", "CropsPrepared", "RequestRejected", "BatchCompleted",

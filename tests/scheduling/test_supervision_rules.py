@@ -3,23 +3,33 @@
 import pytest
 
 from edgebox.domain.loss_cause import LossCause
-from edgebox.domain.model_family import ExecutorId
+from edgebox.domain.model_family import ExecutorId, LatencyProfile
+from edgebox.domain.requests import BatchId, DropReason, Outcome, RequestId
 from edgebox.scheduling.events import (
     Abandon,
     Action,
     BatchCompleted,
     BatchFailed,
     CameraConnected,
+    CameraDisconnected,
+    Drop,
     ExecutorGone,
     ExecutorHung,
     ExecutorStarted,
     ExitProcess,
+    Finish,
+    Infer,
     Load,
     MemoryLimited,
     Open,
     OpenFailed,
+    RequestArrived,
+    RequestPrepared,
+    RunAgain,
     ShutdownRequested,
 )
+from edgebox.scheduling.request_stages import Cause
+from edgebox.scheduling.scheduler import SchedulerParameters
 from edgebox.scheduling.supervised import (
     LIMIT_DOUBLINGS_MAX,
     OPEN_LIMIT_NS,
@@ -27,7 +37,19 @@ from edgebox.scheduling.supervised import (
     ExecutorState,
 )
 from edgebox.scheduling.supervision import FAILURES_MAX, OPEN_FACTOR, REFUSALS_MAX
-from tests.scheduling.scene import CPU, MEDIAN_MS, MS, camera, name, profile
+from tests.scheduling.scene import (
+    CPU,
+    LARGE,
+    MEDIAN_MS,
+    MS,
+    Bench,
+    camera,
+    infers,
+    name,
+    profile,
+    request,
+    row,
+)
 from tests.scheduling.test_residency import STOCK, plan_of, weights
 from tests.scheduling.test_supervision import (
     OTHER,
@@ -77,6 +99,100 @@ def test_one_that_is_gone_is_lost_at_once_and_opened_again_without_blame_for_its
     open_anew(box, 3)
     assert box.state() is ExecutorState.UP
     assert box.scheduler.supervised[CPU].losses == {LossCause.GONE: 1}
+
+
+def test_what_ran_on_one_that_is_gone_runs_on_another_in_the_same_call() -> None:
+    box = Box(CPU, OTHER)
+    infer = box.begin(0)
+    actions = box(ExecutorGone(infer.executor), 1)
+    again = Infer(OTHER, BatchId(infer.batch + 1), infer.variant, infer.requests, infer.batch_size)
+    assert orders(actions) == [Abandon(CPU, LossCause.GONE, None, 0), Open(CPU), again]
+    assert [a for a in actions if isinstance(a, RunAgain)] == [RunAgain(RequestId(1), name(416))]
+    assert orders(box(BatchFailed(CPU, infer.batch), 2)) == []
+    assert orders(box(BatchCompleted(OTHER, again.batch, 20 * MS), 22)) == [
+        Finish(RequestId(1), again.batch, Outcome.ON_TIME)
+    ]
+
+
+def test_what_ran_on_one_that_is_gone_waits_for_another_that_is_busy() -> None:
+    box = Box(CPU, OTHER)
+    first, second = box.begin(0), box.begin(0)
+    gone, busy = first.executor, second.executor
+    assert orders(box(ExecutorGone(gone), 1)) == [
+        Abandon(gone, LossCause.GONE, None, 0),
+        Open(gone),
+    ]
+    finish, again = orders(box(BatchCompleted(busy, second.batch, 20 * MS), 20))
+    assert isinstance(finish, Finish)
+    assert isinstance(again, Infer)
+    assert (again.executor, again.requests) == (busy, first.requests)
+
+
+def test_what_no_other_can_answer_in_time_fails_at_once() -> None:
+    box = Box(CPU, OTHER)
+    sent = request(1, MEDIAN_MS[416] * 2, of="http", variant=name(416))
+    box(RequestArrived(sent), 0)
+    box(RequestPrepared(sent.id, 0), 0)
+    left_ms = MEDIAN_MS[416] / 3
+    assert orders(box(ExecutorGone(CPU), MEDIAN_MS[416] * 2 - left_ms))[0] == Drop(
+        sent.id, DropReason.FAILED, Cause.FAILED
+    )
+
+
+def test_where_nothing_else_is_up_what_ran_fails_at_once() -> None:
+    box = Box()
+    box.begin(0)
+    failed = Drop(RequestId(1), DropReason.FAILED, Cause.FAILED)
+    assert failed in box(ExecutorGone(CPU), 1)
+
+
+def test_a_frame_that_only_a_smaller_variant_answers_in_time_elsewhere_runs_on_that_one() -> None:
+    slower = [LatencyProfile(name(px), OTHER, {1: row(4 * MEDIAN_MS[px])}) for px in MEDIAN_MS]
+    box = Bench([*PROFILES, *slower])
+    box(CameraConnected(camera("gate-1", slo_ms=1000)), 0)
+    sent = request(1, 150, size=(608, 342))
+    box(RequestArrived(sent), 0)
+    (infer,) = infers(box(RequestPrepared(sent.id, 0), 0))
+    actions = box(ExecutorGone(infer.executor), 10)
+    (kept,) = (a for a in actions if isinstance(a, RunAgain))
+    (again,) = infers(actions)
+    assert again.executor == OTHER
+    assert (infer.variant, kept.variant, again.variant) == (name(608), name(416), name(416))
+
+
+def test_a_camera_whose_newer_frames_take_all_places_loses_what_ran() -> None:
+    parameters = SchedulerParameters(first_pixels_max=LARGE, camera_pending_max=1)
+    box = Bench([*PROFILES, *OF_OTHER], parameters)
+    box(CameraConnected(camera("gate-1", slo_ms=1000)), 0)
+    for number in (1, 2):
+        sent = request(number, 1000)
+        box(RequestArrived(sent), 0)
+        box(RequestPrepared(sent.id, 0), 0)
+    box(RequestArrived(request(3, 1000)), 1)
+    assert [a for a in box(ExecutorGone(CPU), 2) if isinstance(a, Drop)] == [
+        Drop(RequestId(1), DropReason.FAILED, Cause.FAILED)
+    ]
+
+
+def test_a_box_that_stops_runs_nothing_again() -> None:
+    box = Box(CPU, OTHER)
+    box.begin(0)
+    box(ShutdownRequested(), 1)
+    assert Drop(RequestId(1), DropReason.FAILED, Cause.FAILED) in box(ExecutorGone(CPU), 2)
+
+
+def test_of_what_ran_only_that_of_cameras_that_are_there_runs_again() -> None:
+    box = Bench([*PROFILES, *OF_OTHER])
+    box(CameraConnected(camera("gate-1", slo_ms=1000)), 0)
+    sent = request(1, 1000)
+    box(RequestArrived(sent), 0)
+    (infer,) = infers(box(RequestPrepared(sent.id, 0), 0))
+    box(CameraDisconnected(sent.camera), 1)
+    actions = box(ExecutorGone(infer.executor), 2)
+    assert [a for a in actions if isinstance(a, Drop)] == [
+        Drop(sent.id, DropReason.DEPARTED, Cause.DEPARTED)
+    ]
+    assert infers(actions) == []
 
 
 def test_one_that_is_gone_while_it_is_away_is_trusted_when_it_is_back() -> None:

@@ -44,6 +44,10 @@ class UnreachableError(ModelError):
     """A server cannot be reached, or the connection to it is gone."""
 
 
+class NotThereError(UnreachableError):
+    """A server accepts no connection: nothing was sent to it, or what was is lost with it."""
+
+
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
     """Where a server is, and what is needed to use it."""
@@ -115,7 +119,8 @@ class ServerConnection:
         """Send a request and return the answer.
 
         A server may end a kept connection at any moment. So if it is gone before a byte of the
-        answer came, the request is sent once more over a new one, within the same time.
+        answer came, the request is sent once more over a new one, within the same time. Where one
+        ends unanswered, another one shows whether the server is there.
 
         Args:
             method: of HTTP.
@@ -125,23 +130,26 @@ class ServerConnection:
             limit_s: how long the answer may take; None: until the connection is shut.
 
         Raises:
+            NotThereError: no connection can be made.
             UnreachableError: there is no answer within `limit_s`, or the connection broke.
         """
         until_s = None if limit_s is None else time.monotonic() + limit_s
         kept = self._http.sock is not None
         try:
-            try:
-                return self._ask(method, path, body, headers, until_s)
-            except (RemoteDisconnected, ConnectionResetError, BrokenPipeError):
-                self._http.close()
-                if not kept or self._shut:
-                    raise
-                return self._ask(method, path, body, headers, until_s)
+            while True:
+                try:
+                    return self._ask(method, path, body, headers, until_s)
+                except (RemoteDisconnected, ConnectionResetError, BrokenPipeError):
+                    self._http.close()
+                    if self._shut:
+                        raise
+                    if not kept:
+                        self._find(until_s)
+                        raise
+                    kept = False
         except (OSError, HTTPException) as error:
             self._http.close()
-            raise UnreachableError(
-                f"{self.address.url} cannot be reached: {_advised(error)}"
-            ) from error
+            raise UnreachableError(self._unreachable(error)) from error
         except BaseException:
             self._http.close()
             raise
@@ -168,8 +176,7 @@ class ServerConnection:
         until_s: float | None,
     ) -> Reply:
         if self._http.sock is None:
-            left_s = _left_s(until_s)
-            self._http.timeout = CONNECT_LIMIT_S if left_s is None else min(CONNECT_LIMIT_S, left_s)
+            self._http.timeout = _connect_limit_s(until_s)
             self._connect()
         if self._shut:
             raise TimeoutError("timed out")
@@ -188,8 +195,28 @@ class ServerConnection:
             raise IncompleteRead(content, response.length)
         return Reply(response.status, response.headers, content)  # type: ignore[arg-type]
 
+    def _unreachable(self, error: Exception) -> str:
+        return f"{self.address.url} cannot be reached: {_advised(error)}"
+
+    def _find(self, until_s: float | None) -> None:
+        """Connect once, without TLS, to know whether a server is there.
+
+        Raises:
+            NotThereError: there is none.
+        """
+        address = self._http.host, self._http.port
+        try:
+            socket.create_connection(address, _connect_limit_s(until_s)).close()
+        except OSError as error:
+            raise NotThereError(self._unreachable(error)) from error
+
     def _connect(self) -> None:
-        self._http.connect()
+        try:
+            self._http.connect()
+        except ssl.SSLError:
+            raise
+        except OSError as error:
+            raise NotThereError(self._unreachable(error)) from error
         self.made += 1
         if self.address.fingerprint:
             assert isinstance(self._http.sock, ssl.SSLSocket)
@@ -230,6 +257,11 @@ class _TimedReader(io.RawIOBase):
     def close(self) -> None:
         self._raw.close()
         super().close()
+
+
+def _connect_limit_s(until_s: float | None) -> float:
+    left_s = _left_s(until_s)
+    return CONNECT_LIMIT_S if left_s is None else min(CONNECT_LIMIT_S, left_s)
 
 
 def _left_s(until_s: float | None) -> float | None:

@@ -24,6 +24,8 @@ _LOAD = (
     *(each.value for each in (DropReason.QUEUE, DropReason.INFEASIBLE, DropReason.OVERLOAD)),
 )
 """Codes of another edgebox's refusals that say how much it has to do."""
+_AWAY = ("not_ready", DropReason.SHUTDOWN.value)
+"""Codes of another edgebox's refusals that say that it is starting or stopping."""
 _SAID_MAX = 300
 _NO_ACCESS = (401, 403)
 
@@ -37,6 +39,10 @@ class OverloadedError(ModelError):
         super().__init__(text)
         self.found = found
         """What it answered before that, with the pictures that it refused; None: nothing."""
+
+
+class AwayError(ModelError):
+    """A server refuses a batch, none of which it answers, because it is starting or stopping."""
 
 
 class RefusedError(ModelError):
@@ -81,6 +87,7 @@ def infer(
 
     Raises:
         OverloadedError: it has too much to do.
+        AwayError: it is starting or stopping.
         RefusedError: it refuses for another reason.
         ModelError: it refuses the token, cannot be reached, or answers something else.
     """
@@ -130,6 +137,8 @@ def _refusal(reply: Reply) -> str:
 def _error_of(reply: Reply) -> type[ModelError]:
     if _is_overloaded(reply):
         return OverloadedError
+    if reply.status == 503 and _said(reply, "code") in _AWAY:
+        return AwayError
     return ModelError if reply.status in _NO_ACCESS else RefusedError
 
 

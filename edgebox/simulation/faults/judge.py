@@ -4,7 +4,7 @@ The checks are assertions: they hold nothing where Python runs with -O.
 """
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from edgebox.domain.loss_cause import LossCause
 from edgebox.domain.model_family import ExecutorId, VariantName
@@ -28,6 +28,7 @@ from edgebox.scheduling.events import (
     CropsPrepared,
     Drop,
     Event,
+    ExecutorGone,
     ExitProcess,
     Finish,
     Infer,
@@ -40,6 +41,7 @@ from edgebox.scheduling.events import (
     RequestPrepared,
     RequestRejected,
     Retain,
+    RunAgain,
     Sample,
     SampleCompleted,
     SampleFailed,
@@ -197,7 +199,7 @@ class World(Observed):
             self.tell(None)
         self.now_ns = until_ns
 
-    def _judge(  # noqa: PLR0912 - one case a kind of action
+    def _judge(  # noqa: PLR0912, PLR0915 - one case a kind of action
         self, action: Action, event: Event | None, before: dict[ExecutorId, Infer]
     ) -> None:
         match action:
@@ -212,6 +214,8 @@ class World(Observed):
                 self.preparing.append(action.request)
             case Infer():
                 self._judge_infer(action)
+            case RunAgain():
+                self._judge_run_again(action, event)
             case Retain():
                 assert isinstance(event, BatchCompleted)
                 assert action.request in before[event.executor].requests
@@ -341,6 +345,19 @@ class World(Observed):
         if frame is not None and waited_for:
             frame.missing.add(frame.pending.pop(drop.request))
         self._end(drop.request)
+
+    def _judge_run_again(self, order: RunAgain, event: Event | None) -> None:
+        """What ran where everything has ended waits again, as long as somebody waits for it."""
+        assert isinstance(event, ExecutorGone)
+        assert not self.stopping
+        assert order.request not in self.cancelled | self.unneeded | self.tried
+        assert self.now_ns <= self.alive[order.request].last_deadline_ns
+        infer = self.busy[event.executor]
+        others = tuple(each for each in infer.requests if each != order.request)
+        assert len(others) == len(infer.requests) - 1
+        self.busy[event.executor] = replace(infer, requests=others)
+        self.ready.add(order.request)
+        self.queued_until_ns.pop(order.request, None)
 
     def _judge_supervision(self, action: Abandon | Open | ExitProcess) -> None:
         match action:

@@ -14,6 +14,7 @@ import pytest
 from edgebox.config.secret_values import secret
 from edgebox.domain.errors import ModelError
 from edgebox.inference.remote.http_connection import (
+    NotThereError,
     ServerAddress,
     ServerConnection,
     UnreachableError,
@@ -76,6 +77,31 @@ def test_a_new_connection_that_ends_is_not_tried_again() -> None:
             UnreachableError, match=r"127.0.0.1:\d+.* cannot be reached: .* with https://"
         ):
             server.ask("GET", "/v2")
+
+
+def test_a_server_that_ends_after_its_last_connections_is_not_there_any_more() -> None:
+    """They may still be accepted while it ends."""
+
+    def answer_and_end(client: socket.socket) -> None:
+        answer(client)
+        end(client)
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = connection(f"http://127.0.0.1:{listener.getsockname()[1]}/proxy/")
+
+    def serve() -> None:
+        with listener.accept()[0] as client:
+            answer_and_end(client)
+        with listener.accept()[0] as client:
+            listener.close()
+            end(client)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    server.ask("GET", "/v2")
+    with pytest.raises(NotThereError, match="cannot be reached: connection refused"):
+        server.ask("GET", "/v2")
+    thread.join()
 
 
 def test_a_server_without_tls_is_told_as_such() -> None:

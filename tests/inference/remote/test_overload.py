@@ -14,7 +14,7 @@ from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import DropReason
 from edgebox.inference.encoded_pictures import Refused
-from edgebox.inference.executor import HungError
+from edgebox.inference.executor import ExecutorGoneError, HungError
 from edgebox.inference.executor_spec import open_executor
 from edgebox.inference.model_executor import ModelExecutor
 from edgebox.inference.remote.http_connection import CONNECT_LIMIT_S, ServerAddress
@@ -102,6 +102,15 @@ def test_any_other_refusal_is_a_failure(
 ) -> None:
     server.refusal, server.refusal_code = status, code
     with pytest.raises(ModelError, match="too much to do"):
+        executor.submit(GATE, [CANVAS], 1).result()
+
+
+@pytest.mark.parametrize("code", ["not_ready", "shutdown"])
+def test_another_edgebox_that_is_starting_or_stopping_is_gone(
+    executor: ModelExecutor, server: ProtocolServer, code: str
+) -> None:
+    server.refusal, server.refusal_code = 503, code
+    with pytest.raises(ExecutorGoneError, match="too much to do"):
         executor.submit(GATE, [CANVAS], 1).result()
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, VariantName
+from edgebox.inference.executor import ExecutorGoneError
 from edgebox.inference.executor_spec import open_executor
 from edgebox.inference.remote.http_connection import ServerAddress
 from edgebox.inference.remote.open_inference_executor import OpenInferenceSpec
@@ -39,6 +40,20 @@ def test_one_that_was_replaced_between_two_batches_is_refused_until_it_is_as_bef
                     executor.submit(GATE, [CANVAS], 1).result()
         server.changes = {}
         with server.serving():
+            executor.submit(GATE, [CANVAS], 1).result()
+    finally:
+        executor.close()
+
+
+def test_one_that_takes_no_connections_any_more_is_gone(tmp_path: Path) -> None:
+    folder = family_of_files(tmp_path / "gate", "gate", (96,))
+    server = ProtocolServer({"gate_gate-96": folder / "gate-96.onnx"})
+    with server.serving():
+        spec = OpenInferenceSpec(ExecutorId("x/0"), ServerAddress(server.url), "{family}_{variant}")
+        executor = open_executor(spec, [load_family(folder)])
+        executor.submit(GATE, [CANVAS], 1).result()
+    try:
+        with pytest.raises(ExecutorGoneError, match=r"cannot be reached: connection refused"):
             executor.submit(GATE, [CANVAS], 1).result()
     finally:
         executor.close()

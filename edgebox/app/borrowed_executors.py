@@ -2,24 +2,47 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 
 from edgebox.domain.job_errors import CamerasConnectedError
-from edgebox.domain.model_family import VariantName
+from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.inference.executor import Executor
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.tensors import ModelInput
+from edgebox.runtime.driver import Driver
+from edgebox.scheduling.events import ExecutorLent
 
 _SHARE_BESIDE_CAMERAS = 0.2
 """Share of an executor's time that measuring takes while cameras are connected."""
 
 
+LentReport = Callable[[bool], None]
+"""Tells the core, from any thread, that work begins on an executor, or has ended (False)."""
+
+
+def lent_report(driver: Driver, executor: ExecutorId) -> LentReport:
+    """Return what tells the core of a measurement's work."""
+    return lambda lent: driver.from_thread(lambda: driver.feed(ExecutorLent(executor, lent)))
+
+
+@contextmanager
+def lent(report: LentReport) -> Iterator[None]:
+    """Use an executor for work that the core does not order."""
+    report(True)
+    try:
+        yield
+    finally:
+        report(False)
+
+
 class _BorrowedExecutor:
     """An executor that stays open whatever becomes of the measurement."""
 
-    def __init__(self, executor: Executor) -> None:
+    def __init__(self, executor: Executor, report: LentReport) -> None:
         self._executor = executor
+        self._report = report
         self.id = executor.id
         self.provider = executor.provider
         self.device = executor.device
@@ -32,7 +55,16 @@ class _BorrowedExecutor:
 
     def warm(self, variants: Sequence[VariantName], batch_sizes: Sequence[int]) -> None:
         """Run every combination once."""
-        self._executor.warm(variants, batch_sizes)
+        with lent(self._report):
+            self._executor.warm(variants, batch_sizes)
+
+    def _run(
+        self, variant: VariantName, inputs: Sequence[ModelInput], batch_size: int, threads: int
+    ) -> Future[BatchResult]:
+        self._report(True)
+        future = self._executor.submit(variant, inputs, batch_size, threads)
+        future.add_done_callback(lambda _: self._report(False))
+        return future
 
     def abandon(self) -> None:
         """Leave the executor as it is."""
@@ -45,9 +77,9 @@ class _BorrowedExecutor:
 class PacedExecutor(_BorrowedExecutor):
     """An executor that a measurement uses in between the batches of cameras."""
 
-    def __init__(self, executor: Executor, shares: Callable[[], bool]) -> None:
+    def __init__(self, executor: Executor, report: LentReport, shares: Callable[[], bool]) -> None:
         """Share an executor for as long as `shares` says so; asked in any thread."""
-        super().__init__(executor)
+        super().__init__(executor, report)
         self._shares = shares
         self._took_s = 0.0
         self.shared = False
@@ -60,7 +92,7 @@ class PacedExecutor(_BorrowedExecutor):
         if self._shares():
             self.shared = True
             time.sleep(self._took_s * (1 / _SHARE_BESIDE_CAMERAS - 1))
-        future = self._executor.submit(variant, inputs, batch_size, threads)
+        future = self._run(variant, inputs, batch_size, threads)
         future.add_done_callback(self._ran)
         return future
 
@@ -72,9 +104,9 @@ class PacedExecutor(_BorrowedExecutor):
 class LentExecutor(_BorrowedExecutor):
     """An executor that can be taken back: then every batch fails, including the running one."""
 
-    def __init__(self, executor: Executor) -> None:
+    def __init__(self, executor: Executor, report: LentReport) -> None:
         """Lend an executor until it is taken back."""
-        super().__init__(executor)
+        super().__init__(executor, report)
         # Callbacks of a finished batch are called at once, in this thread.
         self._lock = threading.RLock()
         self._taken_back = False
@@ -88,7 +120,7 @@ class LentExecutor(_BorrowedExecutor):
         with self._lock:
             self._running = lent
             if not self._taken_back:
-                real = self._executor.submit(variant, inputs, batch_size, threads)
+                real = self._run(variant, inputs, batch_size, threads)
                 real.add_done_callback(lambda done: self._done(done, lent))
                 return lent
         lent.set_exception(_taken())

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from edgebox.app.borrowed_executors import PacedExecutor
+from edgebox.app.borrowed_executors import PacedExecutor, lent, lent_report
 from edgebox.app.executor_profiles import use_profiles
 from edgebox.app.executor_setup import Opened
 from edgebox.app.family_removal import check_unused, remove_family
@@ -131,11 +131,13 @@ class LiveFamilies:
         """Return a family's profiles, measured unless they are stored, and whether they are."""
         inference = self.config.inference
         stored = await stored_profiles(self.storage, executor, family, inference.batch_size_max)
+        report = lent_report(self.box.driver, executor.id)
         if stored:
-            await asyncio.to_thread(warm, executor, stored)
+            with lent(report):
+                await asyncio.to_thread(warm, executor, stored)
             return stored, True
         beside = bool(self.box.connected)
-        paced = PacedExecutor(executor, lambda: bool(self.box.connected))
+        paced = PacedExecutor(executor, report, lambda: bool(self.box.connected))
         found = await asyncio.to_thread(
             measure,
             inference,

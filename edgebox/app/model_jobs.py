@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from edgebox.app.borrowed_executors import LentExecutor
+from edgebox.app.borrowed_executors import LentExecutor, lent_report
 from edgebox.app.executor_profiles import use_profiles
 from edgebox.app.import_process import ImportOrder, import_in_process
 from edgebox.app.live_families import LiveFamilies
@@ -102,7 +102,8 @@ class ModelJobs:
         self, family: Family, executor: ModelExecutor, report: Any
     ) -> list[LatencyProfile]:
         """Measure in a thread for as long as no camera is connected."""
-        lent, driver = LentExecutor(executor), self._box.driver
+        driver = self._box.driver
+        lent = LentExecutor(executor, lent_report(driver, executor.id))
         inference = self._config.inference
         thread = asyncio.ensure_future(asyncio.to_thread(measure, inference, lent, family, report))
         try:

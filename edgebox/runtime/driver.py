@@ -124,6 +124,8 @@ class Driver:
         self._idle = asyncio.Event()
         self._idle.set()
         self._loop = LoopCalls(lambda: self.feed(None), clock_ns)
+        self.from_thread = self._loop.from_thread
+        """Calls a function on the loop, before the next event. May be used in any thread."""
         from_thread = self._loop.from_thread
         self.decisions = DecisionRecorder(scheduler, journal or Journal(), clock_ns)
         self.measurements = Measurements(self._executors, self.decisions, clock_ns)

@@ -216,7 +216,7 @@ class Dispatch:
     def batches(self, now_ns: int) -> list[Infer]:
         """Start the batches that may run now."""
         out: list[Infer] = []
-        if not self._ledger.waiting or self.crops_awaited_ns(now_ns) is not None:
+        if not self._ledger.ready or self.crops_awaited_ns(now_ns) is not None:
             return out
         for executor in self.idle():
             out += self._ask(executor, self._affinity.non_affine(executor), now_ns)

@@ -1,8 +1,7 @@
 """Owns the events that the Scheduler takes and the actions it returns. Pure data.
 
-Events are facts in the past tense, actions are orders in the imperative. Instants are integer
-nanoseconds on the box's monotonic clock and are passed separately, as `now_ns` of
-`Scheduler.handle`.
+Events are facts in the past tense, actions are orders in the imperative. Instants are passed
+separately: `now_ns` of `Scheduler.handle`, integer nanoseconds on the box's monotonic clock.
 """
 
 from dataclasses import dataclass
@@ -66,10 +65,17 @@ class ExecutorStopped:
 
 @dataclass(frozen=True, slots=True)
 class ExecutorHung:
-    """Work that the Scheduler did not order, such as a measurement, does not return from an
-    executor."""
+    """Work that was not ordered, such as a measurement, does not return from an executor."""
 
     executor: ExecutorId
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorLent:
+    """Work that was not ordered begins on an executor, or has ended; what is ordered waits."""
+
+    executor: ExecutorId
+    lent: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +294,7 @@ Event = (
     ExecutorStarted
     | ExecutorStopped
     | ExecutorHung
+    | ExecutorLent
     | ExecutorGone
     | OpenFailed
     | MemoryLimited
@@ -379,8 +386,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Collect:
-    """Keep a request's result for the answer of its frame: a crop's, which has ended, or that of a
-    frame whose crops are on their way."""
+    """Keep a result for a frame's answer: a crop's, or its own while its crops are on their way."""
 
     request: RequestId
     batch: BatchId

@@ -445,7 +445,13 @@ _HANDLERS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.ExecutorStarted: Scheduler._executor_started,
     events.ExecutorStopped: Scheduler._executor_stopped,
     **dict.fromkeys(
-        (events.ExecutorHung, events.ExecutorGone, events.OpenFailed, events.LoadReturned),
+        (
+            events.ExecutorHung,
+            events.ExecutorLent,
+            events.ExecutorGone,
+            events.OpenFailed,
+            events.LoadReturned,
+        ),
         lambda scheduler, event: None,  # supervision alone uses these; it observes every event
     ),
     events.VariantsAvailable: Scheduler._variants_available,

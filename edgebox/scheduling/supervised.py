@@ -82,6 +82,8 @@ class Supervised:
     """The limit of its batch or sample, or of its opening."""
     load: Limit | None = None
     """The limit of the weights that it loads."""
+    lent_ns: int | None = None
+    """Since when it does work that was not ordered; None: it does none."""
     hangs: bool = False
     """Whether an `ExecutorHung` was reported."""
     gone: bool = False
@@ -120,7 +122,13 @@ class Supervised:
     def enter(self, state: ExecutorState, now_ns: int) -> None:
         """Change the state."""
         self.state, self.since_ns = state, now_ns
-        self.limit = self.load = self.retry_ns = None
+        self.limit = self.load = self.retry_ns = self.lent_ns = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether what was ordered waits for work that was not ordered."""
+        limit, lent_ns = self.limit, self.lent_ns
+        return limit is not None and lent_ns is not None and limit.began_ns >= lent_ns
 
     @property
     def threads_abandoned(self) -> int:

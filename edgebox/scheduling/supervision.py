@@ -6,6 +6,8 @@ Pure. The rules:
   its high expectation (the profile's, or what was learned of its applications if that is more), and
   at least a second, after which it is derived, and at most `LIMIT_MAX_NS`; it is longer for loading
   weights and for opening an executor. Work that exceeds its limit hangs, and the executor is lost.
+- A batch that was ordered while a measurement runs waits for it, `LIMIT_MAX_NS` at most. Its limit
+  counts from then on.
 - A limit that was exceeded doubles, until the variant comes back within it. If the limit was wrong,
   a few losses correct it (as TCP backs off its retransmission timer, RFC 6298, section 5.5).
 - A variant that hangs `HANGS_MAX` times in a row, while others run well in between, is excluded:
@@ -46,6 +48,7 @@ from edgebox.scheduling.events import (
     Event,
     ExecutorGone,
     ExecutorHung,
+    ExecutorLent,
     ExecutorStarted,
     ExecutorStopped,
     ExitProcess,
@@ -198,10 +201,11 @@ class Supervision:
                 of.load = None
             case LoadReturned():
                 returned(of, None, now_ns)
-            case ExecutorHung() if of.state is ExecutorState.UP:
-                of.hangs = True
-            case ExecutorGone() if of.state is ExecutorState.UP:
-                of.gone = True
+            case ExecutorLent() if of.state is ExecutorState.UP:
+                self._lent(of, event, now_ns)
+            case ExecutorHung() | ExecutorGone() if of.state is ExecutorState.UP:
+                of.hangs |= isinstance(event, ExecutorHung)
+                of.gone |= isinstance(event, ExecutorGone)
             case OpenFailed() if of.state is ExecutorState.OPENING or of.opening_abandoned:
                 of.openings_failed += 1
                 of.opening_abandoned = False
@@ -212,11 +216,22 @@ class Supervision:
         for order in actions:
             match order:
                 case Infer() | Sample():
-                    of = self.executors[order.executor]
-                    earliest_ns = self._limit_min_ns << of.doublings.get(order.variant, 0)
-                    of.limit = Limit(now_ns, now_ns + earliest_ns, order, derived=False)
+                    self._limit(self.executors[order.executor], order, now_ns)
                 case Load() if self.executors[order.executor].state is ExecutorState.UP:
                     self.executors[order.executor].load = Limit(now_ns, now_ns + LOAD_LIMIT_NS)
+
+    def _limit(self, of: Supervised, order: Infer | Sample, now_ns: int) -> None:
+        if of.lent_ns is not None:
+            of.limit = Limit(now_ns, now_ns + LIMIT_MAX_NS, order)
+            return
+        earliest_ns = self._limit_min_ns << of.doublings.get(order.variant, 0)
+        of.limit = Limit(now_ns, now_ns + earliest_ns, order, derived=False)
+
+    def _lent(self, of: Supervised, event: ExecutorLent, now_ns: int) -> None:
+        waits = of.waits
+        of.lent_ns = now_ns if event.lent else None
+        if waits and not event.lent and of.limit is not None and of.limit.order is not None:
+            self._limit(of, of.limit.order, now_ns)
 
     def _started(self, event: ExecutorStarted, now_ns: int) -> None:
         of = self.executors.setdefault(event.executor, Supervised(since_ns=now_ns))
@@ -260,6 +275,7 @@ class Supervision:
                 if of.gone:
                     out.append(lose(executor, of, LossCause.GONE, now_ns))
                 elif of.hangs or self._batch_passed(of.limit, now_ns):
+                    of.hangs = of.hangs or of.waits  # the batch has not begun
                     out.append(lose(executor, of, LossCause.HUNG, now_ns))
                 elif passed(of.load, now_ns):
                     out.append(lose(executor, of, LossCause.LOADING, now_ns))

@@ -48,6 +48,7 @@ from tests.scheduling.scene import MS
 @settings(max_examples=300, deadline=None)
 @given(steps, policies, st.integers(0, 2**32))
 @example(calm_story(random.Random(3487)), "bentoml+variants", 1)  # woken early beside a delay
+@example(long_story(random.Random(122)), "coral+variants", 1)  # asked while nothing is ready
 def test_every_request_ends_exactly_once_and_a_replay_repeats_it(
     drawn: Drawn, policy: str, seed: int
 ) -> None:

@@ -15,6 +15,7 @@ from edgebox.scheduling.events import (
     Drop,
     ExecutorGone,
     ExecutorHung,
+    ExecutorLent,
     ExecutorStarted,
     ExitProcess,
     Finish,
@@ -36,7 +37,12 @@ from edgebox.scheduling.supervised import (
     OPENINGS_MAX,
     ExecutorState,
 )
-from edgebox.scheduling.supervision import FAILURES_MAX, OPEN_FACTOR, REFUSALS_MAX
+from edgebox.scheduling.supervision import (
+    FAILURES_MAX,
+    LIMIT_MAX_NS,
+    OPEN_FACTOR,
+    REFUSALS_MAX,
+)
 from tests.scheduling.scene import (
     CPU,
     LARGE,
@@ -86,6 +92,37 @@ def test_one_that_somebody_says_hangs_is_no_evidence_against_its_batch() -> None
     abandoned = [a for a in box(ExecutorHung(CPU), 500) if isinstance(a, Abandon)]
     assert abandoned == [Abandon(CPU, LossCause.HUNG, None, 0)]
     assert not box.scheduler.supervised[CPU].doublings
+
+
+def test_a_batch_behind_a_measurement_is_judged_from_the_end_of_that_on() -> None:
+    box = Box()
+    box(ExecutorLent(CPU, True), 0)
+    box.begin(10)
+    assert orders(box(None, 30_000)) == []
+    box(ExecutorLent(CPU, False), 30_000)
+    at_ms, (_, abandon, _) = box.wake()
+    assert at_ms == 31_000
+    assert abandon == Abandon(CPU, LossCause.HUNG, name(416), 1000 * MS)
+
+
+def test_a_batch_before_a_measurement_is_judged_as_ever() -> None:
+    box = Box()
+    box.begin(0)
+    box(ExecutorLent(CPU, True), 1)
+    at_ms, (_, abandon, _) = box.wake()
+    assert (at_ms, abandon) == (1000, Abandon(CPU, LossCause.HUNG, name(416), 1000 * MS))
+
+
+def test_a_measurement_that_does_not_end_costs_the_executor_and_no_batch_is_blamed() -> None:
+    box = Box()
+    box(ExecutorLent(CPU, True), 0)
+    box.begin(10)
+    at_ms, (_, abandon, _) = box.wake()
+    assert (at_ms, abandon) == (10 + LIMIT_MAX_NS / MS, Abandon(CPU, LossCause.HUNG, None, 0))
+    assert not box.scheduler.supervised[CPU].doublings
+    began_ms = open_anew(box, at_ms) + 1
+    box.begin(began_ms)
+    assert box.wake()[0] == began_ms + 1000, "nothing is measured now"
 
 
 def test_one_that_is_gone_is_lost_at_once_and_opened_again_without_blame_for_its_batch() -> None:

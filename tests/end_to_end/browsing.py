@@ -72,7 +72,7 @@ async def open_page(
     return page, complaints
 
 
-def street(rate_hz: float = 4.0, size_px: tuple[int, int] = STREET_PX) -> dict[str, Any]:
+def street(rate_hz: float = 8.0, size_px: tuple[int, int] = STREET_PX) -> dict[str, Any]:
     """Return the options of a camera in a street, which a box answers in some milliseconds."""
     return {"source": street_source(3, rate_hz, size_px), "rate_hz": rate_hz}
 

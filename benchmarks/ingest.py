@@ -142,19 +142,13 @@ def config_of(policy: str, **inference: Any) -> Config:
 
 
 @contextlib.asynccontextmanager
-async def bare_box(
-    policy: str, *, config: Config | None = None, frame_ns: int = 0
-) -> AsyncIterator[tuple[Box, int]]:
-    """Run everything but models, decoding and the database; yield the box and its port.
-
-    With `frame_ns` pictures are decoded, and each keeps the executor for so long.
-    """
+async def bare_box(policy: str, *, config: Config | None = None) -> AsyncIterator[tuple[Box, int]]:
+    """Run everything but models, decoding and the database; yield the box and its port."""
     config = config or config_of(policy)
     families = [load_zoo(bundled_folders()).family("street")]
     variants = {v.name: v for family in families for v in family.variants}
-    executor = NullExecutor(ExecutorId("null/0"), batch_ns=frame_ns)
-    sizes = (1,) if frame_ns else (1, 2, 4, 8, 16)
-    rows = {size: (frame_ns or BATCH_NS,) * len(QUANTILES) for size in sizes}
+    executor = NullExecutor(ExecutorId("null/0"))
+    rows = {size: (BATCH_NS,) * len(QUANTILES) for size in (1, 2, 4, 8, 16)}
     profiles = {name: LatencyProfile(name, executor.id, rows) for name in variants}
     box = Box(
         name="benchmark",
@@ -171,9 +165,7 @@ async def bare_box(
         Scheduler(config.scheduler_parameters(), make_policy(policy)),
         executors=[executor],
         variants=variants,
-        canvases=CanvasPool(
-            {family.name: family.input for family in families}, needs_pixels=bool(frame_ns)
-        ),
+        canvases=CanvasPool({family.name: family.input for family in families}, needs_pixels=False),
         decode_threads=decode_threads(1),
         planner=functools.partial(plan, parameters=config.planning_parameters()),
         callbacks=Callbacks(on_advice=box.advised, on_plan=box.last_plan.replace),

@@ -213,11 +213,8 @@ async def lost_gpu(app: App, executor: ExecutorId) -> AsyncIterator[None]:
         yield
 
 
-async def cut_in_mid_frame(app: App, name: str, *, promised: int = 100_000) -> socket.socket:
-    """Say hello, send a part of a frame, and return the socket; closing it resets the connection.
-
-    `promised`: how many bytes the frame was to have.
-    """
+async def cut_in_mid_frame(app: App, name: str) -> socket.socket:
+    """Say hello, send half of a frame, and return the socket; closing it resets the connection."""
     connection = socket.socket()
     connection.setblocking(False)
     # What is closed without waiting for anything is reset (RST), not finished (FIN).
@@ -236,7 +233,7 @@ async def cut_in_mid_frame(app: App, name: str, *, promised: int = 100_000) -> s
     while b"welcome" not in heard:
         heard += await loop.sock_recv(connection, 65536)
         assert heard
-    await loop.sock_sendall(connection, _frame(2, bytes(promised // 2), promised))
+    await loop.sock_sendall(connection, _frame(2, bytes(50_000), 100_000))
     return connection
 
 

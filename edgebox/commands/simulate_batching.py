@@ -354,10 +354,11 @@ def _answered_curve(report: "BatchingReport") -> tuple[list[float], list[float]]
     return [0.0, *shares], [at / total for at in range(len(shares) + 1)]
 
 
-def _over_time_curve(report: "BatchingReport", points: int = 60) -> tuple[list[float], list[float]]:
+def _over_time_curve(report: "BatchingReport") -> tuple[list[float], list[float]]:
     """Return the finish rate of the requests that came in each of some equal parts of the run."""
     from edgebox.domain.requests import Outcome
 
+    points = 60
     came = sorted(report.ends, key=lambda end: end.job.at_ms)
     if not came:
         return [], []

@@ -47,17 +47,16 @@ def fullest(
     return chosen
 
 
-def column_units(units: Ints, capacity: int, columns_max: int = _COLUMNS_MAX) -> int:
+def column_units(units: Ints, capacity: int) -> int:
     """Return how many rate units one column of the table of reachable rates stands for.
 
-    The greatest that divides all rates, unless that makes more than `columns_max` columns: then
+    The greatest that divides all rates, unless that makes more than `_COLUMNS_MAX` columns: then
     rates are rounded up to columns, and what is found is feasible, but perhaps not the fullest.
 
     Args:
         units: the rates, each above 0.
         capacity: the most that is to be filled.
-        columns_max: the most columns of the table.
     """
     capacity = min(capacity, int(units.sum()))
     exact = int(np.gcd.reduce(units, initial=0)) or 1
-    return exact if capacity // exact < columns_max else -(-capacity // columns_max)
+    return exact if capacity // exact < _COLUMNS_MAX else -(-capacity // _COLUMNS_MAX)

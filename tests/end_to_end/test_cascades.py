@@ -16,6 +16,7 @@ from edgebox.domain.cascades import (
     Decider,
 )
 from edgebox.domain.model_family import VariantName
+from edgebox.domain.plans import Advice
 from edgebox.domain.requests import CameraId
 from edgebox.inference.cascade_file import CascadeModel, StoredCascade, write_cascade
 from edgebox.inference.zoo import bundled_folders, load_zoo
@@ -23,7 +24,7 @@ from edgebox.runtime.frames import Answer
 from edgebox.vision.cascade_decider import FEATURES
 from tests.end_to_end.running import running, streaming, texts, unharmed_bystander, until
 from tests.end_to_end.streets import street_jpeg
-from tests.end_to_end.test_pipelines import SIZE_PX, crops_of, street, watched
+from tests.end_to_end.test_pipelines import SIZE_PX, Seen, crops_of, street, watched
 
 SMALL, LARGE = VariantName("street-128"), VariantName("street-416")
 FILE = """
@@ -106,10 +107,13 @@ async def state_of(app: App, camera: str) -> dict[str, object]:
     return found
 
 
-async def test_answers_have_the_objects_of_the_model_that_the_decider_chose(
-    app: App, request: pytest.FixtureRequest
-) -> None:
-    sure = request.node.callspec.params["app"] < 0
+async def streamed_through(
+    app: App, sure: bool
+) -> tuple[Seen, list[Answer], dict[str, object], list[Advice]]:
+    """Stream until the decider's choice has answered three frames, one of them with vehicles.
+
+    Return all frames that ended, those answers, the camera's state and its advice.
+    """
     wanted = CascadeOutcome.KEPT if sure else CascadeOutcome.SENT_ON
     seen = watched(app)
 
@@ -122,14 +126,21 @@ async def test_answers_have_the_objects_of_the_model_that_the_decider_chose(
     ):
         await until(
             lambda: len(answers()) >= 3 and any(answer.stages for answer in answers()),
-            "three answers of the model, one with vehicles",
+            "three answers, one with vehicles",
         )
-        advice = app.box.driver.scheduler.advice
-        (advised,) = advice.values()
+        advice = list(app.box.driver.scheduler.advice.values())
         state = await state_of(app, "gate")
+    return seen, answers(), state, advice
+
+
+async def test_answers_have_the_objects_of_the_model_that_the_decider_chose(
+    app: App, request: pytest.FixtureRequest
+) -> None:
+    sure = request.node.callspec.params["app"] < 0
+    _, answers, state, (advised,) = await streamed_through(app, sure)
     assert advised.variant == SMALL
     assert advised.width_px == 416, "the large model's size is sent"
-    for answer in answers():
+    for answer in answers:
         assert answer.variant == (SMALL if sure else LARGE)
         assert "large" not in answer.missing
         for said in answer.stages:

@@ -13,19 +13,18 @@ import numpy as np
 import pytest
 
 from edgebox.app.composition import App
-from edgebox.domain.cascades import CascadeOutcome, Decider
+from edgebox.domain.cascades import Decider
 from edgebox.domain.model_family import VariantName
 from edgebox.inference.cascade_file import CascadeModel, write_cascade
 from edgebox.inference.family import MANIFEST
 from edgebox.inference.zoo import bundled_folders, load_zoo
-from edgebox.runtime.frames import Answer
 from edgebox.vision.cascade_decider import FEATURES
 from tests.conftest import BUNDLED_FOLDERS
 from tests.end_to_end.conftest import PROFILING_LIMITS, hurried
-from tests.end_to_end.running import running, streaming, until
+from tests.end_to_end.running import running, until
 from tests.end_to_end.streets import street_jpeg
-from tests.end_to_end.test_cascades import FILE, cascade, state_of
-from tests.end_to_end.test_pipelines import SIZE_PX, street, watched
+from tests.end_to_end.test_cascades import FILE, cascade, streamed_through
+from tests.end_to_end.test_pipelines import SIZE_PX
 
 EXIT, REST = VariantName("street-exit-256"), VariantName("street-rest-256")
 TEXT = FILE.replace('"small"\nfamily = "street"', '"small"\nfamily = "street-exit"').replace(
@@ -101,22 +100,8 @@ async def test_answers_are_of_the_part_that_the_decider_chose(
     app: App, request: pytest.FixtureRequest
 ) -> None:
     sure = request.node.callspec.params["app"] < 0
-    wanted = CascadeOutcome.KEPT if sure else CascadeOutcome.SENT_ON
-    seen = watched(app)
-
-    def answers() -> list[Answer]:
-        found = [ending for _, ending, _ in seen if isinstance(ending, Answer)]
-        return [answer for answer in found if answer.cascade is wanted]
-
-    async with streaming(
-        app, "gate", pipeline="gate", rate_hz=4.0, source=street(4.0), answered=False
-    ):
-        await until(
-            lambda: len(answers()) >= 3 and any(answer.stages for answer in answers()),
-            "three answers of the part, one with vehicles",
-        )
-        state = await state_of(app, "gate")
-    assert {answer.variant for answer in answers()} == {EXIT if sure else REST}
+    seen, answers, state, _ = await streamed_through(app, sure)
+    assert {answer.variant for answer in answers} == {EXIT if sure else REST}
     assert state["continues"] is True
     assert state["share"] == (0.0 if sure else 1.0)
     driver = app.box.driver

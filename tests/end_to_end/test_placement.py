@@ -2,13 +2,16 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import orjson
 import pytest
 
 from edgebox.app.composition import App
+from edgebox.camera.daemon import Camera
 from edgebox.camera.local_model import LocalModelError, fetch
 from edgebox.domain.model_family import FamilyName
 from edgebox.domain.requests import CameraId, StagePlacement
@@ -46,18 +49,25 @@ def placed(seen: Seen) -> list[Answer]:
     return [answer for answer in answers if answer.placement is StagePlacement.CAMERA]
 
 
+def placing(
+    app: App, tmp_path: Path, rate_hz: float = 4.0, **options: Any
+) -> AbstractAsyncContextManager[Camera]:
+    """Stream a street from a camera that may detect, and keeps what it fetches in "cache"."""
+    cache = tmp_path / "cache"
+    source = street(rate_hz)
+    return streaming(
+        app, "gate", rate_hz=rate_hz, source=source, answered=False, cache=cache, **options
+    )
+
+
 async def test_boxes_and_crops_are_answered_as_pictures_are(app: App, tmp_path: Path) -> None:
     seen = watched(app)
     found: list[dict[str, object]] = []
-    async with streaming(
+    async with placing(
         app,
-        "gate",
+        tmp_path,
         pipeline="traffic",
-        rate_hz=4.0,
-        source=street(4.0),
-        answered=False,
         detect="always",
-        cache=tmp_path / "cache",
         on_result=lambda result: found.append(orjson.loads(result.encode())),
         link=BandwidthTrace.constant(0.5),
     ) as camera:
@@ -94,16 +104,7 @@ async def test_boxes_and_crops_are_answered_as_pictures_are(app: App, tmp_path: 
 
 async def test_a_family_alone_needs_no_box_time(app: App, tmp_path: Path) -> None:
     seen = watched(app)
-    async with streaming(
-        app,
-        "gate",
-        family="street",
-        rate_hz=4.0,
-        source=street(4.0),
-        answered=False,
-        detect="always",
-        cache=tmp_path / "cache",
-    ):
+    async with placing(app, tmp_path, family="street", detect="always"):
         await until(lambda: len(placed(seen)) >= 8, "eight answers")
         connected = app.box.driver.scheduler._adaptation.cameras[CameraId("gate")]
         assert connected.box_share < 1, "planning counts what runs on the box"
@@ -115,15 +116,12 @@ async def test_a_family_alone_needs_no_box_time(app: App, tmp_path: Path) -> Non
 
 async def test_on_a_slow_link_boxes_are_quicker_than_pictures(app: App, tmp_path: Path) -> None:
     seen = watched(app)
-    async with streaming(
+    async with placing(
         app,
-        "gate",
+        tmp_path,
         family="street",
         rate_hz=2.0,
-        source=street(2.0),
-        answered=False,
         detect="auto",
-        cache=tmp_path / "cache",
         link=BandwidthTrace.constant(0.1),
     ) as camera:
         await until(lambda: len(placed(seen)) >= 2, "two frames that were detected at the camera")
@@ -136,17 +134,7 @@ async def test_on_a_slow_link_boxes_are_quicker_than_pictures(app: App, tmp_path
 async def test_nothing_is_fetched_unless_it_is_ordered(app: App, tmp_path: Path) -> None:
     seen = watched(app)
     remarks: list[str] = []
-    async with streaming(
-        app,
-        "gate",
-        pipeline="traffic",
-        rate_hz=4.0,
-        source=street(4.0),
-        answered=False,
-        detect="never",
-        cache=tmp_path / "cache",
-        on_remark=remarks.append,
-    ):
+    async with placing(app, tmp_path, pipeline="traffic", detect="never", on_remark=remarks.append):
         await until(lambda: len(seen) >= 3, "three frames")
     assert not placed(seen)
     assert not (tmp_path / "cache").exists()

@@ -53,8 +53,8 @@ def losses(app: App, executor: ExecutorId, cause: LossCause) -> int:
     return app.box.driver.scheduler.supervised[executor].losses[cause]
 
 
-async def until_lost(app: App, executor: ExecutorId, cause: LossCause, count: int = 1) -> None:
-    while losses(app, executor, cause) < count:
+async def until_lost(app: App, executor: ExecutorId, cause: LossCause) -> None:
+    while losses(app, executor, cause) < 1:
         assert set(await burst(app)) <= {200, 503}
 
 

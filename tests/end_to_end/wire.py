@@ -165,10 +165,9 @@ class WireCamera:
         self,
         kind: type[Message],
         wanted: Callable[[Message], bool] = lambda message: True,
-        patience_s: float = PATIENCE_S,
     ) -> Message:
         """Return the first message of a kind that was received, or is received soon."""
-        async with asyncio.timeout(patience_s):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 for message in self.received:
                     if isinstance(message, kind) and wanted(message):

@@ -80,12 +80,10 @@ def box(drawn: Sequence[Drawn], executors: int, gain: float) -> PlanningSnapshot
     )
 
 
-def options_of(
-    of: PlanningSnapshot, *, dedicated: bool = False
-) -> tuple[list[CameraOptions], ExecutorPool]:
+def options_of(of: PlanningSnapshot) -> tuple[list[CameraOptions], ExecutorPool]:
     """Return what each camera could be given, and the executors."""
     pool = ExecutorPool(of, P.quantile)
-    return all_options(of, pool.together, P, dedicated=dedicated), pool
+    return all_options(of, pool.together, P), pool
 
 
 def in_force(of: PlanningSnapshot, found: Allocation) -> PlanningSnapshot:

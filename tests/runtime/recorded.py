@@ -73,9 +73,9 @@ class Life:
         self.tell(BatchCompleted(infer.executor, infer.batch, round(took_ms * MS)), at_ms)
 
 
-def eventful(journal: Journal | None = None) -> Life:
+def eventful() -> Life:
     """Return a life with every ending a short one can have."""
-    life = Life(journal)
+    life = Life()
     life.open()
     life.frame(1, 10, 300)
     life.come_back(20, 8)

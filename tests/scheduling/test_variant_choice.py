@@ -202,14 +202,12 @@ def test_no_burst_lowers_the_least_accuracy_of_a_camera() -> None:
 class Idle:
     """Cameras whose first variant is 320 px, less accurate than one asks; an idle executor."""
 
-    def __init__(
-        self, *, slo_ms: int = 150, tightest_ms: int = 150, per_batch: bool = True
-    ) -> None:
+    def __init__(self, *, tightest_ms: int = 150, per_batch: bool = True) -> None:
         parameters = SchedulerParameters(
             first_pixels_max=320 * 320, variant_per_batch=per_batch, prepare_initial_ns=0
         )
         self.bench = Bench(parameters=parameters, policy=make_policy("adaptive"))
-        gate = camera("gate", slo_ms=slo_ms, min_accuracy=0.55, size=(1280, 1280))
+        gate = camera("gate", slo_ms=150, min_accuracy=0.55, size=(1280, 1280))
         self.bench(CameraConnected(gate), 0)
         self.bench(CameraConnected(camera("yard", slo_ms=tightest_ms)), 0)
 

@@ -8,7 +8,7 @@ used.
 import time
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import orjson
@@ -54,35 +54,6 @@ _BINARY = "binary_tensor_data"
 """The protocol's extension that tensors travel by. Some servers have it and do not say so."""
 
 
-class ServedModels(Protocol):
-    """The models of one server, as this box uses them."""
-
-    takes_encoded: bool
-    description: str
-    """What the server is, in a person's words."""
-
-    def check(self, family: Family, server: ServerConnection) -> None:
-        """Compare a family with what the server has, over a connection that nobody uses.
-
-        Raises:
-            ModelError: it cannot run there.
-        """
-        ...
-
-    def encode(self, family: Family, variant: Variant, job: BatchJob) -> None:
-        """Bring the inputs of a batch into the form that they travel in, before it is timed."""
-        ...
-
-    def run(self, family: Family, variant: Variant, job: BatchJob, left_s: float) -> Found:
-        """Run a batch, `left_s` before its last deadline; wait until the connection is shut.
-
-        Raises:
-            OverloadedError: the server has too much to do.
-            ModelError: the server refuses it, does not answer, or answers something else.
-        """
-        ...
-
-
 def served_by(
     server: ServerConnection, model_pattern: str, score_floor: float
 ) -> "EdgeboxModels | TensorModels":
@@ -126,7 +97,11 @@ class EdgeboxModels:
         """Of one JPEG; 0: not known."""
 
     def check(self, family: Family, server: ServerConnection) -> None:
-        """Compare a family's fingerprint, labels and variants."""
+        """Compare a family's fingerprint, labels and variants, over a connection that nobody uses.
+
+        Raises:
+            ModelError: it cannot run there.
+        """
         reply = server.ask("GET", f"{model_path(family.name)}/config")
         if reply.status == 404:
             raise ModelError(
@@ -162,7 +137,7 @@ class EdgeboxModels:
             )
 
     def encode(self, family: Family, variant: Variant, job: BatchJob) -> None:
-        """Encode what is no JPEG yet."""
+        """Encode what is no JPEG yet, before a batch is timed."""
         job.inputs = [
             EncodedPicture(encode(each, JPEG_QUALITY), each.shape[1], each.shape[0], None)
             if isinstance(each, np.ndarray)
@@ -176,6 +151,10 @@ class EdgeboxModels:
         One that is too large for the server costs itself alone. They travel in as many requests as
         the server's limit of bodies needs, which as a rule is one. Of several, those stay answered
         that the server took before it had too much to do.
+
+        Raises:
+            OverloadedError: the server has too much to do.
+            ModelError: it refuses the batch, does not answer, or answers something else.
         """
         began_s = time.monotonic()
         pictures = [each for each in job.inputs if isinstance(each, EncodedPicture)]
@@ -293,7 +272,11 @@ class TensorModels:
         """Versions of the models, by the answers since their metadata were compared."""
 
     def check(self, family: Family, server: ServerConnection) -> None:
-        """Compare inputs and outputs of every variant: names, types and shapes."""
+        """Compare inputs and outputs of every variant: names, types and shapes.
+
+        Raises:
+            ModelError: it cannot run there.
+        """
         graphs = {file: read_graph(file) for file in family.model_files}
         for variant in family.variants:
             inputs, outputs = graphs[family.files[variant.name]]
@@ -310,7 +293,12 @@ class TensorModels:
         """Pictures are laid into tensors when the batch runs, as on this box's own executors."""
 
     def run(self, family: Family, variant: Variant, job: BatchJob, left_s: float) -> Found:
-        """Send a tensor and decode the outputs."""
+        """Send a tensor, `left_s` before the batch's last deadline, and decode the outputs.
+
+        Raises:
+            OverloadedError: the server has too much to do.
+            ModelError: it refuses the batch, does not answer, or answers something else.
+        """
         decoded = decode_inputs(job.inputs, family.input, variant)
         canvases = [each for each in decoded.inputs if isinstance(each, np.ndarray)]
         canvas = self._tensors.fill(family.input, variant, canvases, job.batch_size)

@@ -1,14 +1,15 @@
 """Adds executors to a box that runs: opens them, measures them, and tells the core."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from edgebox.app.executor_replacement import ExecutorReplacer
+from edgebox.app.executor_replacement import ExecutorReplacer, drop_in_background
 from edgebox.app.executor_setup import open_in_time
 from edgebox.app.startup import ModelInventory, measured
 from edgebox.config.inference_section import InferenceParameters
 from edgebox.domain.errors import ModelError
+from edgebox.domain.model_family import LatencyProfile
 from edgebox.inference.family import Family
 from edgebox.inference.model_executor import ExecutorSpecification, ModelExecutor
 from edgebox.runtime.box import Box
@@ -63,7 +64,7 @@ class ExecutorAdder:
                     for family in later:
                         await self._add_family(executor, family)
                     found = await self._measured(executor)
-            profiles = found.profiles.get(executor.id)
+            profiles = self._present(found.profiles.get(executor.id, ()), opened_with)
             if not profiles:
                 raise ModelError("; ".join(found.problems) or "nothing runs on it")
         except BaseException:
@@ -77,6 +78,7 @@ class ExecutorAdder:
         served = tuple(p for p in profiles if p.variant in driver.variants)
         memory = next((of for of in found.limits if of.executor == executor.id), None)
         driver.feed(ExecutorStarted(executor.id, served, memory=memory))
+        drop_in_background(executor, self._removed(opened_with))
         return executor
 
     async def _measured(self, executor: ModelExecutor) -> ModelInventory:
@@ -94,6 +96,20 @@ class ExecutorAdder:
         return [
             family for family in self._families if family not in known and spec.holds(family.name)
         ]
+
+    def _removed(self, known: Sequence[Family]) -> list[Family]:
+        """Return the families of these that were removed while the executor was opened."""
+        return [family for family in known if family not in self._families]
+
+    def _present(
+        self, profiles: Iterable[LatencyProfile], known: Sequence[Family]
+    ) -> list[LatencyProfile]:
+        """Return the profiles without those of removed families."""
+        present, removed = (
+            {variant.name for family in families for variant in family.variants}
+            for families in (self._families, self._removed(known))
+        )
+        return [of for of in profiles if of.variant in present or of.variant not in removed]
 
     async def _add_family(self, executor: ModelExecutor, family: Family) -> None:
         try:

@@ -82,14 +82,7 @@ class ExecutorReplacer:
         """
         executors = self._opened.executors
         executors[:] = [executor if each.id == executor.id else each for each in executors]
-        for family in families:
-            if family not in self._families:
-                threading.Thread(
-                    target=executor.drop_family,
-                    args=(family,),
-                    name=f"{THREADS}drop-{executor.id}",
-                    daemon=True,
-                ).start()
+        drop_in_background(executor, [each for each in families if each not in self._families])
 
     def _present(
         self, executor: ModelExecutor, families: Sequence[Family]
@@ -129,3 +122,14 @@ def _less(limited: MemoryLimited, families: Sequence[Family]) -> MemoryLimited:
         weights=tuple(each for each in limited.weights if each.id not in gone),
         resident=tuple(each for each in limited.resident if each not in gone),
     )
+
+
+def drop_in_background(executor: ModelExecutor, families: Sequence[Family]) -> None:
+    """Have an executor hold families no more, without waiting for it."""
+    for family in families:
+        threading.Thread(
+            target=executor.drop_family,
+            args=(family,),
+            name=f"{THREADS}drop-{executor.id}",
+            daemon=True,
+        ).start()

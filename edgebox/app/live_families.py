@@ -163,6 +163,8 @@ class LiveFamilies:
         Another one may have its name then. Executors that lack it must not run the old one in its
         place. Where this was interrupted, the next call does it again.
         """
+        if name not in self.served.left:
+            return  # nor does it wait for the withdrawal of another one
         async with self._withdrawing:
             family = self.served.left.get(name)
             if family is None:

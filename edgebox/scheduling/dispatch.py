@@ -27,6 +27,11 @@ from edgebox.scheduling.sampling import Sampling
 from edgebox.scheduling.trials import Trials
 from edgebox.scheduling.variant_choice import VariantChoice
 
+RUNS_AGAIN_MAX = 4
+"""How often a request runs again because what ran its batch has ended. A picture may be why that
+ends, and must not end all executors one after the other. Connections to a server that was killed
+may each be tried before another executor is."""
+
 
 class Dispatch:
     """What executors are given, and the numbers of their batches."""
@@ -151,7 +156,8 @@ class Dispatch:
     def run_again(self, executor: ExecutorId, now_ns: int) -> list[RunAgain]:
         """Let the members of a batch wait again that another executor can still answer in time.
 
-        What ran the batch has ended, and is out of service. A trial is not repeated.
+        What ran the batch has ended, and is out of service. A trial is not repeated, nor a request
+        that may itself be what ends them.
         """
         out: list[RunAgain] = []
         infer = self._ledger.running[executor].infer
@@ -159,7 +165,9 @@ class Dispatch:
             return out
         for request in infer.requests:
             live = self._ledger.live[request]
-            if live.stage is not Stage.RUNNING or not self._has_place(live):
+            if live.stage is not Stage.RUNNING or live.unanswered >= RUNS_AGAIN_MAX:
+                continue
+            if not self._has_place(live):
                 continue
             if (variant := self._in_time(live, now_ns)) is not None:
                 self._ledger.wait_again(executor, request, variant)

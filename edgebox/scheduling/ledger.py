@@ -46,6 +46,8 @@ class LiveRequest:
     one, and smaller ones; empty: there is no choice."""
     larger: int = 0
     """How many of `variants` are larger than the one that admission chose."""
+    unanswered: int = 0
+    """How many of its batches ended with what ran them."""
 
     @property
     def waits(self) -> bool:
@@ -166,6 +168,7 @@ class Ledger:
         """Move a member of an executor's batch back to what waits, prepared, for a variant."""
         live, batch = self.live[request], self.running[executor]
         live.move(Cause.UNANSWERED)
+        live.unanswered += 1
         live.variant = variant
         others = tuple(member for member in batch.infer.requests if member != request)
         infer = replace(batch.infer, requests=others)

@@ -174,10 +174,15 @@ class AccessStore:
         Raises:
             StorageError: it was.
         """
-        if self._kept is None and self._seen:
-            with contextlib.suppress(OSError):
-                if Path(self._path).stat().st_size:
-                    return
+        if self._kept is not None or not self._seen:
+            return
+        try:
+            there = Path(self._path).stat().st_size > 0
+        except (FileNotFoundError, NotADirectoryError):
+            there = False
+        except OSError:
+            return  # opening it says why
+        if not there:
             raise StorageError(
                 f"{self._path}: the file of tokens was deleted or emptied: put it back, or start "
                 "edgebox again, which makes a new administrator's token"

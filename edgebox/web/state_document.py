@@ -15,6 +15,7 @@ from edgebox.runtime.box import Box
 from edgebox.runtime.destinations import Destination
 from edgebox.runtime.frame_metrics import WINDOW_S
 from edgebox.runtime.machine_measurements import Energy, MachineMeasurements
+from edgebox.runtime.planning_thread import OVERDUE_NS
 from edgebox.scheduling.residency import Memory
 from edgebox.storage.wall_clock import wall_clock_ms
 from edgebox.web.camera_state import camera_state, counts_document, known_cameras
@@ -135,10 +136,15 @@ def _planner(box: Box) -> PlannerState:
     last = box.last_plan
     age_ns = last.age_ns(box.driver.clock_ns()) if box.ready else None
     if age_ns is None:
-        return {"last_ms": None, "age_s": None, "runs": last.runs, "groups": []}
+        return {
+            "last_ms": None, "age_s": None, "overdue": False, "runs": last.runs, "groups": [],
+        }  # fmt: skip
+    parameters = box.driver.scheduler.parameters
+    apart_ns = max(parameters.planning_interval_ns, last.took_ns / parameters.replan_share)
     return {
         "last_ms": round(last.took_ns / 1e6, 2),
         "age_s": round(age_ns / 1e9, 2),
+        "overdue": bool(box.connected) and age_ns >= apart_ns + OVERDUE_NS,
         "runs": last.runs,
         "groups": group_documents(box.driver.scheduler.groups),
     }

@@ -244,6 +244,7 @@ class PlannerState(TypedDict):
 
     last_ms: float | None
     age_s: float | None
+    overdue: Annotated[bool, "Cameras are connected, and the next plan should be there for 10 s"]
     runs: int
     groups: Sequence[Group]
 

@@ -147,6 +147,21 @@ async def test_what_runs_on_a_removed_family_is_answered_before_it_is_freed(scen
     await ended(scene, task)
 
 
+async def test_what_has_another_name_does_not_wait_for_a_withdrawal(scene: Scene) -> None:
+    scene.bench.submit()
+    await settle()
+    (batch,) = scene.executor.batches
+    task = asyncio.ensure_future(scene.live.run())
+    scene.live._serve_no_more(STREET)
+    await settle()
+    async with asyncio.timeout(PATIENCE_S):
+        await scene.live._withdraw(FamilyName("imported"))
+    assert scene.served.left, "a batch runs on it"
+    batch.complete()
+    await until(lambda: scene.nothing_is_left, "it to go")
+    await ended(scene, task)
+
+
 async def test_a_withdrawal_that_was_interrupted_is_done_again(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:

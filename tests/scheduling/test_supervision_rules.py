@@ -5,6 +5,7 @@ import pytest
 from edgebox.domain.loss_cause import LossCause
 from edgebox.domain.model_family import ExecutorId, LatencyProfile
 from edgebox.domain.requests import BatchId, DropReason, Outcome, RequestId
+from edgebox.scheduling.dispatch import RUNS_AGAIN_MAX
 from edgebox.scheduling.events import (
     Abandon,
     Action,
@@ -163,6 +164,17 @@ def test_what_ran_on_one_that_is_gone_waits_for_another_that_is_busy() -> None:
     assert isinstance(finish, Finish)
     assert isinstance(again, Infer)
     assert (again.executor, again.requests) == (busy, first.requests)
+
+
+def test_a_request_that_ends_one_executor_after_the_other_does_not_end_all() -> None:
+    box = Box(*(ExecutorId(f"ray/{number}") for number in range(8)))
+    infer = box.begin(0)
+    for times in range(1, RUNS_AGAIN_MAX + 1):
+        (infer,) = infers(box(ExecutorGone(infer.executor), times))
+        assert infer.requests == (RequestId(1),)
+    failed = orders(box(ExecutorGone(infer.executor), times + 1))
+    assert failed[0] == Drop(RequestId(1), DropReason.FAILED, Cause.FAILED)
+    assert not infers(failed)
 
 
 def test_what_no_other_can_answer_in_time_fails_at_once() -> None:

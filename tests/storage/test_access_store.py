@@ -1,6 +1,8 @@
 """The file of tokens: what is stored is there again, for several processes, for the user only."""
 
 import contextlib
+import errno
+import os
 import sqlite3
 import stat
 from collections.abc import Callable
@@ -123,6 +125,22 @@ def test_a_file_that_was_taken_away_is_not_one_without_tokens(
     take_away(file)
     AccessStore(str(file)).add(GATE)  # as `edgebox tokens add` does
     assert store.load(0).tokens == (GATE,)
+
+
+def test_a_file_that_may_not_be_looked_at_was_not_taken_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "a.db"
+    store = AccessStore(str(file))
+    store.add(ADMIN)
+
+    def refuse(self: Path) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    monkeypatch.setattr(access_store, "_readable", lambda path: sqlite3.connect(tmp_path))
+    with pytest.raises(StorageError, match=r"cannot be used .*: make it writable"):
+        store.load(0)
 
 
 def test_a_file_of_a_later_edgebox_is_refused(tmp_path: Path) -> None:

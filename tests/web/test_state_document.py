@@ -3,22 +3,26 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import orjson
 import pytest
 from jsonschema import Draft202012Validator
 
 from edgebox.domain.model_family import ExecutorId, VariantName
-from edgebox.domain.plans import Group
+from edgebox.domain.plans import Group, Plan
 from edgebox.domain.requests import CameraId
 from edgebox.link.bandwidth import EstimatorKind
 from edgebox.runtime.box import Box
 from edgebox.runtime.camera_record import CameraRecord
+from edgebox.runtime.last_plan import LastPlan
 from edgebox.runtime.machine_measurements import MachineMeasurements
+from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 from edgebox.tracking.settings import TrackingDefaults
 from edgebox.web import prometheus
 from edgebox.web.prometheus import metrics_text
-from edgebox.web.state_document import group_documents, state_document
+from edgebox.web.state_document import _planner, group_documents, state_document
 from edgebox.web.state_types import Group as GroupDocument
 from edgebox.web.typed_schemas import schema_of
 from tests.runtime.driving import Bench, ManualExecutor
@@ -36,6 +40,31 @@ def test_executors_that_work_apart() -> None:
     }
     for document in orjson.loads(orjson.dumps(documents)):
         Draft202012Validator(schema_of(GroupDocument).definition).validate(document)
+
+
+@pytest.mark.parametrize(
+    ("interval_s", "took_s", "age_s", "connected", "overdue"),
+    [
+        (0.5, 0.1, 10.4, True, False),
+        (0.5, 0.1, 10.6, True, True),
+        (0.5, 0.1, 3600.0, False, False),
+        (60.0, 0.1, 69.0, True, False),
+        (60.0, 0.1, 71.0, True, True),
+        (0.5, 3.0, 24.0, True, False),
+        (0.5, 3.0, 26.0, True, True),
+    ],
+)
+def test_a_plan_is_overdue_once_the_next_one_should_long_be_there(
+    interval_s: float, took_s: float, age_s: float, connected: bool, overdue: bool
+) -> None:
+    """Plans are an interval apart, and five times as long as they take."""
+    parameters = SchedulerParameters(planning_interval_ns=round(interval_s * 1e9))
+    scheduler = SimpleNamespace(parameters=parameters, groups=())
+    driver = SimpleNamespace(clock_ns=lambda: round(age_s * 1e9), scheduler=scheduler)
+    last = LastPlan(Plan(0), round(took_s * 1e9), 1)
+    seen = ["gate"] if connected else []
+    box = SimpleNamespace(last_plan=last, driver=driver, ready=True, connected=seen)
+    assert _planner(cast(Box, box))["overdue"] is overdue
 
 
 def box_with_cameras(count: int) -> Box:

@@ -190,7 +190,7 @@ test('a box of which nothing is known yet says why it is not ready', () => {
   const state = documentedState()
   const html = page({
     ...state,
-    box: { ...state.box, ready: false, ready_reason: 'warming up', planner: { last_ms: null, age_s: null, runs: 0, groups: [] }, decision_us: null, loop_lag_ms: null, executors: [] },
+    box: { ...state.box, ready: false, ready_reason: 'warming up', planner: { last_ms: null, age_s: null, overdue: false, runs: 0, groups: [] }, decision_us: null, loop_lag_ms: null, executors: [] },
   })
   expect(text(html, 'box-state')).toContain('Not ready: warming up')
 })

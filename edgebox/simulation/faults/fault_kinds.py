@@ -50,6 +50,8 @@ class FaultKind(StrEnum):
     """The event loop stands still, and timers are late."""
     STAGE = "stage"
     """Stages of a pipeline find very much, or their crops are never cut."""
+    GONE = "gone"
+    """What runs an executor's batches, a process or a node, ends beneath one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,10 @@ def draw_box(seed: int, only: Collection[FaultKind] | None) -> Box:
     """Return the box of a seed; `only`: no other kinds break, whatever was drawn."""
     rng = random.Random(f"{seed}/box")
     share = rng.choice((0.15, 0.3, 0.6, 1.0))
-    kinds = frozenset(kind for kind in FaultKind if rng.random() < share)
+    # Of its own, so that seeds keep the boxes that they had without this kind.
+    gone = random.Random(f"{seed}/{FaultKind.GONE}/box")
+    drawn = {kind: gone if kind is FaultKind.GONE else rng for kind in FaultKind}
+    kinds = frozenset(kind for kind, of in drawn.items() if of.random() < share)
     return Box(
         policy=rng.choice(POLICIES),
         kinds=kinds if only is None else frozenset(only),

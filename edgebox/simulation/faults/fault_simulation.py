@@ -31,6 +31,7 @@ from edgebox.scheduling.events import (
     ComputePlan,
     CropsPrepared,
     Event,
+    ExecutorGone,
     ExecutorStarted,
     ExecutorStopped,
     ExitProcess,
@@ -63,7 +64,7 @@ from edgebox.simulation.faults.small_box import EXECUTORS, FAMILY, MEDIAN_MS, na
 
 _OF_EXECUTORS = (
     FaultKind.HANG, FaultKind.RAISE, FaultKind.FAILING, FaultKind.SLOW, FaultKind.VARIANT,
-    FaultKind.OPENING, FaultKind.STOP, FaultKind.MEMORY,
+    FaultKind.OPENING, FaultKind.STOP, FaultKind.MEMORY, FaultKind.GONE,
 )  # fmt: skip
 _OF_CAMERAS = (FaultKind.LINK, FaultKind.CLOCK, FaultKind.GREED, FaultKind.CHURN)
 _ITERATIONS_MAX = 200
@@ -246,11 +247,13 @@ class FaultSimulation:
         self._after(self._rng.randint(500, 1500) * 1000, lambda: self.tell(CropsPrepared(crops)))
 
     def _ended(self, infer: Infer, ending: Ending) -> None:
-        if not ending.well:
-            self.tell(BatchFailed(infer.executor, infer.batch))
-            return
         running = self.world.busy.get(infer.executor)
         runs = running is not None and running.batch == infer.batch
+        if not ending.well:
+            if ending.gone and runs:
+                self.tell(ExecutorGone(infer.executor))
+            self.tell(BatchFailed(infer.executor, infer.batch))
+            return
         spawned = self._crops(infer) if runs else ()
         self.tell(BatchCompleted(infer.executor, infer.batch, ending.took_ns, spawned))
 

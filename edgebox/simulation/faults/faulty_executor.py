@@ -20,6 +20,8 @@ class Ending:
     well: bool
     hangs: bool = False
     """It comes back as soon as nothing is broken any more."""
+    gone: bool = False
+    """What ran it has ended: it fails, and nothing else runs there."""
 
 
 class FaultyExecutor:
@@ -32,7 +34,7 @@ class FaultyExecutor:
         self.generation = 0
         """Counts openings; loads of an earlier one have no executor any more."""
         self.bad_variant: VariantName | None = None
-        self.raises_once = False
+        self.raises_once = self.ends_once = False
         self._rng = rng
         self._slowdown = 1.0
         self._profiles = {each.variant: each for each in profiles(executor, 31)}
@@ -42,6 +44,8 @@ class FaultyExecutor:
         rng = self.faults.rng(kind)
         if kind is FaultKind.RAISE:
             self.raises_once = True
+        elif kind is FaultKind.GONE:
+            self.ends_once = True
         elif kind is FaultKind.SLOW:
             self._slowdown = rng.choice((1.5, 3.0, 12.0, 100.0))
         elif kind is FaultKind.VARIANT:
@@ -60,6 +64,9 @@ class FaultyExecutor:
             if self.faults.rng(FaultKind.VARIANT).random() < 0.5:
                 return self._hanging(FaultKind.VARIANT, took_ns, now_ns)
             return Ending(after_ns, took_ns, False)
+        if self.ends_once and not self.faults.healed:
+            self.ends_once = False
+            return Ending(after_ns, took_ns, False, gone=True)
         if self.raises_once and not self.faults.healed:
             self.raises_once = False
             return Ending(after_ns, took_ns, False)

@@ -844,6 +844,8 @@ export type PlanChange = {
 export type PlannerState = {
   last_ms: number | null
   age_s: number | null
+  /** Cameras are connected, and the next plan should be there for 10 s */
+  overdue: boolean
   runs: number
   groups: ReadonlyArray<Group>
 }

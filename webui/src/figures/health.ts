@@ -70,22 +70,13 @@ export interface Verdict {
   camera: string | null
 }
 
-/** How old a plan must be to be no plan of the present; as in edgebox/runtime/planning_thread.py. */
-const PLAN_OLD_S = 10
-
-/** How old the plan is where that is too old for the cameras that are connected; null: it is not. */
-export function oldPlan_s({ box, cameras }: { box: Pick<BoxState['box'], 'planner'>; cameras: readonly Pick<Camera, 'connected'>[] }): number | null {
-  const { age_s } = box.planner
-  return isKnown(age_s) && age_s >= PLAN_OLD_S && cameras.some(({ connected }) => connected) ? age_s : null
-}
-
 /** Is everything fine? The verdict on the worst camera is the verdict on all. */
 export function verdictOf({ box, cameras, sources }: Pick<BoxState, 'box' | 'cameras' | 'sources'>): Verdict {
   if (!box.ready) return { health: 'strained', text: `Not ready: ${box.ready_reason || 'no reason given'}`, camera: null }
   const lost = box.executors.find(({ state }) => state !== 'up')
   if (lost) return { health: 'failing', text: `${lost.id} is lost: ${lost.last_error?.text ?? lost.state}`, camera: null }
-  const old_s = oldPlan_s({ box, cameras })
-  if (old_s !== null) return { health: 'strained', text: `The plan is ${duration(old_s)} old: sizes no longer follow the links`, camera: null }
+  const { age_s, overdue } = box.planner
+  if (overdue && isKnown(age_s)) return { health: 'strained', text: `The plan is ${duration(age_s)} old: sizes no longer follow the links`, camera: null }
   const unseen = unseenSources({ cameras, sources })
   if (unseen[0]) {
     const { camera, text } = unseen[0]

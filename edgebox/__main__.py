@@ -10,8 +10,24 @@ import signal
 import sys
 
 
+def _open_closed_streams() -> None:
+    """Let standard streams that are closed lead nowhere.
+
+    Otherwise the next file that is opened, such as a database, has the number of one of them, and
+    what is told is written into it.
+    """
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # has the lowest number that is free
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
+
+
 def main() -> None:
     """Run the command line."""
+    _open_closed_streams()
     if sys.argv[1:2] == ["serve"]:
         # Nothing has begun that would have to be ended. The loop's own handlers follow.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from urllib.request import urlopen
@@ -384,3 +385,8 @@ async def test_a_command_loads_what_it_needs_when_it_runs() -> None:
     assert out.startswith(b"[] ")
     assert b"backup" in out
     assert b"replay" in out
+
+
+def test_a_program_whose_standard_streams_are_closed_runs() -> None:
+    closed = 'exec "$0" -m edgebox --version 0<&- 1>&- 2>&-'
+    assert subprocess.run(["sh", "-c", closed, sys.executable], check=False).returncode == 0

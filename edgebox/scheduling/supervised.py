@@ -22,6 +22,8 @@ EXCUSED_NS = 10_000_000_000
 
 BACK_OFF_NS = 1_000_000_000
 BACK_OFF_MAX_NS = 60_000_000_000
+BACK_OFF_AWAY_MAX_NS = 8_000_000_000
+"""Between looks whether what had ended elsewhere is back: each costs a connection."""
 ABANDONED_MAX = 3
 OPENINGS_MAX = 5
 """With back-off that is a quarter of a minute; a driver that restarts is back by then."""
@@ -88,6 +90,8 @@ class Supervised:
     """Whether an `ExecutorHung` was reported."""
     gone: bool = False
     """Whether an `ExecutorGone` was reported."""
+    away: bool = False
+    """Whether what ran its batches had ended when it was last lost."""
     losses: Counter[LossCause] = field(default_factory=Counter)
     restarts: int = 0
     """How often it came back after a loss."""
@@ -174,6 +178,7 @@ def lose(executor: ExecutorId, of: Supervised, cause: LossCause, now_ns: int) ->
     if of.state is ExecutorState.UP and now_ns - of.since_ns >= BACK_OFF_MAX_NS:
         of.recent_losses = 0
     of.losses[cause] += 1
+    of.away = cause is LossCause.GONE
     of.failed.clear()
     of.refusals = 0
     of.hangs = of.gone = of.failing = False
@@ -190,7 +195,8 @@ def schedule_opening(of: Supervised, now_ns: int) -> None:
         return
     wait_ns = BACK_OFF_NS << min(of.recent_losses - 1, 16) if of.recent_losses else 0
     of.enter(ExecutorState.WAITING, now_ns)
-    of.retry_ns = now_ns + min(wait_ns, BACK_OFF_MAX_NS)
+    absent = of.away and of.openings_failed
+    of.retry_ns = now_ns + min(wait_ns, BACK_OFF_AWAY_MAX_NS if absent else BACK_OFF_MAX_NS)
     of.recent_losses += 1
 
 

@@ -19,8 +19,9 @@ Pure. The rules:
   run the members of its batch that they can still answer in time.
 - It is lost after `REFUSALS_MAX` batches in a row that its server refused for too much to do, if
   others are up that run all its variants: a refused batch costs its frames. The last one stays.
-- A lost executor is opened again: at once, then after 1 s, 2 s, 4 s, up to `BACK_OFF_MAX_NS`. A
-  loss is forgotten once the executor has been up for that long.
+- A lost executor is opened again: at once, then after 1 s, 2 s, 4 s, up to `BACK_OFF_MAX_NS`, or
+  `BACK_OFF_AWAY_MAX_NS` where what ran its batches had ended and is not back yet. A loss is
+  forgotten once the executor has been up for `BACK_OFF_MAX_NS`.
 - Weights are loaded in a thread of their own, beside batches. A load that hangs costs its executor
   too, but does not count against the batch that runs meanwhile.
 - A thread that hangs cannot be ended, so it is abandoned with all that it holds. An executor with

@@ -95,6 +95,27 @@ def test_one_that_somebody_says_hangs_is_no_evidence_against_its_batch() -> None
     assert not box.scheduler.supervised[CPU].doublings
 
 
+def test_one_that_is_not_back_yet_is_looked_for_every_eight_seconds() -> None:
+    box = Box()
+    box(ExecutorGone(CPU), 0)
+    waits_ms, at_ms = [], 0.0
+    for _ in range(7):
+        box(OpenFailed(CPU), at_ms)
+        due_ms, _ = box.wake()
+        waits_ms.append(due_ms - at_ms)
+        at_ms = due_ms
+    assert waits_ms == [1000, 2000, 4000, 8000, 8000, 8000, 8000]
+
+
+def test_one_that_comes_back_and_goes_again_is_opened_ever_later() -> None:
+    box = Box()
+    at_ms = 0.0
+    for _ in range(7):
+        box(ExecutorGone(CPU), at_ms)
+        gone_ms, at_ms = at_ms, open_anew(box, at_ms)
+    assert at_ms - gone_ms == 32_000
+
+
 def test_a_batch_behind_a_measurement_is_judged_from_the_end_of_that_on() -> None:
     box = Box()
     box(ExecutorLent(CPU, True), 0)

@@ -465,6 +465,8 @@ class Camera:
             self._on_drop(notice)
 
     def _say(self, remark: str) -> None:
+        if remark == self._remark:
+            return  # as the attempt before: a box that is away for days is told of once
         self._remark = remark
         if self._on_remark is not None:
             self._on_remark(remark)

@@ -9,6 +9,7 @@ import click
 from edgebox.camera.accounting import Summary
 from edgebox.camera.daemon import Camera, Status
 from edgebox.domain.latency_histogram import PARTS
+from edgebox.domain.requests import DropReason
 from edgebox.planning.wording import bandwidth_text
 
 LIVE_PERIOD_S = 0.5
@@ -42,7 +43,7 @@ def render(summary: Summary) -> str:
     share = f"{summary.on_time_share:.2%}" if summary.on_time_share is not None else "-"
     lines = [
         f"{summary.camera}: {summary.captured} frames in {summary.duration_s:.1f} s, "
-        f"{share} answered within {summary.slo_ms:g} ms" + _worth(summary),
+        f"{share}{_of_those(summary)} answered within {summary.slo_ms:g} ms" + _worth(summary),
         f"  captured {summary.captured} = on time {summary.on_time} + late {summary.late} "
         f"+ dropped {dropped}" + (f" + pending {summary.pending}" if summary.pending else ""),
         f"  sent {summary.sent} ({summary.bytes_sent / 1e6:.1f} MB), accepted {summary.accepted}",
@@ -69,6 +70,12 @@ def render(summary: Summary) -> str:
     if summary.reconnects:
         lines.append(f"  reconnected {summary.reconnects} times")
     return "\n".join(lines)
+
+
+def _of_those(summary: Summary) -> str:
+    """Return how many frames the share is of, if the box asked for fewer than were captured."""
+    unasked = summary.dropped.get(DropReason.PLAN, 0)
+    return f" of the {summary.captured - unasked} asked for" if unasked else ""
 
 
 def _worth(summary: Summary) -> str:

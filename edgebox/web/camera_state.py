@@ -77,6 +77,7 @@ def camera_state(box: Box, record: CameraRecord) -> CameraState:
         "grade": graded,
         "trouble": trouble or None,
         "on_time_share": share,
+        "late_in_window": window.late,
         "dropped_in_window": dict(window.dropped),
         "fps": round(metrics.frames_per_s(now_ns), 1),
         "latency_ms": metrics.latency_ms(now_ns, _QUANTILES),
@@ -166,7 +167,7 @@ def _remedies(
     planned = None if plan is None else plan.assignments.get(record.camera.id)
     found = planned.remedies if planned is not None and record.connected else ()
     if graded in ("strained", "failing"):
-        return miss_remedies(window.dropped, found, pulled=record.pulled)
+        return miss_remedies(window.dropped, window.late, found, pulled=record.pulled)
     return found
 
 

@@ -40,19 +40,19 @@ _BY_REASON: Mapping[str, tuple[Remedy, ...]] = {
 
 
 def miss_remedies(
-    dropped: Mapping[str, int], planned: tuple[Remedy, ...], *, pulled: bool
+    dropped: Mapping[str, int], late: int, planned: tuple[Remedy, ...], *, pulled: bool
 ) -> tuple[Remedy, ...]:
     """Return what helps against the most frequent kind of miss, the least costly first.
 
     Args:
-        dropped: frames by the reason that they were dropped for, of the last minute. Without any,
-            answers came late.
+        dropped: frames by the reason that they were dropped for, of the last minute.
+        late: answers that came late in that time; where both are as many, they count.
         planned: remedies of the plan; one for the same action has figures, and is preferred.
         pulled: whether the box fetches the camera's pictures.
     """
     misses = {reason: n for reason, n in dropped.items() if n and reason != DropReason.PLAN}
     worst = min(misses, key=lambda reason: (-misses[reason], reason), default=None)
-    if worst is None:
+    if worst is None or misses[worst] <= late:
         found: tuple[Remedy, ...] = (MORE_TIME, FEWER_FRAMES)
     elif pulled and worst == DropReason.SENDER:
         found = (EVEN_SOURCE, MORE_TIME)

@@ -1,7 +1,9 @@
 """The HTTP server: collects the routes of every module, starts and stops in order."""
 
 import asyncio
+import errno
 import functools
+import os
 import ssl
 
 from aiohttp import web
@@ -146,10 +148,7 @@ class Server:
         except OSError as error:
             await self._runner.cleanup()
             self._runner = None
-            raise EdgeboxError(
-                f"cannot listen on {host}:{port}: {error.strerror or error}; another program may "
-                "use the port: stop it, or choose another one with --port"
-            ) from error
+            raise EdgeboxError(f"cannot listen on {host}:{port}: {_why_not(error)}") from error
         try:
             await self._detector.start()
         except BaseException:
@@ -220,3 +219,18 @@ async def _add_headers(request: web.Request, response: web.StreamResponse) -> No
         response.headers.setdefault(name, value)
     if request.path.startswith(f"{page.ASSETS}/") and response.status == 200:
         response.headers["Cache-Control"] = _HASHED
+
+
+def _why_not(error: OSError) -> str:
+    """Return why an address cannot be listened on, and what to do."""
+    match error.errno:
+        case errno.EADDRINUSE:
+            do = "another program may use the port: stop it, or choose another one with --port"
+        case errno.EACCES:
+            do = "this user may not use ports as low as that: choose another one with --port"
+        case _:
+            do = "--host takes an address of this machine, or 0.0.0.0 for all of them"
+    # Of several addresses asyncio writes the one that failed before the system's own words.
+    known = error.errno is not None and error.errno > 0
+    why = os.strerror(error.errno or 0).lower() if known else error.strerror or str(error)
+    return f"{why}; {do}"

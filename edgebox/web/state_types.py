@@ -134,6 +134,7 @@ class CameraState(TypedDict):
         str | None, "Why its source gives no pictures; null: it does, or nobody knows"
     ]
     on_time_share: Share | None
+    late_in_window: int
     dropped_in_window: Mapping[str, int]
     fps: float
     latency_ms: Annotated[

@@ -16,6 +16,7 @@ from edgebox.camera.accounting import Summary
 from edgebox.camera.daemon import Camera
 from edgebox.camera.session import BoxRefusedError, ConnectionLostError
 from edgebox.domain.errors import InvalidInputError
+from edgebox.link.backoff import Backoff
 from edgebox.link.box_address import stream_url
 from edgebox.link.messages import Bye, ErrorMessage, FrameHeader, Result
 from edgebox.link.sender import send_sizes
@@ -315,6 +316,23 @@ async def test_a_box_that_is_not_there_is_told_of_in_plain_words() -> None:
     running = Camera(source(), address, on_remark=remarked)
     await running.run()
     assert remarks == [f"ws://{address}/v1/stream: cannot connect: connection refused"]
+
+
+async def test_what_each_attempt_says_again_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts, remarks = 0, list[str]()
+
+    def wait_s(backoff: Backoff) -> float:
+        nonlocal attempts
+        attempts += 1
+        if attempts == 3:
+            running.stop()
+        return 0.0
+
+    monkeypatch.setattr(Backoff, "wait_s", wait_s)
+    running = Camera(source(), f"127.0.0.1:{free_port()}", on_remark=remarks.append)
+    await running.run()
+    assert attempts >= 3
+    assert len(remarks) == 1
 
 
 @pytest.mark.parametrize("code", ["bad_hello", "version", "unknown_family"])

@@ -43,6 +43,13 @@ def test_several_deadlines_have_a_worth() -> None:
     )
 
 
+def test_frames_that_the_box_did_not_ask_for_are_no_misses() -> None:
+    reduced = replace(SUMMARY, dropped={"plan": 39, "queue": 1}, on_time_share=0.6733)
+    assert render(reduced).splitlines()[0] == (
+        "gate: 100 frames in 10.0 s, 67.33% of the 61 asked for answered within 300 ms"
+    )
+
+
 def test_the_summary() -> None:
     assert render(SUMMARY).splitlines() == [
         "gate: 100 frames in 10.0 s, 90.00% answered within 300 ms",

@@ -119,6 +119,13 @@ async def test_a_database_in_a_file_instead_of_a_folder(tmp_path: Path) -> None:
         await app.start()
 
 
+async def test_an_address_of_another_machine_is_told_from_a_port_in_use(database: Path) -> None:
+    app = App(load(None, settings(database, **{"server.host": "203.0.113.1"})))
+    with pytest.raises(EdgeboxError, match=r"203\.0\.113\.1:.*; --host takes an address of this"):
+        await app.start()
+    await app.stop()
+
+
 async def test_a_port_in_use_is_named_and_everything_closed(database: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]

@@ -45,6 +45,8 @@ test('of a camera with misses it is said what mostly became of them', () => {
   expect(missText(camera('a', 'failing', { dropped_in_window }))).toMatch(/^Most misses: they waited too long behind other work/)
   expect(missText(camera('a', 'strained', { dropped_in_window: { plan: 30 } }))).toBe('Answers come too late')
   expect(missText(camera('a', 'good', { dropped_in_window }))).toBe(null)
+  expect(missText(camera('a', 'strained', { late_in_window: 8, dropped_in_window: { sender: 1 } }))).toBe('Answers come too late')
+  expect(missText(camera('a', 'strained', { late_in_window: 1, dropped_in_window: { sender: 2 } }))).toMatch(/^Most misses: not sent/)
 })
 
 test('troubled cameras come first, the rest by name, those that are gone apart', () => {

@@ -104,6 +104,7 @@ test('a camera of which nothing is known yet has its place', () => {
     latency_ms: null,
     link: { bandwidth_bps: null, throughput_stability: null, rtt_ms: null, clock_error_ms: null, history: [] },
     tracking: null, variant_history: [],
+    late_in_window: 0,
     dropped_in_window: {},
     counts: { captured: 0, accepted: 0, on_time: 0, late: 0, pending: 0, dropped: {}, utility: 0, mismatches: 0 },
   }
@@ -158,6 +159,14 @@ test('what an executor has to say is shown', () => {
   const state = documentedState()
   const executors = state.box.executors.map((executor) => ({ ...executor, note: 'CUDA is not usable' }))
   expect(page({ ...state, box: { ...state.box, executors } })).toContain('CUDA is not usable')
+})
+
+test('an executor that was lost says why, and when it is tried again', () => {
+  const state = documentedState()
+  const lost = { state: 'waiting' as const, last_error: { at_ms: state.now_ms, text: 'connection refused' } }
+  const html = (retry_s: number | null) => page({ ...state, box: { ...state.box, executors: state.box.executors.map((each) => ({ ...each, ...lost, retry_s })) } })
+  expect(text(html(7.2), 'executor-lost')).toBe('Lost: connection refused; the next try is in 8 s')
+  expect(text(html(null), 'executor-lost')).toBe('Lost: connection refused')
 })
 
 test('an application that is known from before the start is shown', () => {

@@ -145,8 +145,10 @@ def import_family(
         ModelError: which file is wrong, and why; nothing was written.
     """
     name = family_name(import_options.name, paths[0])
-    if name in taken or (models / name).exists():
-        raise ModelError(f"there is a family {name!r} already; choose another --name")
+    imported = (models / name).exists()
+    if imported or name in taken:
+        instead = f", or remove it first: edgebox models remove {name}" if imported else ""
+        raise ModelError(f"there is a family {name!r} already; choose another --name{instead}")
     proven = []
     for at, path in enumerate(paths):
 

@@ -273,9 +273,9 @@ def test_a_name_is_given_once(tmp_path: Path) -> None:
     path = written(tmp_path, tiny_of("yolov8"))
     import_family([path], tmp_path / "models", NAMED)
     before = (tmp_path / "models" / "tiny" / "family.toml").read_bytes()
-    with pytest.raises(ModelError, match="there is a family 'tiny' already"):
+    with pytest.raises(ModelError, match="remove it first: edgebox models remove tiny"):
         import_family([path], tmp_path / "models", NAMED)
-    with pytest.raises(ModelError, match="there is a family 'street' already"):
+    with pytest.raises(ModelError, match=r"'street' already; choose another --name$"):
         import_options = ImportOptions(name="street", labels=LABELS)
         import_family([path], tmp_path / "models", import_options, taken=["street"])
     assert (tmp_path / "models" / "tiny" / "family.toml").read_bytes() == before

@@ -47,7 +47,7 @@ export function Login({ scope, ended, onLoggedIn }: LoginProps) {
         {refusal && <p class={styles.refused} role="alert"><Words text={refusal} />.</p>}
         <button type="submit" disabled={busy || token === ''}>Log in</button>
         <p id="token-hint" class="muted">
-          The administrator’s token was printed when edgebox first started. On the box, <code>edgebox tokens add NAME --scope viewer</code> makes another one.
+          The administrator’s token was printed when edgebox first started. On the box, <code>edgebox tokens add NAME --scope admin</code> makes another one.
         </p>
       </form>
     </main>

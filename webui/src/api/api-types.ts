@@ -229,6 +229,7 @@ export type CameraState = {
   /** Why its source gives no pictures; null: it does, or nobody knows */
   trouble: string | null
   on_time_share: number | null
+  late_in_window: number
   dropped_in_window: Readonly<Record<string, number>>
   fps: number
   latency_ms: {

@@ -57,10 +57,10 @@ export function statusText(camera: Camera): string {
 }
 
 /** What mostly became of the frames that were not answered in time; null: the camera gets what was promised. */
-export function missText({ grade, dropped_in_window }: Pick<Camera, 'grade' | 'dropped_in_window'>): string | null {
+export function missText({ grade, late_in_window, dropped_in_window }: Pick<Camera, 'grade' | 'late_in_window' | 'dropped_in_window'>): string | null {
   if (grade !== 'failing' && grade !== 'strained') return null
   const worst = dropLines(dropped_in_window).find(({ reason }) => reason !== 'plan')
-  return worst ? `Most misses: ${worst.meaning}` : 'Answers come too late'
+  return worst && worst.amount > late_in_window ? `Most misses: ${worst.meaning}` : 'Answers come too late'
 }
 
 export interface Verdict {

@@ -108,7 +108,11 @@ function ExecutorStat({ executor, memory, window_s }: { executor: Executor; memo
         {memory && <><br />{bytes(memory.used_bytes)} of {bytes(memory.limit_bytes)} in memory</>}
       </p>
       {executor.note && <p class={styles.remark}>{executor.note}</p>}
-      {executor.state !== 'up' && <p class={styles.remark} data-testid="executor-lost">{`Lost: ${executor.last_error?.text ?? executor.state}`}</p>}
+      {executor.state !== 'up' && (
+        <p class={styles.remark} data-testid="executor-lost">
+          {`Lost: ${executor.last_error?.text ?? executor.state}`}{executor.retry_s !== null && `; the next try is in ${Math.ceil(executor.retry_s)} s`}
+        </p>
+      )}
     </Stat>
   )
 }

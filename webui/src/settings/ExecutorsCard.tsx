@@ -27,7 +27,7 @@ export function ExecutorsCard({ executors, memory }: ExecutorsProps) {
               <p class="muted" data-testid="executor-details">
                 {families.length > 0 ? `Runs ${families.join(', ')}` : 'Runs nothing'}
                 {cores.length > 0 && `, pinned to ${cores.length > 1 ? 'cores' : 'core'} ${cores.join(', ')}`}
-                {interference !== null && `; each other executor that runs slows it by ${percent(interference)}`}
+                {interference !== null && interference >= 0.001 && `; each other executor that runs slows it by ${percent(interference)}`}
               </p>
               {note && <p class={styles.note}>{note}</p>}
               <Supervised executor={executor} />

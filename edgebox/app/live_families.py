@@ -232,7 +232,8 @@ class LiveFamilies:
                 f"{name} is used by {_shortened(using)}; give these cameras another model first, "
                 "or disconnect them"
             )
-        family = box.families.get(FamilyName(name))
+        before = box.families
+        family = before.get(FamilyName(name))
         self._offer_without(name)
         try:
             folder = await asyncio.to_thread(
@@ -240,7 +241,9 @@ class LiveFamilies:
             )
         except EdgeboxError:
             if family is not None:
-                box.offer(replace(box.models, families={**box.families, family.name: family}))
+                again = {**box.families, family.name: family}
+                in_order = {each: again[each] for each in (*before, *again) if each in again}
+                box.offer(replace(box.models, families=in_order))
             raise
         self._serve_no_more(name)
         return folder

@@ -134,11 +134,11 @@ class Driver:
         self.planning = PlanningThread(
             planner, from_thread, clock_ns, self._planned, callbacks.notify
         )
-        self._samples = Samples(self._executors, canvases, from_thread, self._sampled)
+        self._samples = Samples(self._executors, canvases, self._loop.ended, self._sampled)
         self.loads = Loads(loaders or {}, from_thread, self.feed, clock_ns)
         self._batches = BatchRunner(
             self._executors,
-            from_thread,
+            self._loop.ended,
             feed=self.feed,
             on_result=self._measured,
             on_error=self._batch_failed,

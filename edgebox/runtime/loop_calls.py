@@ -23,6 +23,8 @@ class LoopCalls:
         """The instant that the core waits for."""
         self._reports = deque[Callable[[], None]]()
         """What threads have reported and the loop has not called yet."""
+        self._ended = deque[Callable[[], None]]()
+        """The same, of work that ended on executors: called first."""
         self._called = False
         """Whether the loop is going to call what is reported now."""
         self._catching_up = False
@@ -38,10 +40,20 @@ class LoopCalls:
 
     def from_thread(self, report: Callable[[], None]) -> None:
         """Call a function on the loop soon. May be used in any thread."""
+        self._report(report, self._reports)
+
+    def ended(self, report: Callable[[], None]) -> None:
+        """Do the same for work that ended on an executor, before what else was reported.
+
+        Every report makes the core look at the clock, and what has not come back by then may hang.
+        """
+        self._report(report, self._ended)
+
+    def _report(self, report: Callable[[], None], reports: deque[Callable[[], None]]) -> None:
         loop = self._loop
         if loop is None:
             return
-        self._reports.append(report)
+        reports.append(report)
         if self._called:
             return
         self._called = True
@@ -51,7 +63,7 @@ class LoopCalls:
             _log.debug("a report came after the loop had closed")
 
     def catch_up(self) -> None:
-        """Call what threads have reported so far, in order.
+        """Call what threads have reported so far, in order, work that ended first.
 
         A loop that was held up learns here what has happened meanwhile before it looks at the
         clock: a batch that has come back does not hang. What raises is logged.
@@ -59,11 +71,12 @@ class LoopCalls:
         if self._catching_up:
             return
         self._catching_up = True
-        for _ in range(len(self._reports)):
-            try:
-                self._reports.popleft()()
-            except Exception:
-                _log.exception("a report of a thread failed")
+        for reports in (self._ended, self._reports):
+            for _ in range(len(reports)):
+                try:
+                    reports.popleft()()
+                except Exception:
+                    _log.exception("a report of a thread failed")
         self._catching_up = False
 
     def wake_at(self, wakeup_ns: int | None) -> None:

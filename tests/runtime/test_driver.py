@@ -19,7 +19,12 @@ from edgebox.inference.null_executor import NullExecutor
 from edgebox.inference.tensors import ModelInput
 from edgebox.media.jpeg import encode
 from edgebox.runtime.frames import BATCH_FAILED, Answer, FrameResult, PendingFrame, Refusal
-from edgebox.scheduling.events import CameraConnected, CameraDisconnected, RequestArrived
+from edgebox.scheduling.events import (
+    CameraConnected,
+    CameraDisconnected,
+    PlanFailed,
+    RequestArrived,
+)
 from edgebox.scheduling.invariants import check_invariants
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 from edgebox.scheduling.supervised import ExecutorState
@@ -233,6 +238,7 @@ async def test_what_came_back_while_the_loop_was_held_up_did_not_hang(held_up_ms
     executor, clock = ManualExecutor(), FakeClock()
     bench = Bench(executor, clock_ns=clock)
     frame = bench.submit(slo_ms=20_000)
+    bench.driver.from_thread(lambda: bench.driver.feed(PlanFailed()))  # reported before it
     executor.batches[0].complete()
     clock.now_ns += held_up_ms * MS
     bench.driver.feed(None)  # as when the timer fires before the loop has heard of the batch

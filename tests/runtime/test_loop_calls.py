@@ -79,6 +79,22 @@ async def test_reports_of_threads_are_called_in_order_whoever_asks_first() -> No
     assert heard == [0, 1, 2, 3]
 
 
+async def test_work_that_ended_is_heard_of_before_what_else_was_reported() -> None:
+    waiting, heard = Waiting(), list[str]()
+    for report, text in (
+        (waiting.calls.from_thread, "a plan"),
+        (waiting.calls.ended, "a batch"),
+        (waiting.calls.from_thread, "a picture"),
+        (waiting.calls.ended, "the next batch"),
+    ):
+        report(partial(heard.append, text))
+    waiting.calls.catch_up()
+    assert heard == ["a batch", "the next batch", "a plan", "a picture"]
+    waiting.calls.ended(partial(heard.append, "the last batch"))
+    await asyncio.sleep(0)
+    assert heard[-1] == "the last batch"
+
+
 async def test_a_report_that_raises_is_logged_and_keeps_no_other(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -1,11 +1,9 @@
 """The default model family that `edgebox models default` stores, beside the imported families."""
 
-import contextlib
-import os
-import tempfile
 from pathlib import Path
 
 from edgebox.domain.errors import ModelError
+from edgebox.storage.whole_file import write_whole
 
 FILE_NAME = "default-family"
 
@@ -26,16 +24,6 @@ def store_default(models: Path, name: str) -> None:
     """
     try:
         models.mkdir(parents=True, exist_ok=True)
-        number, path = tempfile.mkstemp(prefix=f".{FILE_NAME}-", dir=models)
-        try:
-            with os.fdopen(number, "w", encoding="utf-8") as file:
-                file.write(f"{name}\n")
-                file.flush()
-                os.fsync(file.fileno())
-            Path(path).replace(models / FILE_NAME)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                Path(path).unlink()
-            raise
+        write_whole(models / FILE_NAME, f"{name}\n".encode())
     except OSError as error:
         raise ModelError(f"{models / FILE_NAME}: cannot be written: {error.strerror}") from None

@@ -4,9 +4,6 @@ A cascade depends on the weights and input sizes of both of its models. Each is 
 fingerprint, so that a model that has changed is an error and not a wrong decision.
 """
 
-import contextlib
-import os
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +15,7 @@ from edgebox.domain.errors import InvalidInputError, ModelError
 from edgebox.domain.field_reader import FieldReader, Notation, dotted, parse_object
 from edgebox.domain.model_family import Variant, VariantName
 from edgebox.inference.family import Family
+from edgebox.storage.whole_file import write_whole
 from edgebox.vision.cascade_decider import FEATURES
 
 SUFFIX = ".cascade.json"
@@ -98,15 +96,7 @@ def write_cascade(models: Path, cascade: StoredCascade) -> Path:
     content = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     try:
         models.mkdir(parents=True, exist_ok=True)
-        handle, unfinished = tempfile.mkstemp(dir=models, prefix=".cascade-")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            Path(unfinished).replace(path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                Path(unfinished).unlink()
-            raise
+        write_whole(path, content)
     except OSError as error:
         raise ModelError(f"{path}: cannot be written: {error.strerror}") from None
     return path

@@ -4,8 +4,6 @@ They are apart from everything else: in a file that only the box's user can read
 the database, which people copy. Every method blocks.
 """
 
-import contextlib
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,8 +13,7 @@ from edgebox.domain.errors import StorageError
 from edgebox.domain.requests import CameraId
 from edgebox.domain.source_address import Credentials
 from edgebox.storage.connecting import IN_MEMORY
-
-_MODE = 0o600
+from edgebox.storage.whole_file import write_whole
 
 
 def credential_file(database: str) -> Path | None:
@@ -82,16 +79,8 @@ class CredentialFile:
             camera: {"username": of.username, "password": of.password}
             for camera, of in known.items()
         }
-        written = self._path.with_name(f"{self._path.name}.new")
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            with contextlib.suppress(FileNotFoundError):
-                written.unlink()
-            descriptor = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(orjson.dumps(content, option=orjson.OPT_INDENT_2))
-                file.flush()
-                os.fsync(file.fileno())
-            written.replace(self._path)
+            write_whole(self._path, orjson.dumps(content, option=orjson.OPT_INDENT_2))
         except OSError as error:
             raise StorageError(f"{self._path} cannot be written: {error.strerror}") from None

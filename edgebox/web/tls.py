@@ -2,7 +2,6 @@
 
 import contextlib
 import hashlib
-import os
 import ssl
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from edgebox.config.config_file import ServerParameters
 from edgebox.domain.errors import EdgeboxError
+from edgebox.storage.whole_file import write_whole
 from edgebox.web.addresses import own_names, reachable_at
 
 _DAYS = 3650
@@ -116,22 +116,7 @@ def _make(certificate: Path, key: Path, host: str) -> None:
     )
     try:
         certificate.parent.mkdir(parents=True, exist_ok=True)
-        _write(key, written, 0o600)
-        _write(certificate, made.public_bytes(serialization.Encoding.PEM), 0o644)
+        write_whole(key, written)
+        write_whole(certificate, made.public_bytes(serialization.Encoding.PEM))
     except OSError as error:
         raise TlsError(f"{certificate}: the certificate cannot be kept ({error})") from error
-
-
-def _write(path: Path, content: bytes, mode: int) -> None:
-    """Write a file whole or not at all: one that is cut off would end every further start."""
-    unfinished = path.with_name(f"{path.name}.new")
-    unfinished.unlink(missing_ok=True)
-    try:
-        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)

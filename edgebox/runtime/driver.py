@@ -126,16 +126,15 @@ class Driver:
         self._loop = LoopCalls(lambda: self.feed(None), clock_ns)
         self.from_thread = self._loop.from_thread
         """Calls a function on the loop, before the next event. May be used in any thread."""
-        from_thread = self._loop.from_thread
         self.decisions = DecisionRecorder(scheduler, journal or Journal(), clock_ns)
         self.measurements = Measurements(self._executors, self.decisions, clock_ns)
         self.decoder = self._decode_in(decode_threads)
         self._ahead = DecodedAhead()
         self.planning = PlanningThread(
-            planner, from_thread, clock_ns, self._planned, callbacks.notify
+            planner, self.from_thread, clock_ns, self._planned, callbacks.notify
         )
         self._samples = Samples(self._executors, canvases, self._loop.ended, self._sampled)
-        self.loads = Loads(loaders or {}, from_thread, self.feed, clock_ns)
+        self.loads = Loads(loaders or {}, self.from_thread, self.feed, clock_ns)
         self._batches = BatchRunner(
             self._executors,
             self._loop.ended,
@@ -149,7 +148,7 @@ class Driver:
         return Supervisor(
             self._executors,
             self.loads,
-            self._loop.from_thread,
+            self.from_thread,
             opener=opener,
             feed=self.feed,
             on_abandon=self._batches.abandon,
@@ -161,7 +160,7 @@ class Driver:
         return FrameDecoder(
             self._canvases,
             threads,
-            self._loop.from_thread,
+            self.from_thread,
             runs_encoded=self._runs_encoded,
             on_decoded=self._decoded,
             on_cut=self._cut,

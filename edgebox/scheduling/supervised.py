@@ -129,10 +129,12 @@ class Supervised:
         self.limit = self.load = self.retry_ns = self.lent_ns = None
 
     @property
-    def waits(self) -> bool:
-        """Whether what was ordered waits for work that was not ordered."""
+    def delayed(self) -> Infer | Sample | None:
+        """The order that waits for work that was not ordered; None: none does."""
         limit, lent_ns = self.limit, self.lent_ns
-        return limit is not None and lent_ns is not None and limit.began_ns >= lent_ns
+        if limit is None or lent_ns is None or limit.began_ns < lent_ns:
+            return None
+        return limit.order
 
     @property
     def threads_abandoned(self) -> int:

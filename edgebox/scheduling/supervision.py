@@ -229,10 +229,10 @@ class Supervision:
         of.limit = Limit(now_ns, now_ns + earliest_ns, order, derived=False)
 
     def _lent(self, of: Supervised, event: ExecutorLent, now_ns: int) -> None:
-        waits = of.waits
+        delayed = of.delayed
         of.lent_ns = now_ns if event.lent else None
-        if waits and not event.lent and of.limit is not None and of.limit.order is not None:
-            self._limit(of, of.limit.order, now_ns)
+        if delayed is not None and not event.lent:
+            self._limit(of, delayed, now_ns)
 
     def _started(self, event: ExecutorStarted, now_ns: int) -> None:
         of = self.executors.setdefault(event.executor, Supervised(since_ns=now_ns))
@@ -276,7 +276,7 @@ class Supervision:
                 if of.gone:
                     out.append(lose(executor, of, LossCause.GONE, now_ns))
                 elif of.hangs or self._batch_passed(of.limit, now_ns):
-                    of.hangs = of.hangs or of.waits  # the batch has not begun
+                    of.hangs = of.hangs or of.delayed is not None  # the batch has not begun
                     out.append(lose(executor, of, LossCause.HUNG, now_ns))
                 elif passed(of.load, now_ns):
                     out.append(lose(executor, of, LossCause.LOADING, now_ns))

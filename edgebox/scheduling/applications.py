@@ -11,7 +11,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from edgebox.scheduling.censored import MultiRequestBatch
-from edgebox.scheduling.contradiction import CONTRADICTION_P, classify_batch, is_rare
+from edgebox.scheduling.contradiction import chance_as_fast, is_rare, is_slow, too_fast
 from edgebox.scheduling.distributions import SAMPLES_MIN, EmpiricalDistribution
 from edgebox.scheduling.work import WorkTable
 
@@ -29,12 +29,25 @@ OTHER_APPS = "(others)"
 MULTI_BATCH_WINDOW = 256
 """Number of batches with several requests that are kept."""
 
-
-CONTRADICTION_WINDOW = 16
+CONTRADICTION_WINDOW = 32
+"""Number of batches of an application that are tested together."""
 
 CONTRADICTION_SPACING_NS = 500_000_000
 """Minimum interval between two batches of an application that are tested, so that a short busy
 period does not count many times."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """A batch of several requests, compared with samples of its longest member's application."""
+
+    ended_ns: int
+    chance_as_fast: float
+    """The probability of a batch that is at most this long."""
+    slow: bool = False
+    """Whether it was too slow."""
+    chance_slow: float = 0.0
+    """The probability that it would be."""
 
 
 @dataclass(slots=True)
@@ -59,12 +72,9 @@ class Applications:
     """The last batches with several requests."""
     unprocessed: int = 0
     """Number of these batches since they were last used for inference."""
-    contradictions: dict[tuple[int, bool], deque[tuple[int, int, float]]] = field(
-        default_factory=dict
-    )
-    """For each application, its last batches, with batches of this application only kept
-    separately: when each ended, whether it contradicted the samples as too fast (-1) or too slow
-    (1), and the prior probability of too slow."""
+    tested: dict[tuple[int, bool], deque[Tested]] = field(default_factory=dict)
+    """For each application, its last batches; those of this application only are kept separately,
+    because only of them the longest member is surely its own."""
 
     def find(self, name: str) -> int | None:
         """Return the index of an application; None if it is new and may get a slot."""
@@ -92,7 +102,7 @@ class Applications:
             (b for b in self.multi_batches if idlest not in b.apps), MULTI_BATCH_WINDOW
         )
         for alike in (True, False):
-            self.contradictions.pop((idlest, alike), None)
+            self.tested.pop((idlest, alike), None)
         self.replaced += 1
         return idlest
 
@@ -108,39 +118,46 @@ class Applications:
         """Replace what is known of each application; all keep their slots."""
         self.distributions, self.table = distributions, None
         self.multi_batches.clear()
-        self.contradictions.clear()
+        self.tested.clear()
         self.samples_since_table = self.unprocessed = 0
 
-    def compare(self, batch: MultiRequestBatch) -> None:
-        """Note whether a batch contradicts the samples of the application of its longest member."""
+    def compare(self, batch: MultiRequestBatch, started_ns: int) -> None:
+        """Note whether a batch contradicts the samples of the application of its longest member.
+
+        Args:
+            batch: has ended.
+            started_ns: when it started. Batches are picked by this instant, because those that are
+                running at a given one, or end next, are longer than others.
+        """
         owner = max(batch.apps, key=lambda app: self.distributions[app].greatest)
         values = self.distributions[owner].sampled_values
         if len(values) < SAMPLES_MIN:
             return
-        alike = batch.apps.count(owner) == len(batch.apps)
-        row = self.contradictions.setdefault((owner, alike), deque(maxlen=CONTRADICTION_WINDOW))
-        if row and batch.ended_ns - row[-1][0] < CONTRADICTION_SPACING_NS:
+        owned = batch.apps.count(owner)
+        alike = owned == len(batch.apps)
+        row = self.tested.setdefault((owner, alike), deque(maxlen=CONTRADICTION_WINDOW))
+        if row and started_ns - row[-1].ended_ns < CONTRADICTION_SPACING_NS:
             return
-        members = batch.apps.count(owner)
-        side, chance = classify_batch(values, members, len(batch.apps), batch.work)
-        row.append((batch.ended_ns, side, chance))
+        fast = chance_as_fast(values, owned, batch.work)
+        slow = is_slow(values, owned, batch.work) if alike else (False, 0.0)
+        row.append(Tested(batch.ended_ns, fast, *slow))
 
-    def is_contradicted(self, app: int) -> bool:
-        """Say whether batches contradict an application's samples."""
+    def contradicted_since(self, app: int) -> int | None:
+        """Return when the first batch ended that contradicts an application's samples, or None."""
+        found = []
         for alike in (True, False):
-            row = self.contradictions.get((app, alike), ())
-            quick = sum(side < 0 for _, side, _ in row)
-            slow = sum(side > 0 for _, side, _ in row)
-            if is_rare(quick, CONTRADICTION_P * len(row)) or is_rare(
-                slow, sum(chance for _, _, chance in row)
-            ):
-                return True
-        return False
+            row = self.tested.get((app, alike), ())
+            fast = too_fast([batch.chance_as_fast for batch in row])
+            found += [batch.ended_ns for batch in row if batch.chance_as_fast <= fast]
+            slow = [batch.ended_ns for batch in row if batch.slow]
+            if is_rare(len(slow), sum(batch.chance_slow for batch in row)):
+                found += slow
+        return min(found, default=None)
 
-    def forget_contradicted(self, app: int) -> None:
+    def forget_contradicted(self, app: int, since_ns: int) -> None:
         """Forget the samples and batches from before the batches that contradict them."""
-        rows = [self.contradictions.pop((app, alike), deque()) for alike in (True, False)]
-        since_ns = min(ended_ns for row in rows for ended_ns, side, _ in row if side)
+        for alike in (True, False):
+            self.tested.pop((app, alike), None)
         self.distributions[app].forget_before(since_ns)
         self.multi_batches = deque(
             (b for b in self.multi_batches if b.ended_ns >= since_ns), MULTI_BATCH_WINDOW

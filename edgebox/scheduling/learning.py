@@ -195,7 +195,7 @@ class Learning:
             of.distributions[app].undo(executor, since_ns, before)
         held = (b for b in of.multi_batches if b.ended_ns < since_ns or b.executor != executor)
         of.multi_batches = deque(held, MULTI_BATCH_WINDOW)
-        of.contradictions.clear()
+        of.tested.clear()
         of.table = None
         self.generation += 1
         if of.multi_batches:
@@ -435,19 +435,18 @@ class Learning:
         times.served(batch.batch_size, longest.mean, took_ns, now_ns)
         if len(apps) > 1:
             work = times.longest_work(batch.batch_size, took_ns)
-            self._learn_multi(
-                batch.variant, MultiRequestBatch(members, work, now_ns, batch.executor)
-            )
+            multi_batch = MultiRequestBatch(members, work, now_ns, batch.executor)
+            self._learn_multi(batch.variant, multi_batch, now_ns - took_ns)
         if len(apps) == batch.batch_size == 1:
             work = times.work_of(took_ns)
             self._learn(batch.executor, batch.variant, members[0], work, now_ns)
 
-    def _learn_multi(self, variant: VariantName, batch: MultiRequestBatch) -> None:
+    def _learn_multi(self, variant: VariantName, batch: MultiRequestBatch, started_ns: int) -> None:
         """Learn from a batch of several requests, for applications with few samples."""
         of = self._of(variant)
         of.multi_batches.append(batch)
         of.unprocessed += 1
-        of.compare(batch)
+        of.compare(batch, started_ns)
         if of.unprocessed >= min(REFRESH_SAMPLES, 1 + len(of.multi_batches) // READ_SHARE):
             self._infer(of)
 
@@ -457,8 +456,8 @@ class Learning:
         evidence_by_app = {}
         for app in sorted({app for batch in of.multi_batches for app in batch.apps}):
             distribution = of.distributions[app]
-            if of.is_contradicted(app):
-                of.forget_contradicted(app)
+            if (since_ns := of.contradicted_since(app)) is not None:
+                of.forget_contradicted(app, since_ns)
             known = distribution.samples >= SAMPLES_ENOUGH
             if known and distribution.inferred:
                 distribution.infer(None)

@@ -22,7 +22,7 @@ order in which the planner would at a rising price of the executors' time.
 
 import math
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 
@@ -280,7 +280,7 @@ class VariantChoice:
         ]
         ladders = {request.variants for request in waiting}
         variants = {variant for ladder in ladders for variant in ladder}
-        slower = self._slower({(live.variant, live.request.app) for live in looked_at})
+        slower = self._slower(variants, {(live.variant, live.request.app) for live in looked_at})
         executors = [
             self._times_of(executor, variants, slower, now_ns)
             for executor in self._times.latencies.fastest_first()
@@ -311,7 +311,7 @@ class VariantChoice:
             tightest_slo_ns: the shortest deadline of a camera; see `LONGEST_SHARE`.
             ready_ns: when the request will be decoded.
         """
-        slower = self._slower((variant, request.app) for variant in variants)
+        slower = self._slower(variants, [(variant, request.app) for variant in variants])
         due_ns = min(request.deadline_ns, ready_ns + LONGEST_SHARE * tightest_slo_ns)
         executors = [self._times_of(executor, variants, slower, ready_ns) for executor in idle]
         for at, variant in enumerate(variants):
@@ -323,21 +323,41 @@ class VariantChoice:
         variant = self._ladders.named(name)
         return 0.0 if variant is None else variant.accuracy
 
-    def _slower(self, kinds: Iterable[tuple[VariantName, str]]) -> float:
-        """Return how much longer than the profile's the requests of the slowest application take.
+    def _slower(
+        self, variants: Iterable[VariantName], kinds: Collection[tuple[VariantName, str]]
+    ) -> dict[VariantName, float]:
+        """Return how many times as long as its profile says each variant takes at worst.
 
-        What makes a picture slow at one size makes it slow at another.
+        Each by what is known of it: a variant that was slow for a moment says nothing of smaller
+        ones. But no more than those on which requests would run now: the times of small variants
+        are short, so that their high quantile varies most.
+
+        Args:
+            variants: what requests may run on.
+            kinds: what they would run on now, with their application.
         """
-        slower = 1.0
-        for variant, app in kinds:
-            known = self._times.expectations.single_request(variant, app)
-            best = self._times.latencies.best(variant)
-            if known is not None and best is not None:
-                slower = max(slower, known.high_ns / max(1, best.high_ns[0]))
-        return slower
+        longest = max((self._longer(*kind) for kind in kinds), default=1.0)
+        if longest == 1.0:
+            return dict.fromkeys(variants, 1.0)
+        apps = {app for _, app in kinds}
+        return {
+            variant: min(longest, max(self._longer(variant, app) for app in apps))
+            for variant in variants
+        }
+
+    def _longer(self, variant: VariantName, app: str) -> float:
+        known = self._times.expectations.single_request(variant, app)
+        best = self._times.latencies.best(variant)
+        if known is None or best is None:
+            return 1.0
+        return max(1.0, known.high_ns / max(1, best.high_ns[0]))
 
     def _times_of(
-        self, executor: ExecutorId, variants: Iterable[VariantName], slower: float, now_ns: int
+        self,
+        executor: ExecutorId,
+        variants: Iterable[VariantName],
+        slower: Mapping[VariantName, float],
+        now_ns: int,
     ) -> ExecutorTimes:
         latencies = self._times.latencies
         overhead_ns = latencies.overhead_ns(executor)
@@ -348,7 +368,7 @@ class VariantChoice:
             if row is not None:
                 times: list[float] = []
                 for size, high_ns in zip(row.sizes, row.high_ns, strict=True):
-                    times += [high_ns * slower + overhead_ns] * (size - len(times))
+                    times += [high_ns * slower[variant] + overhead_ns] * (size - len(times))
                 batch_ns[variant] = times
         running = self._ledger.running.get(executor)
         free_ns = now_ns

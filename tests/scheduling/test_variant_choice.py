@@ -18,6 +18,7 @@ from edgebox.scheduling.events import (
     Prepare,
     RequestArrived,
     RequestPrepared,
+    RequestSampled,
 )
 from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.scheduler import SchedulerParameters
@@ -163,9 +164,9 @@ class Burst:
         self.ran: list[VariantName] = []
         self.dropped: list[DropReason] = []
 
-    def play(self, count: int = 8) -> None:
+    def play(self, count: int = 8, size: tuple[int, int] = (608, 342)) -> None:
         now_ms = 0.0
-        frames = [request(at, 110, size=(608, 342)) for at in range(count)]
+        frames = [request(at, 110, size=size) for at in range(count)]
         for frame in frames:
             self._note(self.bench(RequestArrived(frame), now_ms))
         for frame in frames:
@@ -189,6 +190,16 @@ def test_a_burst_is_answered_on_smaller_variants_instead_of_being_dropped() -> N
     assert set(plain.ran) == {name(416)}
     assert chosen_per_batch.dropped == []
     assert chosen_per_batch.ran.count(name(416)) >= 2, "no more are moved than needed"
+
+
+def test_a_bad_minute_of_one_size_is_none_of_the_sizes_below() -> None:
+    burst = Burst(per_batch=True)
+    for px, took_ms in ((416, 20), (320, 12), (128, 2)):
+        for at in range(100):
+            late = 20 if px == 416 and at % 20 == 0 else 1
+            burst.bench(RequestSampled(CPU, name(px), "default", late * took_ms * MS), 0)
+    burst.play(1, (416, 234))
+    assert burst.ran == [name(320)], "416 px takes too long in one of twenty cases"
 
 
 def test_no_burst_lowers_the_least_accuracy_of_a_camera() -> None:

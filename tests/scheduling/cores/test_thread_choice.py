@@ -62,7 +62,7 @@ def test_an_executor_is_free_when_a_batch_on_few_threads_has_ended() -> None:
         box(CameraConnected(camera(slo_ms=400)), 0)
         run_one(box, 1, 0, left_ms)
         choice = box.scheduler._dispatch._variants
-        assert choice._times_of(CPU, (), 1.0, 0).free_ns == round(20 * factor * MS)
+        assert choice._times_of(CPU, (), {}, 0).free_ns == round(20 * factor * MS)
 
 
 def test_a_request_that_waits_hurries_the_batch_before_it() -> None:

@@ -149,7 +149,8 @@ class Sampling:
         """Note a completed batch and one of its members, which may be retained."""
         key = batch.executor, batch.variant, member.app
         kept = self.retained.get(key)
-        if kept and now_ns - kept[-1].retained_ns < RETAIN_NS:
+        # By when it started: the batch that ends next is more often a long one.
+        if kept and now_ns - took_ns - kept[-1].retained_ns < RETAIN_NS:
             return []
         row = self._latencies.row(batch.executor, batch.variant)
         # A request that ran in a batch of its own was already a sample.

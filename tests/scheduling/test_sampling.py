@@ -1,5 +1,6 @@
 """An idle box runs finished requests again: alone, rarely, the least known first, with no harm."""
 
+import random
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -332,6 +333,21 @@ def test_a_camera_that_left_is_not_retained() -> None:
     box.complete(1002)
     box.bench(CameraDisconnected(CameraId("gate-1")), 1004)
     assert not any(isinstance(a, Retain) for a in box.complete(1010, 8))
+
+
+def test_requests_of_long_batches_are_not_retained_more_often() -> None:
+    """One batch runs after the other, half of them long; the one that ends next often is one."""
+    rng, sampling = random.Random(1), Box().bench.scheduler._sampling
+    at_ms, long_ones = 0, []
+    for number in range(4_000):
+        took_ms = rng.choice((20, 300))
+        at_ms += took_ms
+        members = (RequestId(2 * number), RequestId(2 * number + 1))
+        batch = Infer(CPU, BatchId(number), SMALL, members, 2)
+        if sampling.served(batch, request(2 * number, at_ms + 300), took_ms * MS, at_ms * MS):
+            long_ones.append(took_ms == 300)
+    assert len(long_ones) > 500
+    assert sum(long_ones) / len(long_ones) == pytest.approx(0.5, abs=0.07)
 
 
 @pytest.mark.parametrize("px", [128, 608])

@@ -7,5 +7,6 @@ from edgebox.web.server import ROUTES
 
 
 def test_only_a_failure_of_the_box_is_titled_as_one() -> None:
-    kinds = [*kinds_of(ROUTES), *REFUSALS]
-    assert [kind.code for kind in kinds if kind.title == EdgeboxError.title] == ["internal"]
+    titles = {kind.code: kind.title for kind in kinds_of(ROUTES)}
+    titles |= {kind.code: kind.title for kind in REFUSALS}
+    assert [code for code, title in titles.items() if title == EdgeboxError.title] == ["internal"]

@@ -247,7 +247,7 @@ class Demo:
         rows.append(_summary_row({"camera": "all", "link": "", **_total(self._summaries)}))
         headings = (
             "camera", "captured", "sent", "accepted", "on time", "late", "dropped",
-            "p50 ms", "p99 ms", "mean px",
+            "p50 ms", "p99 ms", "mean width px",
         )  # fmt: skip
         out.print(table(f"Frames by camera, deadline {_SLO_MS:g} ms", headings, rows))
         out.print(table("Latency by part, ms (p50 / p90 / p99)", ("camera", *PARTS), self._parts()))
@@ -257,10 +257,20 @@ class Demo:
                 f"{summary['camera']}: {summary['link']}"
                 + (f"; dropped: {reasons}" if reasons else "")
             )
+        for line in reasons_explained(self._summaries):
+            out.print(f"dropped as {line}")
 
     def _parts(self) -> list[tuple[str, ...]]:
         everyone = [*self._summaries, {"camera": "all", **_total(self._summaries)}]
         return [(s["camera"], *(_spread(s["latency_ms"].get(p)) for p in PARTS)) for s in everyone]
+
+
+def reasons_explained(summaries: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return a line about each reason for which frames of these cameras were dropped."""
+    from edgebox.runtime.frames import DROP_MESSAGES
+
+    there = {reason for summary in summaries for reason in summary["dropped"]}
+    return [f"{each}: {text}" for each, text in DROP_MESSAGES.items() if each in there]
 
 
 async def _state_of(app: "App") -> "State":

@@ -114,11 +114,11 @@ def _list_catalogue(as_json: bool, config: "Config") -> None:
             f"{entry.size_bytes / 1e6:.1f}",
             "" if entry.accuracy is None else f"{entry.accuracy:.3f}",
             entry.licence,
-            "installed" if entry.name in installed else "",
+            "yes" if entry.name in installed else "",
         )
         for entry in catalogue()
     ]
-    headings = ("model", "task", "classes", "px", "MB", "published mAP", "licence", "")
+    headings = ("model", "task", "classes", "px", "MB", "published mAP", "licence", "installed")
     out.print(table("", headings, rows))
     for entry in catalogue():
         out.print(f"[bold]{entry.name}[/] ", end="")
@@ -126,8 +126,8 @@ def _list_catalogue(as_json: bool, config: "Config") -> None:
         out.print(f"  {entry.url}", markup=False, soft_wrap=True)
         out.print(f"  sha256 {entry.sha256}", markup=False, soft_wrap=True)
     out.print(
-        "Published accuracies are their authors'. edgebox models get NAME downloads one; nothing "
-        "was downloaded so far."
+        "Published accuracies are their authors'. This list downloads nothing; edgebox models get "
+        "NAME downloads one."
     )
 
 

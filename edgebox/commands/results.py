@@ -82,6 +82,8 @@ async def _print(messages: AsyncIterator[dict[str, Any]], as_json: bool) -> None
     async def work() -> None:
         async for message in messages:
             if message["type"] == "subscribed":
+                if message.get("connected") == []:
+                    _remark(_nobody(message["cameras"]))
                 continue
             click.echo(orjson.dumps(message).decode() if as_json else line_of(message))
 
@@ -93,6 +95,12 @@ async def _print(messages: AsyncIterator[dict[str, Any]], as_json: bool) -> None
 
 def _cancel(task: asyncio.Task[None]) -> None:
     task.cancel()
+
+
+def _nobody(cameras: Sequence[str]) -> str:
+    """Return what to say while no camera is connected whose results were asked for."""
+    which = f" that fits {' or '.join(cameras)}" if cameras else ""
+    return f"no camera{which} is connected; waiting for one"
 
 
 def _remark(text: str) -> None:

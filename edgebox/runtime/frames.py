@@ -452,7 +452,7 @@ def _stage_answers(frame: PendingFrame) -> tuple[StageAnswer, ...]:
 
 BATCH_FAILED = "the model failed on this batch; the box's log says why"
 DROP_MESSAGES = {
-    DropReason.SENDER: "never sent",
+    DropReason.SENDER: "not sent: a newer one came first, or its camera's link was too slow",
     DropReason.PLAN: "not sent, because the box asks for fewer frames than the camera captures",
     DropReason.QUEUE: "waiting behind other work, it could no longer be answered by its deadline",
     DropReason.INFEASIBLE: "on arrival there was too little time left before its deadline",

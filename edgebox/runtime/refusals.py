@@ -20,6 +20,7 @@ class CameraInUseError(EdgeboxError):
 
     http_status = 409
     code = "camera_in_use"
+    title = "A camera of this name is connected"
 
     @classmethod
     def of(cls, camera: CameraId, address: str) -> "CameraInUseError":
@@ -35,6 +36,7 @@ class BoxFullError(EdgeboxError):
 
     http_status = 503
     code = "box_full"
+    title = "The box has as many cameras as it takes"
 
     @classmethod
     def of(cls, cameras_max: int) -> "BoxFullError":
@@ -50,6 +52,7 @@ class NoCapacityError(EdgeboxError):
 
     http_status = 503
     code = "no_capacity"
+    title = "The box has no room for this camera"
 
     @classmethod
     def of(cls, camera: CameraId, why: str) -> "NoCapacityError":
@@ -67,6 +70,7 @@ class UnavailableError(EdgeboxError):
 
     http_status = 503
     code = "unavailable"
+    title = "No executor runs the model just now"
 
 
 REFUSALS = (CameraInUseError, BoxFullError, NoCapacityError, UnavailableError)

@@ -92,7 +92,7 @@ def segments(from_ms: int, to_ms: int, points: int, kept: Kept) -> list[Segment]
     # The finest first. Times that minutes lack come from seconds, whatever the step.
     seconds_ms = kept.until_ms
     if step_ms < MINUTE.step_ms:
-        seconds_ms = min(seconds_ms, _first_step(kept.second_ms, MINUTE, to_ms))
+        seconds_ms = min(seconds_ms, _seconds_ms(kept, begin_ms, to_ms))
     bounds = [(SECOND, seconds_ms)]
     if step_ms < HOUR.step_ms:
         # An hour is never split, because it has one row.
@@ -108,6 +108,14 @@ def segments(from_ms: int, to_ms: int, points: int, kept: Kept) -> list[Segment]
             found.append(Segment(level, since_ms, end_ms, max(step_ms, level.step_ms)))
             end_ms = since_ms
     return found[::-1]
+
+
+def _seconds_ms(kept: Kept, begin_ms: int, to_ms: int) -> int:
+    """Return the instant from which seconds are as complete as minutes."""
+    if kept.second_ms is not None and kept.second_ms <= begin_ms:
+        return begin_ms
+    # The minute in which they begin may have more, from before a restart.
+    return _first_step(kept.second_ms, MINUTE, to_ms)
 
 
 def _minutes_ms(kept: Kept, begin_ms: int, to_ms: int) -> int:

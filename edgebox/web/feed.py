@@ -55,7 +55,7 @@ class Feed:
             raise TooManySubscribersError(
                 f"{SUBSCRIBERS_MAX} programs are subscribed to results, the most this box serves"
             )
-        subscription.reply(self.subscribed(wanted))
+        subscription.reply(self.subscribed(subscription))
         if not self._subscriptions:
             self._box.observers.add(self._publish)
         self._subscriptions.add(subscription)
@@ -81,13 +81,23 @@ class Feed:
             )
         return wanted
 
-    def subscribed(self, wanted: Filter) -> bytes:
+    def subscribed(self, subscription: Subscription) -> bytes:
         """Return the message that describes a subscription."""
+        connected = sorted(
+            camera
+            for camera, record in self._box.cameras.items()
+            if record.connected and subscription.covers(camera)
+        )
         families = {
             family.name: {"labels": family.labels, "categories": coco_categories(family.labels)}
             for family in self._box.families.values()
         }
-        document = {"type": "subscribed", **wanted.to_json(), "families": families}
+        document = {
+            "type": "subscribed",
+            **subscription.filter.to_json(),
+            "connected": connected,
+            "families": families,
+        }
         return orjson.dumps(document)
 
     def _publish(self, record: CameraRecord, frame: PendingFrame, ending: FrameResult) -> None:

@@ -1,4 +1,4 @@
-"""GET /v1/journal: the flight recorder's last minute as a file. docs/how-to/journal.md."""
+"""GET /v1/journal: the journal of the last minute as a file. docs/how-to/journal.md."""
 
 import asyncio
 
@@ -36,7 +36,7 @@ ROUTES = (
         path="/v1/journal",
         answer=_recording,
         scope=Scope.OPERATOR,
-        summary="Download the flight recorder",
+        summary="Download the journal",
         doc="The last minute of every decision, which `edgebox replay` reproduces.",
         answers=(
             Answer("JSON lines, compressed with gzip.", None, content_type="application/gzip"),

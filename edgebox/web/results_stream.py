@@ -134,7 +134,7 @@ async def _read(feed: Feed, socket: web.WebSocketResponse, subscription: Subscri
             answer = orjson.dumps({"type": "error", "message": str(error)})
         else:
             subscription.change(wanted)
-            answer = feed.subscribed(wanted)
+            answer = feed.subscribed(subscription)
         await subscription.reply(answer).wait()
 
 

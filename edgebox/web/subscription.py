@@ -123,11 +123,15 @@ class Subscription:
 
     # -- what is told -----------------------------------------------------------------------
 
+    def covers(self, camera: CameraId) -> bool:
+        """Return whether the filter's names include this camera."""
+        return self._cameras is None or self._cameras.match(camera) is not None
+
     def wants(self, camera: CameraId, outcome: Outcome, now_ns: int) -> bool:
         """Return whether a result of this camera is due and passes the filter."""
         return (
             outcome in self.filter.outcomes
-            and (self._cameras is None or self._cameras.match(camera) is not None)
+            and self.covers(camera)
             and now_ns >= self._due_ns.get(camera, now_ns)
         )
 

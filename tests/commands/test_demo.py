@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from edgebox.commands.demo import Demo
+from edgebox.commands.demo import Demo, reasons_explained
 from edgebox.domain.errors import EdgeboxError
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.program import configured, edgebox, finish, said, start
@@ -53,6 +53,16 @@ async def test_json_is_one_document_whose_sums_are_exact(tmp_path: Path, config:
     assert document["all"]["on_time"] > 0
     found = document["all"]["detections"]
     assert found.get("car", 0) + found.get("person", 0) > 0, "four streets, and nothing was seen"
+
+
+def test_the_reasons_that_occurred_are_explained() -> None:
+    assert reasons_explained(
+        [{"dropped": {"queue": 3}}, {"dropped": {"sender": 1, "queue": 1}}]
+    ) == [
+        "sender: not sent: a newer one came first, or its camera's link was too slow",
+        "queue: waiting behind other work, it could no longer be answered by its deadline",
+    ]
+    assert reasons_explained([{"dropped": {}}]) == []
 
 
 def check_sums(counts: dict[str, Any]) -> None:

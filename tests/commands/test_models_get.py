@@ -239,6 +239,9 @@ def test_get_downloads_verifies_imports_and_makes_it_the_default(
     assert (again["was_installed"], again["default"]) == (True, True)
     assert len(server.asked) == 1
     assert documents("get")["models"][0]["installed"] is True
+    listed = run("get")
+    assert "installed" in listed
+    assert "nothing was downloaded" not in listed  # one was, a moment ago
     assert documents("default") == {"default": "gate"}
 
 

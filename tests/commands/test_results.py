@@ -184,6 +184,10 @@ async def test_the_command_prints_lines_until_it_is_told_to_end(
                 assert {orjson.loads(line)["camera"] for line in lines} == {"gate"}
             else:
                 assert all(" gate #" in line and " on_time " in line for line in lines)
+        process = await start(tmp_path, "results", "--server", app.url, "--camera", "gat")
+        assert "no camera that fits gat is connected" in await said(process, "edgebox results:")
+        process.send_signal(signal.SIGINT)
+        await finish(process)
         wrong = await edgebox(tmp_path, "results", *options, "--class", "unicorn")
         assert wrong.code == 1
         assert "edgebox results: no model family finds unicorn" in wrong.err.replace("\n", " ")

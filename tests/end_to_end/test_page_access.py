@@ -68,6 +68,24 @@ async def test_a_person_logs_in_makes_a_token_and_logs_out(
         assert not complaints
 
 
+async def test_who_needs_no_login_logs_in_to_do_more(database: Path, browser: Browser) -> None:
+    async with running(database) as app:
+        page, complaints = await new_page(browser)
+        await page.goto(f"{app.url}/#/access")
+        await expect(page.get_by_text("Log in with an administrator’s token")).to_be_visible()
+        await page.get_by_test_id("log-in").press("Enter")
+        await expect(page.get_by_label("Token")).to_be_focused()
+        await page.get_by_role("button", name="Back").click()
+        await expect(page.get_by_text("Log in with an administrator’s token")).to_be_visible()
+        await page.get_by_test_id("log-in").press("Enter")
+        await page.get_by_label("Token").fill(await new_token(app, Scope.ADMIN))
+        await page.get_by_label("Token").press("Enter")
+        await expect(page.get_by_label("Who gets it")).to_be_visible()
+        await page.get_by_test_id("log-out").click()
+        await expect(page.get_by_test_id("log-in")).to_be_visible()
+        assert not complaints
+
+
 class Traffic:
     """What a page asks the box, and what it is answered."""
 

@@ -123,6 +123,7 @@ async def test_a_message_changes_the_filter_and_the_form(app: App) -> None:
         await socket.send_json({"type": "subscribe", "cameras": ["door"], "format": "coco"})
         changed = await next_message(socket, lambda document: document["type"] != "result")
         assert (changed["type"], changed["cameras"]) == ("subscribed", ["door"])
+        assert changed["connected"] == ["door"]
         assert changed["score_min"] == 0.3
         result = await next_message(socket)
         assert result["camera"] == "door", "nothing of the old filter comes after the answer"

@@ -89,6 +89,13 @@ def test_after_a_restart_the_minutes_tell_what_the_seconds_forgot() -> None:
     assert (seconds.level, seconds.step_ms) == (SECOND, 15_000)
 
 
+def test_a_chart_that_begins_after_the_first_second_is_read_by_the_second() -> None:
+    """Of a box that has just started: the whole minute of its start would be one step."""
+    kept = Kept(T - 70_000, T - 86_400_000, T - 90 * 86_400_000, T)
+    (segment,) = segments(T - 65_000, T - 5_000, 300, kept)
+    assert (segment.level, segment.begin_ms) == (SECOND, T - 65_000)
+
+
 @pytest.mark.parametrize("span_ms", [3_600_000, 6 * 3_600_000, 86_400_000])
 def test_a_box_younger_than_the_range_is_read_by_the_minute(span_ms: int) -> None:
     kept = Kept(T - 600_000, T - 1_500_000, T - 3_600_000, T)

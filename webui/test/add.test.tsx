@@ -45,6 +45,16 @@ test('a pairing code is shown for as long as it works, and then another one can 
   expect(screen.getByRole('button', { name: 'Get a pairing code' })).toBeTruthy()
 })
 
+test.each([
+  ['nobody', 'without one the box does not let it in'],
+  ['loopback', 'one on the box’s own machine needs none'],
+  ['everybody', 'lets in cameras without one'],
+] as const)('what a code is for on a box that is open to %s', (open_to, text) => {
+  const state = { ...documentedState(), cameras: [], sources: [] }
+  render(<SessionContext.Provider value={{ ...ANN, open_to }}><Add state={state} dispatcher={{} as FrameDispatcher} /></SessionContext.Provider>)
+  expect(document.body.textContent).toContain(text)
+})
+
 test('the code of a camera that has come is not shown any more, and the next camera gets a name of its own', async () => {
   const [camera] = documentedState().cameras as [Camera]
   const page = (cameras: Camera[]) => <SessionContext.Provider value={ANN}><Add state={{ ...documentedState(), cameras, sources: [] }} dispatcher={{ attach: () => () => {} } as unknown as FrameDispatcher} /></SessionContext.Provider>

@@ -187,7 +187,7 @@ test('a box that is alone says so and how it gets company, leads on, and is not 
   expect(fetch).not.toHaveBeenCalled()
 })
 
-test('the flight recorder is offered to those who may have it', () => {
+test('the journal is offered to those who may have it', () => {
   const session = { name: 'Bob', camera: null, logged_in: true, open_to: 'nobody' } as const
   const recorder = (scope: 'viewer' | 'operator') => <SessionContext.Provider value={{ ...session, scope }}><Recorder ready request={null} /></SessionContext.Provider>
   const { rerender } = render(recorder('viewer'))

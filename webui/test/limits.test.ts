@@ -17,7 +17,7 @@ test('large and small figures have two digits that count', () => {
 test('the price of time names the executors', () => {
   const price: ResourcePrice = { resource: 'executors', of: ['gpu/0', 'gpu/1'], price: 0.0314, unit: '% of time', cameras: 1 }
   expect(priceText(price)).toBe(
-    'one camera would have more if gpu/0, gpu/1 had more time: 1 % of time would bring up to 0.031 accuracy × frames/s',
+    'One camera would have more if gpu/0, gpu/1 had more time: 1 % of time would bring up to 0.031 accuracy × frames/s',
   )
   const many = { ...price, of: ['a', 'b', 'c', 'd'], cameras: 3 }
   expect(priceText(many)).toContain('3 cameras would have more if 4 executors had more time')

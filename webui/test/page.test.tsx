@@ -271,6 +271,13 @@ describe('who may do what', () => {
     expect(html).not.toContain('data-testid="log-out"')
   })
 
+  test('who uses an open box without a login finds the way to one, unless nothing is left to allow', () => {
+    const open = { ...SESSION, name: null, logged_in: false, open_to: 'loopback' } as const
+    expect(page(documentedState(), { phase: 'live' }, { ...open, scope: 'operator' })).toContain('data-testid="log-in"')
+    expect(page(documentedState(), { phase: 'live' }, { ...open, scope: 'admin' })).not.toContain('data-testid="log-in"')
+    expect(page(documentedState(), { phase: 'live' }, SESSION)).not.toContain('data-testid="log-in"')
+  })
+
   test('a token that opens no page is named', () => {
     expect(page(null, { phase: 'connecting' }, { ...SESSION, scope: 'metrics' })).toContain('is of the scope metrics')
   })

@@ -160,14 +160,15 @@ function usePairingCode(name: string): { pairing: string; refusal: string; ask: 
 }
 
 function PairingCode({ named, code, refusal, onAsk }: { named: boolean; code: string; refusal: string; onAsk: () => void }) {
-  const open = useSession()?.open_to === 'everybody'
+  const openTo = useSession()?.open_to
   return (
     <div class={styles.pairing}>
       <span>Pairing code</span>
       {code ? <output class={styles.code} data-testid="pairing-code">{code}</output> : <button type="button" disabled={!named} onClick={onAsk}>Get a pairing code</button>}
       <small class={refusal ? styles.hint : 'muted'} role={refusal ? 'alert' : undefined}>
         {refusal || (code ? 'Works once, within 10 minutes; it is in the line and the QR code below.'
-        : open ? 'This box lets in cameras without one. A camera with a code keeps its name to itself.'
+        : openTo === 'everybody' ? 'This box lets in cameras without one. A camera with a code keeps its name to itself.'
+        : openTo === 'loopback' ? 'A camera on another machine gets its token with it; one on the box’s own machine needs none.'
         : 'The camera gets its token with it; without one the box does not let it in.')}
       </small>
     </div>

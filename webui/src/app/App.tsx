@@ -3,9 +3,10 @@
 import frame from '../ui/frame.module.css'
 import notices from '../ui/notices.module.css'
 
-import { useCallback, useEffect, useRef } from 'preact/hooks'
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 
 import { Login } from '../access/Login'
+import { LoginButton } from '../access/LoginButton'
 import { LogInHint } from '../access/LogInHint'
 import { LogOut } from '../access/LogOut'
 import { may, type Session, SessionContext } from '../access/session'
@@ -50,6 +51,9 @@ export function App({ session, ...props }: AppProps) {
 function Frame({ connection, state, unreadable = null, dispatcher, feed, onRetry, route, session, sessionEnded = false }: AppProps) {
   const { page, focus, focusIfNew } = usePageFocus(route)
   const locked = session !== null && !may(session, 'viewer')
+  const here = hashOf(route)
+  const [loginAsked, setLoginAsked] = useState<string | null>(null)
+  const loggingIn = locked || loginAsked === here
   return (
     <div ref={page} class={frame.page} data-stale={connection.phase === 'lost' || undefined}>
       <a
@@ -76,13 +80,14 @@ function Frame({ connection, state, unreadable = null, dispatcher, feed, onRetry
         {state && !locked && <Verdict state={state} />}
         <div class={frame.tools}>
           {!locked && <ConnectionPill connection={connection} />}
+          {!loggingIn && <LoginButton onAsked={() => setLoginAsked(here)} />}
           <LogOut />
           <ThemeButton />
         </div>
       </header>
-      {!locked && <SyntheticHint state={state} />}
-      {locked ? (
-        <Login scope={session.scope} ended={sessionEnded} onLoggedIn={() => location.reload()} />
+      {!loggingIn && <SyntheticHint state={state} />}
+      {loggingIn ? (
+        <Login scope={locked ? session.scope : null} ended={sessionEnded} onLoggedIn={() => location.reload()} onBack={locked ? null : () => setLoginAsked(null)} />
       ) : session !== null && !may(session, SCOPES[route.page]) ? (
         <main class={notices.opening}><p><LogInHint scope={SCOPES[route.page]} to="use this page" /></p></main>
       ) : state ? (

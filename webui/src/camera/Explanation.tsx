@@ -87,7 +87,7 @@ function OptionTable({ camera, fetched, bandwidth_bps, options }: OptionsProps) 
           <th scope="col" class="figure"><abbr title="mAP at 0.5 to 0.95, measured">Accuracy</abbr></th>
           {!fetched && <th scope="col" class="figure">Uplink needed</th>}
           <th scope="col" class="figure"><abbr title="The time of one batch in front of it and of its own batch, in 99 of 100 cases; more before a camera is raised to it">Time needed</abbr></th>
-          <th scope="col" class="figure"><abbr title="The part of the deadline that is left after sending the picture">Time left</abbr></th>
+          <th scope="col" class="figure"><abbr title="The part of the deadline that is left after sending the picture; below 0 where sending alone takes longer than the deadline">Time left</abbr></th>
           <th scope="col">Verdict</th>
         </tr>
       </thead>
@@ -98,7 +98,7 @@ function OptionTable({ camera, fetched, bandwidth_bps, options }: OptionsProps) 
             <td class={classes('figure', styles.accuracy)}>{option.accuracy.toFixed(2)}</td>
             {!fetched && <td class={classes('figure', styles.uplink, lacks(option.needed_bps, bandwidth_bps) && styles.lacking)}>{option.needed_bps === null ? UNKNOWN : bitrate(option.needed_bps)}</td>}
             <td class={classes('figure', option.needed_ms > option.left_ms && styles.lacking)}>{milliseconds(option.needed_ms)}</td>
-            <td class={classes('figure', styles.left)}>{milliseconds(Math.max(0, option.left_ms))}</td>
+            <td class={classes('figure', styles.left)}>{milliseconds(option.left_ms)}</td>
             <td class={styles.why}><div><strong>{WORD[option.verdict]}</strong> <span><Reason text={option.why} /></span>{option.remedies.length > 0 && <small class={styles.lift} title={option.limit ? worth(option.limit) : undefined}><Remedies camera={camera} remedies={option.remedies} lead="To get it: " /></small>}</div></td>
           </tr>
         ))}

@@ -9,7 +9,7 @@ export function worth({ gain, missing, unit, price }: Limit): string {
 
 /** Say what more of a resource would bring. */
 export function priceText({ resource, of, price, unit, cameras }: ResourcePrice): string {
-  const who = cameras === 1 ? 'one camera' : `${cameras} cameras`
+  const who = cameras === 1 ? 'One camera' : `${cameras} cameras`
   const names = of.length > 3 ? `${of.length} executors` : of.join(', ')
   const more = resource === 'executors' ? `${names} had more time` : `the uplink of ${names} carried more`
   return `${who} would have more if ${more}: 1 ${unit} would bring up to ${number(price)} accuracy × frames/s`

@@ -1,4 +1,4 @@
-// The flight recorder: take the last minute home, and replay it.
+// The journal: take the last minute of decisions home, and replay it.
 
 import styles from './Recorder.module.css'
 
@@ -11,12 +11,12 @@ export function Recorder({ ready, request }: { ready: boolean; request: number |
   const may = useMay('operator')
   return (
     <section class={`${styles.recorder} card`} aria-labelledby="recorder-title">
-      <h2 id="recorder-title">Flight recorder</h2>
-      <p>The last 60 s of every decision: names, sizes and instants, never pictures. It replays exactly, anywhere.</p>
+      <h2 id="recorder-title">Journal</h2>
+      <p>Every decision of the last 60 s: names, sizes and instants, never pictures. It replays exactly, anywhere.</p>
       {!may ? (
         <p><LogInHint scope="operator" to="download it" /></p>
       ) : ready ? (
-        <a class={styles.button} href="v1/journal" download data-testid="journal"><DownloadIcon /> Download the flight recorder</a>
+        <a class={styles.button} href="v1/journal" download data-testid="journal"><DownloadIcon /> Download the journal</a>
       ) : (
         <p class="muted">There is none before the models are ready.</p>
       )}

@@ -49,7 +49,7 @@ export function Scheduler({ state, feed }: SchedulerProps) {
           <ErrorBoundary what="Decision times">
             <Costs box={state.box} decision={store.decision_us} />
           </ErrorBoundary>
-          <ErrorBoundary what="The flight recorder">
+          <ErrorBoundary what="The journal">
             <Recorder ready={state.box.ready} request={request} />
           </ErrorBoundary>
         </div>

@@ -26,7 +26,7 @@ export function percent(share: number | null | undefined, digits = 1): string {
 }
 
 function significant(value: number): string {
-  return value < 9.95 ? value.toFixed(1) : integers.format(value)
+  return Math.abs(value) < 9.95 ? value.toFixed(1) : integers.format(value)
 }
 
 export function milliseconds(value: number | null | undefined): string {

@@ -1,0 +1,23 @@
+// @vitest-environment happy-dom
+// The table of what the planner considers: its figures and its verdicts must agree.
+
+import { cleanup, render, screen } from '@testing-library/preact'
+import { afterEach, expect, test, vi } from 'vitest'
+
+import { Explanation, type Option } from '../src/camera/Explanation'
+
+const TOO_LONG: Option = {
+  variant: 'street-288', accuracy: 0.48, width_px: 288, height_px: 162, frame_bytes: 10_000, needed_bps: null, needed_ms: 762, left_ms: -452,
+  verdict: 'infeasible', why: 'even the best link would not do: inference alone takes 1214 ms too long', limit: null, remedies: [],
+}
+
+afterEach(() => {
+  cleanup()
+  vi.unstubAllGlobals()
+})
+
+test('a time left below zero is shown as it is: what is needed and what is left make what is missing', async () => {
+  vi.stubGlobal('fetch', () => Promise.resolve(new Response(JSON.stringify({ camera: 'gate', bandwidth_bps: 135_000, options: [TOO_LONG] }))))
+  render(<Explanation camera="gate" connected fetched={false} />)
+  expect((await screen.findByText('762 ms')).nextElementSibling?.textContent).toBe('-452\u202fms')
+})

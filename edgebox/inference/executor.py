@@ -56,6 +56,10 @@ class ExecutorGoneError(ModelError):
     """What runs an executor's batches has ended: it runs nothing before it is opened again."""
 
 
+class ConnectionBrokenError(ModelError):
+    """The connection to what runs an executor's batches broke, whatever the batch was."""
+
+
 def come_back(
     future: "Future[BatchResult]", executor: "Executor", what: str, limit_s: float | None = None
 ) -> BatchResult:

@@ -2,9 +2,11 @@
 
 A network camera stamps each picture with its own media clock, and may say in RTCP sender reports
 which time of day a stamp is (RFC 3550, section 6.4.1). If that time is plausible, it is used: both
-clocks are set by NTP then. Otherwise the offset of the media clock is bounded from above, as for a
-camera that answers no pings (`stamps.py`): a picture left the camera before it arrived, by at least
-the network path, and the picture with the least delay of the last seconds bounds all others.
+clocks are set by NTP then. The time of day of a stamp changes at once only where somebody sets the
+camera's clock or the box's. No picture gets older by that: the reports are taken as if the clock
+had not been set. Otherwise the offset of the media clock is bounded from above, as for a camera
+that answers no pings (`stamps.py`): a picture left the camera before it arrived, by at least the
+network path, and the picture with the least delay of the last seconds bounds all others.
 
 What a camera needs to encode a picture is in the reported time only; nothing else knows it.
 
@@ -19,6 +21,10 @@ FUTURE_MAX_NS = 50_000_000
 AGE_MAX_NS = 2_000_000_000
 """A picture that a report makes older than this says that the camera's clock is not set."""
 
+SET_NS = 100_000_000
+"""A report that moves by more from one picture to the next says that a clock was set: clocks drift
+by less than a millisecond between two reports."""
+
 
 class CaptureClock:
     """The media clock of one connection to a source."""
@@ -29,6 +35,10 @@ class CaptureClock:
         """What the last capture time came from."""
         self._path_ns = path_ns
         self._stamps = StampClock()
+        self._offset_ns: int | None = None
+        """From the last stamp to the time that was reported of it."""
+        self._set_back_ns = 0
+        """By how much a clock was set so that pictures look older."""
 
     def captured_ns(self, arrival_ns: int, stamp_ns: int | None, reported_ns: int | None) -> int:
         """Return when a picture was captured: never after its arrival.
@@ -43,8 +53,19 @@ class CaptureClock:
         bound_ns = left_by_ns
         if stamp_ns is not None:
             bound_ns, _ = self._stamps.bounded(stamp_ns, stamp_ns, left_by_ns)
+            if reported_ns is not None:
+                reported_ns = self._steady(stamp_ns, reported_ns)
+                if arrival_ns - reported_ns < -FUTURE_MAX_NS:  # nor was it set back from there
+                    self._offset_ns, self._set_back_ns = None, 0
         if reported_ns is not None and -FUTURE_MAX_NS <= arrival_ns - reported_ns <= AGE_MAX_NS:
             self.times = CaptureTimes.REPORTS
             return min(reported_ns, left_by_ns)
         self.times = CaptureTimes.ARRIVAL
         return bound_ns
+
+    def _steady(self, stamp_ns: int, reported_ns: int) -> int:
+        """Return what would be reported if no clock had been set so that pictures look older."""
+        before_ns, self._offset_ns = self._offset_ns, reported_ns - stamp_ns
+        if before_ns is not None and abs(moved_ns := self._offset_ns - before_ns) > SET_NS:
+            self._set_back_ns = max(0, self._set_back_ns - moved_ns)
+        return reported_ns + self._set_back_ns

@@ -1,7 +1,16 @@
 """Says why a connection failed, in plain words."""
 
+import errno
 import os
 import ssl
+
+_ENDED = {
+    BrokenPipeError: errno.EPIPE,
+    ConnectionAbortedError: errno.ECONNABORTED,
+    ConnectionRefusedError: errno.ECONNREFUSED,
+    ConnectionResetError: errno.ECONNRESET,
+}
+"""The system's numbers of what libraries also raise without one, in words of their own."""
 
 
 def explained(error: BaseException) -> str:
@@ -12,8 +21,12 @@ def explained(error: BaseException) -> str:
     """
     if isinstance(error, TimeoutError):
         return "no answer in time"
-    if isinstance(error, ssl.SSLError) or not isinstance(error, OSError) or error.errno is None:
+    number = None
+    if isinstance(error, OSError) and not isinstance(error, ssl.SSLError):
+        of_its_kind = (each for kind, each in _ENDED.items() if isinstance(error, kind))
+        number = error.errno or next(of_its_kind, None)
+    if number is None:
         said = getattr(error, "strerror", None) or str(error)
         return said or type(error).__name__
     # Libraries put addresses into the system's text; of names that are not found there is no other.
-    return (os.strerror(error.errno) if error.errno > 0 else str(error.strerror)).lower()
+    return (os.strerror(number) if number > 0 else str(getattr(error, "strerror", ""))).lower()

@@ -223,6 +223,9 @@ class LiveStream(_Opened):
         """
         self._clock = make_clock(measured_path_ns(address))
         super().__init__(address, credentials, decoder)
+        context = self._stream.codec_context
+        if context.codec.intra_only:  # no later picture needs what is left of a damaged one
+            context.options = {**context.options, "err_detect": "explode"}
         self._captured: dict[int, int] = {}
         """The captures of pictures that are in the decoder, by their stamps."""
 

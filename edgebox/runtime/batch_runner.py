@@ -6,7 +6,7 @@ from concurrent.futures import Future
 
 from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.requests import BatchId, DropReason, Request, RequestId
-from edgebox.inference.executor import Executor, ExecutorGoneError
+from edgebox.inference.executor import ConnectionBrokenError, Executor, ExecutorGoneError
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.tensors import ModelInput
 from edgebox.runtime.repeat_limiter import FailedBatches
@@ -89,7 +89,8 @@ class BatchRunner:
             if isinstance(error, ExecutorGoneError) and not late:
                 # First, or the core would give it another batch.
                 self._feed(ExecutorGone(order.executor))
-            self._feed(BatchFailed(order.executor, order.batch))
+            disconnected = isinstance(error, ConnectionBrokenError)
+            self._feed(BatchFailed(order.executor, order.batch, disconnected))
             return
         result = done.result()
         spawned: tuple[Request, ...] = ()

@@ -267,10 +267,11 @@ class SampleFailed:
 
 @dataclass(frozen=True, slots=True)
 class BatchFailed:
-    """The model raised on a batch; the executor is idle again."""
+    """The model raised on a batch, or the connection to what runs it broke; it is idle again."""
 
     executor: ExecutorId
     batch: BatchId
+    disconnected: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -459,8 +460,7 @@ class ReportDrift:
     since_ns: int
     """When it began, approximately."""
     apps: tuple[str, ...] = ()
-    """The applications whose batches showed it. If there is only one, its requests may have changed
-    instead."""
+    """The applications whose batches showed it; if only one, its requests may have changed."""
 
 
 @dataclass(frozen=True, slots=True)

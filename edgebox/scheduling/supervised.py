@@ -110,6 +110,8 @@ class Supervised:
     open_limit_ns: int = OPEN_LIMIT_NS
     failed: list[VariantName] = field(default_factory=list)
     """The variants of the batches that failed since the last success."""
+    disconnections: int = 0
+    """Of these, the batches that failed because the connection to what runs them broke."""
     failing: bool = False
     """Whether these are too many."""
     refusals: int = 0
@@ -182,7 +184,7 @@ def lose(executor: ExecutorId, of: Supervised, cause: LossCause, now_ns: int) ->
     of.losses[cause] += 1
     of.away = cause is LossCause.GONE
     of.failed.clear()
-    of.refusals = 0
+    of.disconnections = of.refusals = 0
     of.hangs = of.gone = of.failing = False
     of.opening_abandoned = cause is LossCause.OPENING
     schedule_opening(of, now_ns)

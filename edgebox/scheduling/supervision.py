@@ -15,6 +15,7 @@ Pure. The rules:
   withdrawn and offered again. Otherwise one bad model would take all others out again and again.
 - An executor is also lost after `FAILURES_MAX` failed batches in a row, unless it has recently run
   another variant successfully: then a model or its input is the cause, and not the executor.
+  That excuses no batches that failed because the connection to what runs them broke.
 - It is lost at once when what runs its batches, a process or a node elsewhere, has ended. Others
   run the members of its batch that they can still answer in time.
 - It is lost after `REFUSALS_MAX` batches in a row that its server refused for too much to do, if
@@ -262,9 +263,13 @@ class Supervision:
             of.last_success = order.variant, now_ns
             of.doublings.pop(order.variant, None)
             of.failed.clear()
+            of.disconnections = 0
         else:
             of.failed.append(order.variant)
-            of.failing = len(of.failed) >= FAILURES_MAX and not excused(of, now_ns)
+            of.disconnections += isinstance(event, BatchFailed) and event.disconnected
+            of.failing = of.disconnections >= FAILURES_MAX or (
+                len(of.failed) >= FAILURES_MAX and not excused(of, now_ns)
+            )
 
     # -- Consequences
 

@@ -134,7 +134,7 @@ class Writer:
             async with self._exclusive:
                 return list(await self._connection.execute_fetchall(statement, parameters))
         except (sqlite3.Error, ValueError) as error:
-            self._failed(error)
+            await self._failed(error)
             raise StorageError(f"the database cannot be written: {error}") from error
 
     async def flush(self) -> bool:
@@ -147,8 +147,8 @@ class Writer:
             except _WRITE_ERRORS as error:
                 if _is_refused(error):
                     return await self._write_each(batch)
-                self._failed(error)
                 self._put_back(batch)
+                await self._failed(error)
                 return False
             self.last_error = await self._lost_file() if batch else self.last_error
         return True
@@ -159,7 +159,7 @@ class Writer:
             try:
                 await self._write([row])
             except _WRITE_ERRORS as error:
-                self._failed(error)
+                await self._failed(error)
                 if not _is_refused(error):
                     self._put_back(batch[at:])
                     return False
@@ -205,9 +205,10 @@ class Writer:
                 await connection.execute("ROLLBACK")
             raise
 
-    def _failed(self, error: Exception) -> None:
+    async def _failed(self, error: Exception) -> None:
+        """Count a failure. Where the file is lost, as with its disk, that is the reason."""
         self.failures += 1
-        self.last_error = str(error)
+        self.last_error = await self._lost_file() or str(error)
 
     def _put_back(self, rows: Sequence[_Row]) -> None:
         """Return rows to the front of the buffer; the oldest go when it overflows."""

@@ -82,6 +82,8 @@ def explained(error: Exception) -> str:
     why = connection_errors.explained(error)
     if isinstance(error, aiohttp.ClientConnectorError):
         return f"it cannot be reached: {why}"
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return "it ended the connection unanswered; a box with TLS has an address with https://"
     return why
 
 

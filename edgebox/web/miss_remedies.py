@@ -15,7 +15,7 @@ BETTER_UPLINK = Remedy(RemedyAction.IMPROVE_UPLINK, "give the camera a better up
 EVEN_SOURCE = Remedy(
     RemedyAction.CHECK_SOURCE,
     "see that its pictures come one by one and soon: turn B-frames off in the camera's settings "
-    "(H.264 baseline profile), and connect it by wire",
+    "(H.264 baseline profile), connect it by wire, and have its clock and the box's set by NTP",
 )
 JPEG_SOURCE = Remedy(
     RemedyAction.CHECK_SOURCE, "check what the camera sends: each picture must be a whole JPEG"
@@ -54,7 +54,7 @@ def miss_remedies(
     worst = min(misses, key=lambda reason: (-misses[reason], reason), default=None)
     if worst is None or misses[worst] <= late:
         found: tuple[Remedy, ...] = (MORE_TIME, FEWER_FRAMES)
-    elif pulled and worst == DropReason.SENDER:
+    elif pulled and worst in (DropReason.SENDER, DropReason.INFEASIBLE):
         found = (EVEN_SOURCE, MORE_TIME)
     else:
         found = _BY_REASON[worst]

@@ -1,5 +1,6 @@
 """When a picture was captured, by sender reports and without."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,3 +43,52 @@ def test_a_delayed_picture_is_placed_by_the_media_clock(delays_ns: list[int], pa
             # As if it had been delayed by no more than the luckiest picture so far.
             drift_ns = 40 * MS * number // 1000
             assert captured_ns <= true_ns + least_ns + drift_ns + 2
+
+
+PERIOD_NS = 200 * MS
+AGE_NS = 100 * MS
+"""What the camera takes to encode a picture."""
+
+
+def ages_ns(set_by_ns: list[int]) -> tuple[list[int], CaptureTimes]:
+    """Return how old pictures look, each with a clock that was set by so much before it."""
+    clock, ages = CaptureClock(0), []
+    for number, by_ns in enumerate(set_by_ns):
+        arrival_ns = 10**12 + number * PERIOD_NS
+        reported_ns = arrival_ns - AGE_NS + by_ns
+        ages.append(arrival_ns - clock.captured_ns(arrival_ns, number * PERIOD_NS, reported_ns))
+    return ages, clock.times
+
+
+@pytest.mark.parametrize("back_ns", [-150 * MS, -1_000 * MS, -3_600_000 * MS])
+def test_a_clock_that_is_set_back_makes_no_picture_older(back_ns: int) -> None:
+    ages, times = ages_ns([0, 0, back_ns, back_ns, back_ns])
+    assert ages == [AGE_NS] * 5
+    assert times is CaptureTimes.REPORTS
+
+
+@pytest.mark.parametrize("wrong_ns", [-3_600_000 * MS, -1_000 * MS, 1_000 * MS, 3_600_000 * MS])
+def test_a_clock_that_is_wrong_and_set_right_is_believed_again(wrong_ns: int) -> None:
+    ages, times = ages_ns([0, wrong_ns, wrong_ns, 0, 0])
+    assert ages[-2:] == [AGE_NS] * 2
+    assert times is CaptureTimes.REPORTS
+
+
+@pytest.mark.parametrize("wrong_ns", [-3_600_000 * MS, -1_000 * MS, 1_000 * MS, 3_600_000 * MS])
+def test_a_clock_that_is_wrong_at_first_is_believed_once_it_is_set(wrong_ns: int) -> None:
+    ages, times = ages_ns([wrong_ns, wrong_ns, 0, 0])
+    assert ages[-2:] == [AGE_NS] * 2
+    assert times is CaptureTimes.REPORTS
+
+
+def test_a_clock_that_drifts_is_followed() -> None:
+    ages, _ = ages_ns([-number * MS for number in range(300)])
+    assert ages[-1] == AGE_NS + 299 * MS
+
+
+def test_pictures_that_a_network_holds_up_are_as_old_as_they_are() -> None:
+    clock = CaptureClock(0)
+    clock.captured_ns(10**12, 0, 10**12 - AGE_NS)
+    late_ns = 10**12 + PERIOD_NS + 1_000 * MS
+    captured_ns = clock.captured_ns(late_ns, PERIOD_NS, late_ns - 1_000 * MS - AGE_NS)
+    assert late_ns - captured_ns == 1_000 * MS + AGE_NS

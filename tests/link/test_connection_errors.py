@@ -44,7 +44,12 @@ async def test_libraries_and_bare_sockets_fail_in_the_same_words() -> None:
         (ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER]"), "[SSL: WRONG_VERSION_NUMBER]"),
         (OSError("Multiple exceptions"), "Multiple exceptions"),
         (ValueError("no"), "no"),
-        (ConnectionResetError(), "ConnectionResetError"),
+        (ConnectionResetError(), "connection reset by peer"),
+        (
+            aiohttp.ClientConnectionResetError("Cannot write to closing transport"),
+            "connection reset by peer",
+        ),
+        (BrokenPipeError(), "broken pipe"),
     ],
 )
 def test_each_kind_has_its_words(error: Exception, said: str) -> None:

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from fractions import Fraction
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,6 +15,7 @@ import pytest
 
 from edgebox.domain.source_address import SourceAddress, SourceKind
 from edgebox.media.containers import SourceError
+from edgebox.media.jpeg import encode
 from edgebox.media.picture_stream import DecodedPicture, FileStream, LiveStream
 from tests.conftest import PATIENCE_S
 
@@ -72,6 +74,36 @@ def test_scaling_starts_no_threads(pictures: list[DecodedPicture]) -> None:
     pictures[0].rgb(160, 90)
     pictures[0].luma(32, 18)
     assert not set(TASKS.iterdir()) - before
+
+
+class DamagingCamera(BaseHTTPRequestHandler):
+    """Sends 30 white pictures, every third one cut off, as MJPEG over HTTP."""
+
+    def do_GET(self) -> None:
+        whole = encode(np.full((360, 640, 3), 255, np.uint8), 85)
+        self.send_response(200)
+        self.send_header("Content-Type", "multipart/x-mixed-replace; boundary=next")
+        self.end_headers()
+        for number in range(30):
+            picture = whole[: len(whole) // 2] if number % 3 == 2 else whole
+            head = f"--next\r\nContent-Type: image/jpeg\r\nContent-Length: {len(picture)}\r\n\r\n"
+            self.wfile.write(head.encode() + picture + b"\r\n")
+
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - as there
+        """Say nothing."""
+
+
+def test_a_damaged_picture_of_a_camera_costs_itself_alone() -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), DamagingCamera) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/"
+        stream = LiveStream(SourceAddress(SourceKind.NETWORK, url))
+        darkest: list[int] = []
+        with pytest.raises(SourceError):
+            darkest.extend(int(each.luma(64, 36).min()) for each in stream.pictures(lambda _: True))
+        server.shutdown()
+    assert len(darkest) > 15
+    assert min(darkest) > 200
 
 
 class Sounding:

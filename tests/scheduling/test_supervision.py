@@ -93,9 +93,9 @@ class Box(Bench):
         (infer,) = (a for a in self.ask(at_ms, px) if isinstance(a, Infer))
         return infer
 
-    def fail(self, at_ms: float, px: int = 416) -> list[Action]:
+    def fail(self, at_ms: float, px: int = 416, *, disconnected: bool = False) -> list[Action]:
         infer = self.begin(at_ms, px)
-        return orders(self(BatchFailed(infer.executor, infer.batch), at_ms))
+        return orders(self(BatchFailed(infer.executor, infer.batch, disconnected), at_ms))
 
     def wake(self) -> tuple[float, list[Action]]:
         """Wake it as it asks for, until something comes of it."""
@@ -237,6 +237,28 @@ def test_a_model_that_fails_is_not_held_against_an_executor_that_runs_another() 
     assert box.state() is ExecutorState.UP
     box.fail(EXCUSED_NS / MS + 3)
     assert box.state() is ExecutorState.OPENING, "that was too long ago"
+
+
+def test_a_connection_that_breaks_is_no_model_s_fault_whatever_ran_before() -> None:
+    box = Box()
+    infer = box.begin(0, 128)
+    box(BatchCompleted(CPU, infer.batch, 2 * MS), 2)
+    for at in range(FAILURES_MAX):
+        assert box.state() is ExecutorState.UP
+        box.fail(10 + at, disconnected=True)
+    assert box.state() is ExecutorState.OPENING
+    box(ExecutorStarted(CPU, PROFILES), 20)
+    box.fail(21, disconnected=True)
+    assert box.state() is ExecutorState.UP, "what came before the loss is forgotten"
+
+
+def test_connections_that_break_now_and_then_cost_no_executor() -> None:
+    box = Box()
+    for at in range(FAILURES_MAX * 3):
+        box.fail(at, disconnected=True)
+        infer = box.begin(at, 128)
+        box(BatchCompleted(CPU, infer.batch, MS), at + 0.5)
+    assert box.state() is ExecutorState.UP
 
 
 def excluding() -> tuple[Box, float]:

@@ -1,8 +1,9 @@
 """A disk that is full at the start, and a file that is taken away while a box writes to it."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import aiosqlite
 import pytest
@@ -13,6 +14,7 @@ from edgebox.domain.requests import CameraId
 from edgebox.storage import connecting
 from edgebox.storage.database import Storage
 from edgebox.storage.schema import migrate
+from edgebox.storage.writer import Writer
 
 PROFILE = LatencyProfile(
     VariantName("gate-32"), ExecutorId("cpu/0"), {1: tuple(range(10, 10 + len(QUANTILES)))}
@@ -118,4 +120,23 @@ async def test_a_file_that_is_taken_away_is_noticed_with_the_next_row(
     assert await box.flush()
     assert f"{file} was deleted or replaced" in box.last_error
     assert box.waiting_rows == 0
+    await box.close()
+
+
+async def test_a_file_that_is_lost_with_its_disk_is_said_to_be_lost(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box = await Storage.open(file, retry_s=0)
+
+    async def fail(writer: Writer, rows: Sequence[Any]) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Writer, "_write", fail)
+        box.record_event("info", "one")
+        assert not await box.flush()
+        assert box.last_error == "disk I/O error"
+        delete(file)
+        assert not await box.flush()
+        assert f"{file} was deleted or replaced" in box.last_error
     await box.close()

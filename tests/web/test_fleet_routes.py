@@ -383,6 +383,23 @@ async def test_a_box_that_does_not_answer_in_time_is_waited_for_no_longer() -> N
     assert explained(late.value) == "no answer in time"
 
 
+async def test_a_box_that_ends_the_connection_unanswered_may_want_tls() -> None:
+    async def end(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(end, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server, aiohttp.ClientSession() as client:
+        with pytest.raises(aiohttp.ServerDisconnectedError) as ended:
+            await answer_of(
+                client, f"http://127.0.0.1:{port}/",
+                secret=SECRET, name="b", bytes_max=1_000, timeout_s=60,
+            )  # fmt: skip
+    why = "it ended the connection unanswered; a box with TLS has an address with https://"
+    assert explained(ended.value) == why
+
+
 @pytest.mark.parametrize(
     ("secret", "ahead_s", "why"),
     [

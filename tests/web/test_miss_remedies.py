@@ -17,6 +17,7 @@ def test_the_most_frequent_reason_counts() -> None:
     dropped: dict[str, int] = {DropReason.SENDER: 8, DropReason.INFEASIBLE: 3, DropReason.PLAN: 80}
     assert BETTER_UPLINK in miss_remedies(dropped, 0, (), pulled=False)
     assert miss_remedies(dropped, 0, (), pulled=True)[0] == EVEN_SOURCE
+    assert miss_remedies({DropReason.INFEASIBLE: 1}, 0, (), pulled=True)[0] == EVEN_SOURCE
 
 
 def test_answers_that_come_late_count_among_the_misses() -> None:

@@ -44,6 +44,10 @@ class UnreachableError(ModelError):
     """A server cannot be reached, or the connection to it is gone."""
 
 
+class BrokenError(UnreachableError):
+    """The connection broke or is to another server, or what came is no HTTP, whatever was asked."""
+
+
 class NotThereError(UnreachableError):
     """A server accepts no connection: nothing was sent to it, or what was is lost with it."""
 
@@ -131,7 +135,8 @@ class ServerConnection:
 
         Raises:
             NotThereError: no connection can be made.
-            UnreachableError: there is no answer within `limit_s`, or the connection broke.
+            BrokenError: the connection broke.
+            UnreachableError: there is no answer within `limit_s`.
         """
         until_s = None if limit_s is None else time.monotonic() + limit_s
         kept = self._http.sock is not None
@@ -149,7 +154,8 @@ class ServerConnection:
                     kept = False
         except (OSError, HTTPException) as error:
             self._http.close()
-            raise UnreachableError(self._unreachable(error)) from error
+            kind = UnreachableError if isinstance(error, TimeoutError) else BrokenError
+            raise kind(self._unreachable(error)) from error
         except BaseException:
             self._http.close()
             raise
@@ -222,7 +228,7 @@ class ServerConnection:
             assert isinstance(self._http.sock, ssl.SSLSocket)
             found = hashlib.sha256(self._http.sock.getpeercert(binary_form=True) or b"").digest()
             if not hmac.compare_digest(found, fingerprint_of(self.address.fingerprint)):
-                raise ModelError(f"{self.address.url}: {OTHER_CERTIFICATE}")
+                raise BrokenError(f"{self.address.url}: {OTHER_CERTIFICATE}")
 
 
 class _TimedResponse(HTTPResponse):
@@ -297,8 +303,15 @@ def _advised(error: Exception) -> str:
         return f"{why}; give the server another one, or name the fingerprint of this one"
     if isinstance(error, ssl.SSLError) and error.reason in _NO_TLS:
         return "it does not answer with TLS: if it has none, its address begins with http://"
+    return _of_answer(error) if isinstance(error, HTTPException) else explained(error)
+
+
+def _of_answer(error: HTTPException) -> str:
+    """Return what is wrong with an answer; the error's own text may have bytes of it."""
     if isinstance(error, RemoteDisconnected):
         return (
             "it ended the connection unanswered; a server with TLS needs an address with https://"
         )
-    return explained(error)
+    if isinstance(error, IncompleteRead):
+        return "it ended the connection in the middle of an answer"
+    return "what it answers is no HTTP"

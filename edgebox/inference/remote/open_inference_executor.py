@@ -13,10 +13,20 @@ from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, FamilyName, VariantName
 from edgebox.domain.requests import DropReason
 from edgebox.inference.encoded_pictures import Refused
-from edgebox.inference.executor import RUN_LIMIT_S, SCORE_FLOOR, ExecutorGoneError
+from edgebox.inference.executor import (
+    RUN_LIMIT_S,
+    SCORE_FLOOR,
+    ConnectionBrokenError,
+    ExecutorGoneError,
+)
 from edgebox.inference.executor_thread import BatchJob, BatchResult
 from edgebox.inference.family import Family
-from edgebox.inference.remote.http_connection import NotThereError, ServerAddress, ServerConnection
+from edgebox.inference.remote.http_connection import (
+    BrokenError,
+    NotThereError,
+    ServerAddress,
+    ServerConnection,
+)
 from edgebox.inference.remote.remote_executor import Clock, RemoteExecutor
 from edgebox.inference.remote.served_models import served_by
 from edgebox.inference.remote.server_answers import AwayError, Found, OverloadedError, answers_read
@@ -158,6 +168,8 @@ class OpenInferenceExecutor(RemoteExecutor):
             self._compare_again()
         except (NotThereError, AwayError) as error:
             raise ExecutorGoneError(str(error)) from error
+        except BrokenError as error:
+            raise ConnectionBrokenError(str(error)) from error
         except OverloadedError as error:
             found, refused = self._refused(job, error, started_ns)
             overloaded = len(refused) == len(job.inputs)

@@ -14,6 +14,7 @@ import pytest
 from edgebox.config.secret_values import secret
 from edgebox.domain.errors import ModelError
 from edgebox.inference.remote.http_connection import (
+    BrokenError,
     NotThereError,
     ServerAddress,
     ServerConnection,
@@ -254,9 +255,22 @@ def test_an_answer_that_is_cut_off_is_none_and_the_next_one_is_whole() -> None:
 
     with answering(cut_off, answer) as url:
         server = connection(url)
-        with pytest.raises(UnreachableError, match="IncompleteRead"):
+        with pytest.raises(BrokenError, match=r"cannot be reached: it ended .* in the middle"):
             server.ask("GET", "/v2")
         assert server.ask("GET", "/v2").body == b"ok"
+        server.close()
+
+
+def test_what_is_no_http_is_told_without_its_bytes() -> None:
+    def say(client: socket.socket) -> None:
+        client.recv(65_536)
+        client.sendall(b"\x1b[2J\x9f\xff no HTTP\r\n")
+
+    with answering(say) as url:
+        server = connection(url)
+        with pytest.raises(BrokenError) as raised:
+            server.ask("GET", "/v2")
+        assert str(raised.value) == f"{url} cannot be reached: what it answers is no HTTP"
         server.close()
 
 

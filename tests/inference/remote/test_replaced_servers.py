@@ -1,14 +1,16 @@
 """A server that is replaced while its executor is open is compared with the families again."""
 
+from http.client import BadStatusLine, HTTPConnection, IncompleteRead
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, VariantName
-from edgebox.inference.executor import ExecutorGoneError
+from edgebox.inference.executor import ConnectionBrokenError, ExecutorGoneError
 from edgebox.inference.executor_spec import open_executor
 from edgebox.inference.remote.http_connection import ServerAddress
 from edgebox.inference.remote.open_inference_executor import OpenInferenceSpec
@@ -57,6 +59,29 @@ def test_one_that_takes_no_connections_any_more_is_gone(tmp_path: Path) -> None:
             executor.submit(GATE, [CANVAS], 1).result()
     finally:
         executor.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "of_the_connection"),
+    [(IncompleteRead(b"ha", 2), True), (BadStatusLine("?"), True), (TimeoutError(), False)],
+)
+def test_a_connection_that_breaks_is_told_apart_from_a_batch_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, of_the_connection: bool
+) -> None:
+    folder = family_of_files(tmp_path / "gate", "gate", (96,))
+    server = ProtocolServer({"gate_gate-96": folder / "gate-96.onnx"})
+    with server.serving():
+        spec = OpenInferenceSpec(ExecutorId("x/0"), ServerAddress(server.url), "{family}_{variant}")
+        executor = open_executor(spec, [load_family(folder)])
+        try:
+            with monkeypatch.context() as broken:
+                broken.setattr(HTTPConnection, "getresponse", Mock(side_effect=error))
+                with pytest.raises(ModelError, match="cannot be reached") as raised:
+                    executor.submit(GATE, [CANVAS], 1).result()
+            assert isinstance(raised.value, ConnectionBrokenError) is of_the_connection
+            executor.submit(GATE, [CANVAS], 1).result()
+        finally:
+            executor.close()
 
 
 def test_a_model_that_is_exchanged_while_the_connection_lasts_is_compared_again(

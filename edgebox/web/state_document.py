@@ -164,7 +164,7 @@ def group_documents(groups: Iterable[Group]) -> list[GroupDocument]:
 
 def _executors(box: Box, now_ns: int) -> list[Executor]:
     driver = box.driver
-    running = driver.scheduler.running
+    running = {of: each for of, each in driver.scheduler.running.items() if each.requests}
     documents: list[Executor] = []
     for executor in driver.executors:
         meter = driver.measurements.meters[executor.id]

@@ -364,9 +364,7 @@ class App:
         adder = ExecutorAdder(
             self.box, replacements, known.families, prepare=(self.config.inference, self._storage)
         )
-        self._late_executors = LateExecutors(
-            self._opened, adder, self.box.notices, self._restore_learning
-        )
+        self._late_executors = LateExecutors(self._opened, adder, self.box, self._restore_learning)
         self._cpu_fallback = CpuFallback(
             self.box,
             self._opened.cpu_fallbacks,

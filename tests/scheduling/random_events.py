@@ -239,6 +239,8 @@ KINDS = (
     *("completed",) * 5,
     *("cut",) * 5,
     *("load_ended",) * 3,
+    "refused",
+    "refused",
     "sampled",
     "opened",
     "planned",

@@ -2,7 +2,11 @@
 
 A network camera stamps each picture with its own media clock, and may say in RTCP sender reports
 which time of day a stamp is (RFC 3550, section 6.4.1). If that time is plausible, it is used: both
-clocks are set by NTP then. Otherwise the offset of the media clock is bounded from above, as for a
+clocks are set by NTP then. It is not if a picture is from the future, or if by it every picture of
+the last seconds came too late for any answer: that is evidence against the clock, not against the
+pictures. One that is late among others that are not was delayed.
+
+Otherwise the offset of the media clock is bounded from above, as for a
 camera that answers no pings (`stamps.py`): a picture left the camera before it arrived, by at least
 the network path, and the picture with the least delay of the last seconds bounds all others.
 
@@ -11,6 +15,9 @@ What a camera needs to encode a picture is in the reported time only; nothing el
 Pure: the instants are arguments.
 """
 
+from collections import deque
+from collections.abc import Callable
+
 from edgebox.domain.source_settings import CaptureTimes
 from edgebox.link.stamps import StampClock
 
@@ -18,17 +25,27 @@ FUTURE_MAX_NS = 50_000_000
 """A report may be ahead by this much: clocks that are set by NTP differ by less."""
 AGE_MAX_NS = 2_000_000_000
 """A picture that a report makes older than this says that the camera's clock is not set."""
+WINDOW_NS = 10_000_000_000
+"""For how long a picture that came in time speaks for the clock."""
 
 
 class CaptureClock:
     """The media clock of one connection to a source."""
 
-    def __init__(self, path_ns: int) -> None:
-        """Begin with a connection whose way from the camera takes `path_ns`."""
+    def __init__(self, path_ns: int, late_ns: Callable[[], int] = lambda: AGE_MAX_NS) -> None:
+        """Begin with a connection.
+
+        Args:
+            path_ns: how long the way from the camera takes.
+            late_ns: returns at which age a picture is too old for an answer.
+        """
         self.times = CaptureTimes.ARRIVAL
         """What the last capture time came from."""
         self._path_ns = path_ns
+        self._late_ns = late_ns
         self._stamps = StampClock()
+        self._ages = deque[tuple[int, int]]()
+        """Arrivals and ages by the reports, of the last seconds: no later one is younger."""
 
     def captured_ns(self, arrival_ns: int, stamp_ns: int | None, reported_ns: int | None) -> int:
         """Return when a picture was captured: never after its arrival.
@@ -43,8 +60,20 @@ class CaptureClock:
         bound_ns = left_by_ns
         if stamp_ns is not None:
             bound_ns, _ = self._stamps.bounded(stamp_ns, stamp_ns, left_by_ns)
-        if reported_ns is not None and -FUTURE_MAX_NS <= arrival_ns - reported_ns <= AGE_MAX_NS:
+        if reported_ns is not None and self._is_plausible(arrival_ns, arrival_ns - reported_ns):
             self.times = CaptureTimes.REPORTS
             return min(reported_ns, left_by_ns)
         self.times = CaptureTimes.ARRIVAL
         return bound_ns
+
+    def _is_plausible(self, arrival_ns: int, age_ns: int) -> bool:
+        if not -FUTURE_MAX_NS <= age_ns <= AGE_MAX_NS:
+            return False
+        ages = self._ages
+        while ages and (ages[-1][1] >= age_ns):
+            ages.pop()
+        ages.append((arrival_ns, age_ns))
+        while ages[0][0] < arrival_ns - WINDOW_NS:
+            ages.popleft()
+        least_ns = ages[0][1]
+        return least_ns <= self._late_ns()

@@ -318,9 +318,10 @@ class Box:
         record = self.cameras.get(camera)
         if record is None:
             return
-        site, models = record.camera.site, (record.overrides.pipeline, record.overrides.family)
-        if record.session is not None and models != (overrides.pipeline, overrides.family):
-            kind = "model" if models[0] == overrides.pipeline else "pipeline"
+        site, now = record.camera.site, record.camera
+        then = overrides.applied_to(record.requested, self.models.pipelines, self.families)
+        if record.session and (then.family, then.pipeline) != (now.family, now.pipeline):
+            kind = "model" if then.pipeline == now.pipeline else "pipeline"
             record.session.reconnect(f"its {kind} was changed on the box")  # for new labels
             return
         record.override(overrides)

@@ -348,6 +348,7 @@ class App:
         )
         self._tasks.start(watch.run(), "look at the folder of models")
         self._tasks.start(live.run(), "withdrawal of removed models")
+        self._tasks.start(live.complete(), "models that executors lack")
         self._tasks.start(self._late_executors.run(), "trials of executors that are not there yet")
         self._tasks.start(self._history_recorder.run(), "history")
 
@@ -364,9 +365,7 @@ class App:
         adder = ExecutorAdder(
             self.box, replacements, known.families, prepare=(self.config.inference, self._storage)
         )
-        self._late_executors = LateExecutors(
-            self._opened, adder, self.box.notices, self._restore_learning
-        )
+        self._late_executors = LateExecutors(self._opened, adder, self.box, self._restore_learning)
         self._cpu_fallback = CpuFallback(
             self.box,
             self._opened.cpu_fallbacks,

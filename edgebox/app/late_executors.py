@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import random
+import time
 from collections.abc import Awaitable, Callable
 
 from edgebox.app.executor_addition import ExecutorAdder
@@ -10,9 +11,11 @@ from edgebox.app.executor_setup import Absent, Opened
 from edgebox.app.ray_tables import RayTable
 from edgebox.app.startup import ModelInventory
 from edgebox.domain.errors import EdgeboxError
+from edgebox.domain.model_family import ExecutorId
 from edgebox.inference.model_executor import ModelExecutor
 from edgebox.link.backoff import Backoff
-from edgebox.runtime.notices import Notices
+from edgebox.runtime.availability import AbsentExecutor
+from edgebox.runtime.box import Box
 
 _log = logging.getLogger(__name__)
 
@@ -44,22 +47,21 @@ def defer_unmeasured(opened: Opened, found: ModelInventory) -> None:
 class LateExecutors:
     """Remote executors that a box started without, tried until they are there."""
 
-    def __init__(
-        self, opened: Opened, adder: ExecutorAdder, notices: Notices, on_added: OnAdded
-    ) -> None:
+    def __init__(self, opened: Opened, adder: ExecutorAdder, box: Box, on_added: OnAdded) -> None:
         """Try nothing yet.
 
         Args:
             opened: the executors at the start, and those that were absent.
             adder: adds executors.
-            notices: told of what is there, and of why something is not.
+            box: told of what is there, and of why something is not.
             on_added: awaited for each executor that has come.
         """
         self._absent = list(opened.absent)
         self._known = {*opened.specs, *(each.spec.id for each in opened.absent)}
         self._growing = [table for table in opened.ray_tables if table.grows]
         self._adder = adder
-        self._notices = notices
+        self._box = box
+        self._notices = box.notices
         self._on_added = on_added
 
     async def run(self) -> None:
@@ -91,7 +93,10 @@ class LateExecutors:
         spec, said = absent.spec, absent.told
         back_off = Backoff(random.Random(), BACK_OFF_MAX_S)
         while True:
-            await asyncio.sleep(back_off.wait_s())
+            wait_s = back_off.wait_s()
+            self._show(spec.id, said, wait_s)
+            await asyncio.sleep(wait_s)
+            self._show(spec.id, said, None)
             try:
                 executor = await self._adder.open(spec)
             except Exception as error:  # whatever is wrong there, this box goes on
@@ -100,6 +105,16 @@ class LateExecutors:
                 if said != (said := str(error)):
                     self._notices.publish("warning", f"{spec.id} cannot be opened yet: {said}")
             else:
+                self._box.absent.pop(spec.id, None)
                 await self._on_added(executor)
                 self._notices.publish("info", f"{spec.id} is there: {executor.device}")
                 return
+
+    def _show(self, executor: ExecutorId, because: str, wait_s: float | None) -> None:
+        """Show why an executor is not there, and when it is tried again; None: now."""
+        if not because:
+            return
+        now_ns, before = time.monotonic_ns(), self._box.absent.get(executor)
+        since_ns = before.since_ns if before and before.because == because else now_ns
+        retry_ns = None if wait_s is None else now_ns + round(wait_s * 1e9)
+        self._box.absent[executor] = AbsentExecutor(because, since_ns, retry_ns)

@@ -7,6 +7,8 @@ and executors free its memory.
 """
 
 import asyncio
+import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -38,6 +40,13 @@ _POLL_S = 0.002
 _BATCH_NS_MAX = 50_000_000
 """Batches beside cameras: larger ones are measured at the next start."""
 
+LOOK_EVERY_S = 5.0
+"""Period at which it is looked whether executors that came back lack families."""
+ASK_AGAIN_S = 60.0
+"""Period at which a server is asked again for families that it lacks."""
+
+_log = logging.getLogger(__name__)
+
 Progress = Callable[[str, float], None]
 
 
@@ -54,6 +63,8 @@ class LiveFamilies:
     _removed: asyncio.Event = field(default_factory=asyncio.Event)
     """Whether there may be families to withdraw."""
     _withdrawing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _adding: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while a family is added, to all executors or to one that lacks it."""
     _choosing: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while a family is removed or becomes the default: not both at once."""
 
@@ -77,6 +88,10 @@ class LiveFamilies:
             raise ModelError("inference.memory_limit_mb is set")
         family = await asyncio.to_thread(load_family, folder)
         await self._withdraw(family.name)
+        async with self._adding:
+            return await self._add(family, progress)
+
+    async def _add(self, family: Family, progress: Progress) -> list[ExecutorId]:
         found: list[ExecutorId] = []
         failures: list[str] = []
         tried: set[ExecutorId] = set()
@@ -85,22 +100,13 @@ class LiveFamilies:
             executor = untried[0]
             tried.add(executor.id)
             try:
-                await asyncio.to_thread(executor.add_family, family)
-                profiles, stored = await self._profiles(family, executor, progress)
-            except HungError as error:
-                failures.append(f"{executor.id}: {error}")
-                self.box.driver.feed(ExecutorHung(executor.id))
-                continue
+                profiles, stored = await self._opened_on(executor, family, progress)
             except ModelError as error:
                 failures.append(f"{executor.id}: {error}")
-                await asyncio.to_thread(executor.drop_family, family)
                 continue
             if not found:
                 await self._offer(family)
-            known = self.box.profiles[executor.id]
-            await use_profiles(self.box, executor.id, {**known, **{p.variant: p for p in profiles}})
-            if stored:
-                await self.learning.restore_executor(executor, [family])
+            await self._use(executor, family, profiles, stored=stored)
             if not found:
                 models = self.box.models
                 families = {**models.families, family.name: family}
@@ -111,6 +117,87 @@ class LiveFamilies:
         for failure in failures:
             self.box.notices.publish("warning", f"{family.name} does not run on {failure}")
         return found
+
+    async def _opened_on(
+        self, executor: ModelExecutor, family: Family, progress: Progress, *, held: bool = False
+    ) -> tuple[list[LatencyProfile], bool]:
+        """Have an executor hold a family; return its profiles, and whether they were stored.
+
+        `held`: it was opened with it.
+
+        Raises:
+            ModelError: it does not run there.
+        """
+        try:
+            if not held:
+                await asyncio.to_thread(executor.add_family, family)
+            return await self._profiles(family, executor, progress)
+        except HungError:
+            self.box.driver.feed(ExecutorHung(executor.id))
+            raise
+        except ModelError:
+            await asyncio.to_thread(executor.drop_family, family)
+            raise
+
+    async def _use(
+        self,
+        executor: ModelExecutor,
+        family: Family,
+        profiles: Sequence[LatencyProfile],
+        *,
+        stored: bool,
+    ) -> None:
+        """Run a family on an executor that holds it."""
+        known = self.box.profiles[executor.id]
+        await use_profiles(self.box, executor.id, {**known, **{p.variant: p for p in profiles}})
+        if stored:
+            await self.learning.restore_executor(executor, [family])
+
+    async def complete(self) -> None:
+        """Give executors the families that they lack and can run by now, until cancelled.
+
+        One that was lost while a family was imported lacks it when it is back, and a server lacks
+        what it had other files of. An executor here is asked once each time that it is back, a
+        server also every `ASK_AGAIN_S`, because its files may have changed.
+        """
+        asked: dict[ExecutorId, tuple[int, float]] = {}
+        while not self.config.inference.memory_limit_bytes:
+            await asyncio.sleep(LOOK_EVERY_S)
+            now_s, supervised = time.monotonic(), self.box.driver.scheduler.supervised
+            restarts = {executor: of.restarts for executor, of in supervised.items()}
+            before = {executor: asked.get(executor, (0, now_s)) for executor in restarts}
+            back = {
+                executor for executor, count in restarts.items() if count != before[executor][0]
+            }
+            due = {each for each, (_, at_s) in before.items() if now_s - at_s >= ASK_AGAIN_S}
+            asked = before | {each: (restarts[each], now_s) for each in back | due}
+            for family in list(self.served.families):
+                for executor in self._executors(family):
+                    asks = back if executor.shares_machine else back | due
+                    if executor.id in asks and self._lacks(executor, family):
+                        await self._complete(executor, family)
+
+    def _lacks(self, executor: ModelExecutor, family: Family) -> bool:
+        profiles = self.box.profiles[executor.id]
+        known = any(variant.name in profiles for variant in family.variants)
+        return family.name not in executor.families or not known
+
+    async def _complete(self, executor: ModelExecutor, family: Family) -> None:
+        async with self._adding:
+            if family not in self.served.families or not self._lacks(executor, family):
+                return
+            held = family.name in executor.families
+            try:
+                profiles, stored = await self._opened_on(
+                    executor, family, lambda *_: None, held=held
+                )
+            except ModelError as error:
+                _log.debug("%s does not run on %s: %s", family.name, executor.id, error)
+                return
+            if family in self.served.families and executor in self._executors(family):
+                await self._use(executor, family, profiles, stored=stored)
+                text = f"{family.name} runs on {executor.id}, too, from now on"
+                self.box.notices.publish("info", text)
 
     def _executors(self, family: Family) -> list[ModelExecutor]:
         """Return the executors that are up and may hold a family, those of this machine first."""

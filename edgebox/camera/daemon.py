@@ -54,6 +54,8 @@ IN_USE_PATIENCE_S = 45.0
 """The box notices a half-open connection after 30 s; until then it may hold this camera's name."""
 ANSWER_PATIENCE_S = 10.0
 """How long a camera that runs for a limited time waits at least for a box that does not answer."""
+FINISHED = "it has finished"
+"""What a camera says as it leaves on purpose."""
 AFTER_SLO_S = 1.0
 """Extra time after the last deadline to wait for the last answers."""
 _RETRIED_REASONS = frozenset(
@@ -271,7 +273,7 @@ class Camera:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._idle.wait(), min(left_s, 0.25))
             if self._session is session:
-                await session.say_bye("done")
+                await session.say_bye(FINISHED)
         connecting, self._connecting = self._connecting, None
         if not connecting.done():
             connecting.cancel()

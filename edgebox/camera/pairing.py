@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import orjson
 
-from edgebox.domain.errors import ConfigError, EdgeboxError, StorageError
+from edgebox.domain.errors import ConfigError, EdgeboxError, KeptFileError
 from edgebox.domain.home_folder import expanded
 from edgebox.link.box_address import (
     OTHER_CERTIFICATE,
@@ -100,7 +100,7 @@ class KeptTokens:
             StorageError: there is no home folder, or no token can be written there.
         """
         if self._file is None:
-            raise StorageError(
+            raise KeptFileError(
                 "the camera's token cannot be kept: this user has no home folder: set HOME or "
                 "XDG_CONFIG_HOME, or make a token on the box and name its file with --token-file"
             )
@@ -109,7 +109,7 @@ class KeptTokens:
             if not os.access(self._file.parent, os.W_OK | os.X_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         except OSError as error:
-            raise StorageError(f"{self._file}: no token can be kept ({error.strerror})") from error
+            raise KeptFileError(f"{self._file}: no token can be kept ({error.strerror})") from error
         return self._file
 
     def get(self, server: str, name: str) -> str | None:
@@ -131,7 +131,7 @@ class KeptTokens:
         try:
             before = _object(file.read_bytes()) if file.exists() else {}
         except OSError as error:  # it has those of other cameras, which must not be lost
-            raise StorageError(f"{file}: the tokens in it cannot be read ({error})") from error
+            raise KeptFileError(f"{file}: the tokens in it cannot be read ({error})") from error
         kept = {**before, key: token}
         new = file.with_name(f"{file.name}.{os.getpid()}.part")
         try:
@@ -143,7 +143,7 @@ class KeptTokens:
         except OSError as error:
             with contextlib.suppress(OSError):
                 new.unlink()
-            raise StorageError(f"{file}: the token cannot be kept ({error})") from error
+            raise KeptFileError(f"{file}: the token cannot be kept ({error})") from error
         return file
 
     def _read(self) -> dict[str, Any]:

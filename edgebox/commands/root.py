@@ -212,6 +212,7 @@ def _print_ready(app: Any, as_json: bool, administrator: str | None) -> None:
         print_json(
             {
                 "url": app.url,
+                "urls_elsewhere": _urls_elsewhere(app),
                 "administrator_token": administrator,
                 "fingerprint": app.fingerprint,
                 "ready_s": round(app.ready_s, 2),
@@ -247,9 +248,21 @@ def _print_ready(app: Any, as_json: bool, administrator: str | None) -> None:
     pinned = "" if app.fingerprint is None else f" --fingerprint {app.fingerprint}"
     pairing = "" if app.access.is_open else f" --pair {app.access.begin_pairing(None).shown}"
     tell(f"  a first camera: edgebox camera scene: --server {stream}{pairing}{pinned}")
+    for url in _urls_elsewhere(app):
+        tell(f"  from other machines: [cyan]{url}[/]")
     if app.config.server.host == "127.0.0.1":
         tell("  only this machine can connect; --host 0.0.0.0 lets others in")
     tell("  Ctrl-C stops")
+
+
+def _urls_elsewhere(app: Any) -> list[str]:
+    """Return the URLs of the page on other machines, where they are not the one on this machine."""
+    from edgebox.web.addresses import reachable_at
+
+    urls = [
+        app.url.replace("//127.0.0.1:", f"//{at}:") for at in reachable_at(app.config.server.host)
+    ]
+    return [url for url in urls if url != app.url]
 
 
 def _print_model(models: Any, tell: Any) -> None:
@@ -263,7 +276,9 @@ def _print_model(models: Any, tell: Any) -> None:
     tell(
         f"  [yellow]{default.name} was trained on synthetic drawings and is not for real cameras[/]"
     )
-    helps = "get deimv2-atto --default" if models.only_synthetic else "default NAME"
+    families = models.families.values()
+    real = [each.name for each in families if each.task == "detect" and not each.synthetic]
+    helps = f"default {real[0]}" if real else "get deimv2-atto --default"
     tell(f"  a model for real cameras: edgebox models {helps}")
 
 

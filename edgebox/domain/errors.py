@@ -80,6 +80,12 @@ class StorageError(EdgeboxError):
     title = "The database cannot be used"
 
 
+class KeptFileError(StorageError):
+    """A file that holds tokens or passwords cannot be used; the message says what to do."""
+
+    title = "A file with tokens or passwords cannot be used"
+
+
 class InvariantViolation(EdgeboxError):  # noqa: N818 - the design's name
     """The core's state is inconsistent: a defect of edgebox, never of its input."""
 

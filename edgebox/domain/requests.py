@@ -47,8 +47,8 @@ class DropReason(StrEnum):
     INVALID = "invalid"
     """Not a picture the box can decode."""
     OVERLOAD = "overload"
-    """Too many frames of this camera, or of all cameras, are at the box, or the executors could not
-    work off its crops in time as well."""
+    """Too many frames of this camera, or of all cameras, are at the box, the executors could not
+    work off its crops in time as well, or a server elsewhere had too much to do for it."""
     FAILED = "failed"
     """The model failed on its batch, or no executor that runs it is up."""
     DEPARTED = "departed"

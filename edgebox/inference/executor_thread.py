@@ -8,6 +8,7 @@ from queue import Empty, SimpleQueue
 
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import VariantName
+from edgebox.domain.requests import DropReason
 from edgebox.inference.encoded_pictures import Refused
 from edgebox.inference.features import Features
 from edgebox.inference.machine import pin
@@ -28,9 +29,15 @@ class BatchResult:
     features: Features = ()
     """Output of a first part for its second: tensors (batch, channels, rows, columns)."""
     refused: Mapping[int, Refused] = field(default_factory=dict)
-    """Pictures that were not answered, by row."""
-    overloaded: bool = False
-    """Whether these are all, because what runs the batches has too much to do."""
+    """Pictures that were not answered, by row; `overload`: others may run them."""
+    rest_s: float = 0.0
+    """For how long the executor should rest, where all of them are refused for `overload`."""
+
+    @property
+    def overloaded(self) -> tuple[int, ...]:
+        """The rows that what runs the batches had too much to do for."""
+        refused = self.refused.items()
+        return tuple(row for row, of in refused if of.reason is DropReason.OVERLOAD)
 
     def features_of(self, row: int) -> Features:
         """Return the features of one picture, as views; empty: the model gives none."""

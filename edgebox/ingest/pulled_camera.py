@@ -5,6 +5,7 @@ import logging
 import os
 import random
 import time
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
@@ -179,7 +180,7 @@ class PulledCamera:
         Raises:
             _EndedError: always, with how it ended.
         """
-        readers = _Readers(self._settings, self._status.decoding, self._phase)
+        readers = _Readers(self._settings, self._status.decoding, self._phase, self._slo_ns)
         session: PulledSession | None = None
         why = "the box does not fetch it any more"
         try:
@@ -226,6 +227,12 @@ class PulledCamera:
             return box.models.of(settings.family, settings.pipeline)
         except (UnknownFamilyError, UnknownPipelineError) as error:
             raise _refused(error) from None
+
+    def _slo_ns(self) -> int:
+        """Return within which time of its capture a picture is to be answered. In any thread."""
+        overrides = self._box.overrides.get(self._settings.camera)
+        on_box = None if overrides is None else overrides.slo_ns
+        return on_box or round(self._settings.slo_ms * 1e6)
 
     def _shows(self, stream: PictureStream, which: Stream) -> None:
         """Note the stream that is read now."""
@@ -372,22 +379,30 @@ def _refused(error: EdgeboxError) -> _EndedError:
 class _Readers:
     """The readers of a camera's streams: of one, and of two while it changes over."""
 
-    def __init__(self, settings: SourceSettings, decoding: Decoding, phase: float) -> None:
+    def __init__(
+        self,
+        settings: SourceSettings,
+        decoding: Decoding,
+        phase: float,
+        slo_ns: Callable[[], int],
+    ) -> None:
         self.events: asyncio.Queue[_Event] = asyncio.Queue()
         self.of: dict[Stream, SourceReader] = {}
         self.streams: dict[Stream, PictureStream] = {}
         self._settings = settings
         self._decoding = decoding
         self._phase = phase
+        self._slo_ns = slo_ns
         self._gate = MotionGate() if settings.motion_gate else None
 
     def open(self, which: Stream) -> None:
         """Begin to open a stream."""
         settings, put = self._settings, self.events.put_nowait
+        clock = partial(CaptureClock, late_ns=self._slo_ns)
         address = settings.substream if which == "sub" else settings.address
         assert address is not None
         reader = SourceReader(
-            partial(open_stream, address, settings.credentials, settings.decoder, CaptureClock),
+            partial(open_stream, address, settings.credentials, settings.decoder, clock),
             self._decoding,
             phase=self._phase,
             gate=self._gate,

@@ -168,7 +168,7 @@ def _figures() -> dict[str, dict[str, Any]]:
 
     latency: dict[str, Any] = {"device_class": "duration", "suggested_display_precision": 0}
     return {
-        "fps": figure("Frame rate", "fps", "fps", suggested_display_precision=1),
+        "fps": figure("Frame rate", "fps", "frames/s", suggested_display_precision=1),
         "latency_p50": figure("Latency P50", "latency_ms.p50", "ms", **latency),
         "latency_p99": figure("Latency P99", "latency_ms.p99", "ms", **latency),
         "on_time_share": figure(

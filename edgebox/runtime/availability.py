@@ -5,11 +5,24 @@ Pure: turns the state of supervision into sentences.
 
 import math
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 
 from edgebox.domain.model_family import ExecutorId, Variant, VariantName
 from edgebox.domain.requests import DropReason
 from edgebox.runtime.frames import BATCH_FAILED, DROP_MESSAGES, PendingFrame
 from edgebox.scheduling.supervised import ExecutorState, Supervised
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentExecutor:
+    """An executor that the box started without."""
+
+    because: str
+    since_ns: int
+    """Since when this is the reason, on the box's clock."""
+    retry_ns: int | None
+    """When it is tried again; None: that is being done."""
+
 
 Executors = Mapping[ExecutorId, Supervised]
 

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 
 from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.requests import BatchId, DropReason, Request, RequestId
@@ -10,7 +11,13 @@ from edgebox.inference.executor import ConnectionBrokenError, Executor, Executor
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.tensors import ModelInput
 from edgebox.runtime.repeat_limiter import FailedBatches
-from edgebox.scheduling.events import BatchCompleted, BatchFailed, ExecutorGone, Infer
+from edgebox.scheduling.events import (
+    BatchCompleted,
+    BatchFailed,
+    ExecutorGone,
+    Infer,
+    RequestsRefused,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -23,7 +30,8 @@ class BatchRunner:
         executors: Mapping[ExecutorId, Executor],
         from_thread: Callable[[Callable[[], None]], None],
         *,
-        feed: Callable[[BatchCompleted | BatchFailed | ExecutorGone], None],
+        later: Callable[[float, Callable[[], None]], None],
+        feed: Callable[[RequestsRefused | BatchCompleted | BatchFailed | ExecutorGone], None],
         on_result: Callable[[Infer, BatchResult], tuple[Request, ...]],
         on_error: Callable[[ExecutorId, str], None],
     ) -> None:
@@ -32,6 +40,7 @@ class BatchRunner:
         Args:
             executors: where batches run.
             from_thread: calls a function on the loop; may be used in any thread.
+            later: calls a function on the loop after so many seconds.
             feed: informs the core of each batch that came back.
             on_result: called with each result, before the core is informed; returns the crops that
                 later stages take. Not called for executors that were lost meanwhile.
@@ -39,6 +48,7 @@ class BatchRunner:
         """
         self._executors = executors
         self._from_thread = from_thread
+        self._later = later
         self._feed = feed
         self._on_result = on_result
         self._on_error = on_error
@@ -96,6 +106,8 @@ class BatchRunner:
         spawned: tuple[Request, ...] = ()
         if not late:
             self._note_refusals(order, result)
+            if self._rests(order, result):
+                return
             self._results[order.batch] = order, result
             try:
                 spawned = self._on_result(order, result)
@@ -104,14 +116,35 @@ class BatchRunner:
                 del self._results[order.batch]
                 self._feed(BatchFailed(order.executor, order.batch))
                 return
-        self._feed(
-            BatchCompleted(order.executor, order.batch, result.took_ns, spawned, result.overloaded)
-        )
+        self._feed(BatchCompleted(order.executor, order.batch, result.took_ns, spawned))
         self._results.pop(order.batch, None)
 
+    def _rests(self, order: Infer, result: BatchResult) -> bool:
+        """Tell the core which pictures others may run; return whether these are all.
+
+        Then the batch ends once the executor has rested: it would look like the fastest of all.
+        """
+        refused = tuple(order.requests[row] for row in result.overloaded)
+        if not refused:
+            return False
+        resting = replace(order, requests=())  # its thread reads no inputs any more
+        rests = refused == order.requests
+        if rests:
+            self._running[order.executor] = resting
+        self._feed(RequestsRefused(order.executor, order.batch, refused))
+        if rests:
+            took_ns = result.took_ns + round(result.rest_s * 1e9)
+            self._later(result.rest_s, lambda: self._rested(resting, took_ns))
+        return rests
+
+    def _rested(self, resting: Infer, took_ns: int) -> None:
+        if self._running.get(resting.executor) is resting:
+            del self._running[resting.executor]
+        self._feed(BatchCompleted(resting.executor, resting.batch, took_ns, refused=True))
+
     def _note_refusals(self, order: Infer, result: BatchResult) -> None:
-        """Log and note why pictures of a batch were not answered."""
-        failed = [each for each in result.refused.values() if each.reason is DropReason.FAILED]
+        """Log and note why pictures of a batch were not answered that others might have."""
+        failed = [of for of in result.refused.values() if of.reason is not DropReason.INVALID]
         if failed:
             self._refused.tell(f"{order.variant} on {order.executor}", failed[0].text)
             self._on_error(order.executor, failed[0].text)

@@ -21,7 +21,7 @@ from edgebox.link.bandwidth import BandwidthEstimate, EstimatorKind
 from edgebox.link.own_uplink import NoUplink
 from edgebox.link.site_estimates import SiteEstimates
 from edgebox.link.transit import TransitEstimator
-from edgebox.runtime.availability import unserved_because
+from edgebox.runtime.availability import AbsentExecutor, unserved_because
 from edgebox.runtime.box_event import BoxEvent
 from edgebox.runtime.camera_placement import submit
 from edgebox.runtime.camera_record import CameraRecord, Session
@@ -113,6 +113,7 @@ class Box:
         """Called with each frame of a camera that has ended, after its camera was informed."""
         self.sources: dict[CameraId, SourceStatus] = {}
         """The cameras whose pictures the box fetches itself."""
+        self.absent: dict[ExecutorId, AbsentExecutor] = {}
         self._destinations: list[Destination] = []
         self.metrics = Metrics()
         self._peers = Peers(cameras_max, time.monotonic_ns)
@@ -317,9 +318,10 @@ class Box:
         record = self.cameras.get(camera)
         if record is None:
             return
-        site, models = record.camera.site, (record.overrides.pipeline, record.overrides.family)
-        if record.session is not None and models != (overrides.pipeline, overrides.family):
-            kind = "model" if models[0] == overrides.pipeline else "pipeline"
+        site, now = record.camera.site, record.camera
+        then = overrides.applied_to(record.requested, self.models.pipelines, self.families)
+        if record.session and (then.family, then.pipeline) != (now.family, now.pipeline):
+            kind = "model" if then.pipeline == now.pipeline else "pipeline"
             record.session.reconnect(f"its {kind} was changed on the box")  # for new labels
             return
         record.override(overrides)

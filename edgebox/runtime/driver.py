@@ -1,8 +1,7 @@
 """Feeds facts into the Scheduler and carries its orders out: the only place where the two meet.
 
-Everything here runs on the event loop. Decoding (a small pool), inference (one thread per
-executor) and planning (one thread) report back with `call_soon_threadsafe`. The driver decides
-nothing.
+Everything here runs on the event loop. Decoding (a small pool), inference (a thread per executor)
+and planning (one thread) report back with `call_soon_threadsafe`. The driver decides nothing.
 """
 
 import asyncio
@@ -138,6 +137,7 @@ class Driver:
         self._batches = BatchRunner(
             self._executors,
             self._loop.ended,
+            later=self._loop.later,
             feed=self.feed,
             on_result=self._measured,
             on_error=self._batch_failed,
@@ -347,8 +347,7 @@ class Driver:
         for crop in crops:
             if crop.invalid_because:
                 self.feed(RequestRejected(crop.request.id))
-        ready = tuple(crop.request.id for crop in crops if not crop.invalid_because)
-        if ready:
+        if ready := tuple(crop.request.id for crop in crops if not crop.invalid_because):
             self.feed(CropsPrepared(ready))
 
     def _decoded(self, frame: PendingFrame, took_ns: int) -> None:
@@ -392,8 +391,8 @@ class Driver:
 
     def _measured(self, order: Infer, result: BatchResult) -> tuple[Request, ...]:
         """Note a batch's result; return the crops that later stages take."""
-        found = map(self._frames.get, order.requests)
-        frames = [frame for frame in found if frame is not None]
+        alive = (self._frames[each] for each in order.requests if each in self._frames)
+        frames = [frame for frame in alive if frame.refusal_in(order, result) is None]
         self.measurements.add_batch(
             order,
             result,
@@ -424,8 +423,10 @@ class Driver:
         if result is None:
             self.feed(SampleFailed(order.executor, order.batch))
             return
-        self.measurements.add_sample(order, result, app)
-        self.feed(SampleCompleted(order.executor, order.batch, result.took_ns))
+        if not (refused := bool(result.overloaded)):
+            self.measurements.add_sample(order, result, app)
+        ended = SampleCompleted(order.executor, order.batch, result.took_ns, refused)
+        self._loop.later(result.rest_s, lambda: self.feed(ended))
 
     def _planned(self, plan: Plan | None, took_ns: int) -> None:
         if plan is None:

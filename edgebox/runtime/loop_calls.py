@@ -100,6 +100,13 @@ class LoopCalls:
         if self._loop is not None:
             self._loop.call_soon(call)
 
+    def later(self, delay_s: float, call: Callable[[], None]) -> None:
+        """Call a function after a while, or now, unless everything has stopped by then."""
+        if delay_s <= 0:
+            call()
+        elif self._loop is not None:
+            self._loop.call_later(delay_s, lambda: call() if self._loop is not None else None)
+
     def cancel_wakeup(self) -> None:
         """Stop the timer."""
         if self._timer is not None:

@@ -184,8 +184,9 @@ class RequestStory:
                     f"joined a batch of {len(requests)} on {executor} as {variant}{padded}, "
                     f"{_margin(self._request, now_ns)}",
                 )
-            case RunAgain(request) if request == self._id:
-                self._say(now_ns, "what ran its batch has ended: it waits for another executor")
+            case RunAgain(request, _, refused) if request == self._id:
+                why = "its server had too much to do" if refused else "what ran its batch has ended"
+                self._say(now_ns, f"{why}: it waits for another executor")
                 self._batch = None
             case Retain(request) if request == self._id:
                 self._say(now_ns, "its input was kept, to be run again when the box is idle")
@@ -220,6 +221,8 @@ def _cause(cause: Cause, event: Event | None) -> str:
             return "; it was let in as a trial, and no executor was idle in time"
         case Cause.FRAME_ENDED, _:
             return "; its frame ended without it"
+        case Cause.OVERLOADED, _:
+            return "; the server of its executor had too much to do"
     return ""
 
 

@@ -311,7 +311,8 @@ def _status(end: SystemExit) -> int:
 def _end_if_hanging(status: int) -> None:
     names = hanging()
     if names:
-        _log.warning("hung threads are abandoned: %s", ", ".join(names))
+        # Whether they hang, or do what Ctrl-C has made useless, nobody can tell.
+        _log.warning("ended without waiting for the work of %s", ", ".join(names))
         leave(status)
 
 

@@ -296,7 +296,8 @@ class Timeline:
         )
 
     def _run_again(self, order: events.RunAgain, now_ns: int) -> None:
-        self._ended_in_batch(order.request, DropReason.FAILED, now_ns)
+        ending = DropReason.OVERLOAD if order.refused else DropReason.FAILED
+        self._ended_in_batch(order.request, ending, now_ns)
         self._waits(order, now_ns)
 
     def _ended_in_batch(self, request: RequestId, ending: str, now_ns: int) -> None:

@@ -9,10 +9,10 @@ worthwhile (`concurrency`). A batch on a CPU gets as many threads as its deadlin
 frame that finds an executor idle may run on a larger one (`variant_choice`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from edgebox.domain.model_family import ExecutorId, VariantName
-from edgebox.domain.requests import BatchId, Request
+from edgebox.domain.requests import BatchId, Request, RequestId
 from edgebox.scheduling.affinity import Excluded, ExecutorAffinity
 from edgebox.scheduling.cores.thread_choice import ThreadChoice
 from edgebox.scheduling.crop_wait import CropWait
@@ -28,9 +28,9 @@ from edgebox.scheduling.trials import Trials
 from edgebox.scheduling.variant_choice import VariantChoice
 
 RUNS_AGAIN_MAX = 4
-"""How often a request runs again because what ran its batch has ended. A picture may be why that
-ends, and must not end all executors one after the other. Connections to a server that was killed
-may each be tried before another executor is."""
+"""How often a request runs again because what ran its batch has ended, or had too much to do. A
+picture may be why that ends, and must not end all executors one after the other. Connections to a
+server that was killed may each be tried before another executor is."""
 
 
 class Dispatch:
@@ -153,17 +153,24 @@ class Dispatch:
             self._policy.removed(live.request.id)
             self._wait(live, now_ns)
 
-    def run_again(self, executor: ExecutorId, now_ns: int) -> list[RunAgain]:
-        """Let the members of a batch wait again that another executor can still answer in time.
+    def run_again(
+        self, executor: ExecutorId, now_ns: int, refused: Collection[RequestId] = ()
+    ) -> list[RunAgain]:
+        """Let members of a batch wait again that can still be answered in time.
 
         What ran the batch has ended, and is out of service. A trial is not repeated, nor a request
         that may itself be what ends them.
+
+        Args:
+            executor: has the batch.
+            now_ns: the instant.
+            refused: the members that a server refused; empty: what ran the batch has ended.
         """
         out: list[RunAgain] = []
         infer = self._ledger.running[executor].infer
         if infer.batch == self._trials.running:
             return out
-        for request in infer.requests:
+        for request in refused or infer.requests:
             live = self._ledger.live[request]
             if live.stage is not Stage.RUNNING or live.unanswered >= RUNS_AGAIN_MAX:
                 continue
@@ -172,7 +179,7 @@ class Dispatch:
             if (variant := self._in_time(live, now_ns)) is not None:
                 self._ledger.wait_again(executor, request, variant)
                 self._wait(live, now_ns)
-                out.append(RunAgain(request, variant))
+                out.append(RunAgain(request, variant, bool(refused)))
         return out
 
     def _has_place(self, live: LiveRequest) -> bool:

@@ -219,6 +219,18 @@ class RequestRejected:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestsRefused:
+    """A server has refused these members of a batch, which others may run: it has too much to do.
+
+    The batch ends with a BatchCompleted of the others; if there are none, after a rest.
+    """
+
+    executor: ExecutorId
+    batch: BatchId
+    requests: tuple[RequestId, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class BatchCompleted:
     """A batch has completed; its results are ready to send. `took_ns` is its execution only."""
 
@@ -228,7 +240,7 @@ class BatchCompleted:
     spawned: tuple[Request, ...] = ()
     """The crops that later stages of the members' pipelines take."""
     refused: bool = False
-    """Whether a server refused all of it because it has too much to do; it took a rest, too."""
+    """Whether a server refused all of it (`RequestsRefused`); its executor has rested since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +267,8 @@ class SampleCompleted:
     executor: ExecutorId
     batch: BatchId
     took_ns: int
+    refused: bool = False
+    """As with a BatchCompleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,39 +306,14 @@ class ShutdownRequested:
 
 
 Event = (
-    ExecutorStarted
-    | ExecutorStopped
-    | ExecutorHung
-    | ExecutorLent
-    | ExecutorGone
-    | OpenFailed
-    | MemoryLimited
-    | WeightsLoaded
-    | LoadFailed
-    | LoadReturned
-    | VariantsAvailable
-    | CameraConnected
-    | CameraChanged
-    | CameraDisconnected
-    | LinkMeasured
-    | CascadeMeasured
-    | RequestArrived
-    | FrameDetected
-    | RequestPrepared
-    | CropsPrepared
-    | PartialAnswered
-    | RequestRejected
-    | RequestCancelled
-    | BatchCompleted
-    | BatchFailed
-    | RequestSampled
-    | LearningRestored
-    | SampleCompleted
-    | SampleFailed
-    | PlanComputed
-    | PlanFailed
+    ExecutorStarted | ExecutorStopped | ExecutorHung | ExecutorLent | ExecutorGone | OpenFailed
+    | MemoryLimited | WeightsLoaded | LoadFailed | LoadReturned | VariantsAvailable
+    | CameraConnected | CameraChanged | CameraDisconnected | LinkMeasured | CascadeMeasured
+    | RequestArrived | FrameDetected | RequestPrepared | CropsPrepared | PartialAnswered
+    | RequestRejected | RequestCancelled | RequestsRefused | BatchCompleted | BatchFailed
+    | RequestSampled | LearningRestored | SampleCompleted | SampleFailed | PlanComputed | PlanFailed
     | ShutdownRequested
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,10 +339,12 @@ class Infer:
 
 @dataclass(frozen=True, slots=True)
 class RunAgain:
-    """Keep a request whose batch had no answer: it is prepared, and waits for another executor."""
+    """Keep a request whose batch had no answer: it is prepared, and waits for an executor."""
 
     request: RequestId
     variant: VariantName
+    refused: bool = False
+    """Whether a server had too much to do for it; else what ran its batch has ended."""
 
 
 @dataclass(frozen=True, slots=True)

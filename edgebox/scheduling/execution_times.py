@@ -75,7 +75,8 @@ class ExecutionTimes:
             apps: the application of each member.
             took_ns: its execution time.
             now_ns: when it ended.
-            refused: a server refused all of it: how long that took says nothing of applications.
+            refused: a server refused some or all of it: how long that took says nothing of
+                applications. Its executor is as slow as if the rest had taken as long for each.
 
         Returns:
             Its execution time with all threads and the interference of other executors removed, in
@@ -87,7 +88,9 @@ class ExecutionTimes:
         slower = self.latencies.slowed(executor, variant, others)
         isolated_ns = round(took_ns / (slower * self.latencies.core_factor(batch.infer)))
         if refused:
-            self.corrections.learn_speed(batch, isolated_ns, now_ns)
+            answered = max(1, len(apps))
+            slow_ns = isolated_ns * (answered + batch.refused) // answered if apps else isolated_ns
+            self.corrections.learn_speed(batch, slow_ns, now_ns)
             return isolated_ns, []
         drifts = self.corrections.batch_completed(batch, apps, isolated_ns, now_ns)
         self.learning.completed(batch.infer, apps, isolated_ns, now_ns)

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -47,7 +47,7 @@ class LiveRequest:
     larger: int = 0
     """How many of `variants` are larger than the one that admission chose."""
     unanswered: int = 0
-    """How many of its batches ended with what ran them."""
+    """How many of its batches ended with what ran them, or were refused for too much to do."""
 
     @property
     def waits(self) -> bool:
@@ -84,7 +84,10 @@ class RunningBatch:
     """The batch that an executor runs."""
 
     infer: Infer
+    """With the members that it still runs."""
     started_ns: int
+    refused: int = 0
+    """How many members its server refused because it has too much to do."""
 
 
 class Ledger:
@@ -166,17 +169,34 @@ class Ledger:
 
     def wait_again(self, executor: ExecutorId, request: RequestId, variant: VariantName) -> None:
         """Move a member of an executor's batch back to what waits, prepared, for a variant."""
-        live, batch = self.live[request], self.running[executor]
+        live = self.live[request]
         live.move(Cause.UNANSWERED)
         live.unanswered += 1
         live.variant = variant
-        others = tuple(member for member in batch.infer.requests if member != request)
-        infer = replace(batch.infer, requests=others)
-        self.running[executor] = RunningBatch(infer, batch.started_ns)
+        self._leave_batch(executor, (request,))
         self._waits(live)
         lists, camera = self._lists(live.request), live.request.camera
         lists[camera] = dict.fromkeys(sorted(lists[camera]))  # it may be older than the others
         self._count_ready(live)
+
+    def refused(self, executor: ExecutorId, requests: Collection[RequestId]) -> list[LiveRequest]:
+        """End members of an executor's batch that its server refused; return them."""
+        self._leave_batch(executor, requests)
+        members = [self._remove(member) for member in requests]
+        for live in members:
+            live.move(Cause.OVERLOADED)
+            self.joins.ended(live.request, answered=False)
+        return members
+
+    def count_refused(self, executor: ExecutorId, count: int) -> None:
+        """Note that a server refused so many members of an executor's batch."""
+        batch = self.running[executor]
+        self.running[executor] = replace(batch, refused=batch.refused + count)
+
+    def _leave_batch(self, executor: ExecutorId, requests: Collection[RequestId]) -> None:
+        batch = self.running[executor]
+        others = tuple(each for each in batch.infer.requests if each not in requests)
+        self.running[executor] = replace(batch, infer=replace(batch.infer, requests=others))
 
     def finish(
         self, executor: ExecutorId, cause: Cause, spawned: Iterable[Request] = ()

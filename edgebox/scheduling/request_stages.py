@@ -64,7 +64,10 @@ class Cause(StrEnum):
     FAILED = "failed"
     """Its batch failed, or the executor was lost or stopped."""
     UNANSWERED = "unanswered"
-    """What ran its batch has ended, and another executor can still answer it in time."""
+    """What ran its batch has ended, or had too much to do for it, and it can still be answered in
+    time."""
+    OVERLOADED = "overloaded"
+    """The server of its executor had too much to do, and nothing can answer it in time."""
     FRAME_ENDED = "frame ended"
     """The frame that it is a crop of ended without it."""
 
@@ -99,10 +102,13 @@ TRANSITIONS: Mapping[tuple[Stage, Cause], Transition] = {
     (Stage.RUNNING, Cause.COMPLETED): Transition(Stage.ENDED),
     **_dropped(DropReason.FAILED, Cause.FAILED, Stage.RUNNING),
     (Stage.RUNNING, Cause.UNANSWERED): Transition(Stage.READY),
+    **_dropped(DropReason.OVERLOAD, Cause.OVERLOADED, Stage.RUNNING),
     **_dropped(DropReason.DEPARTED, Cause.COMPLETED, Stage.CANCELLED),
     **_dropped(DropReason.DEPARTED, Cause.FAILED, Stage.CANCELLED),
+    **_dropped(DropReason.DEPARTED, Cause.OVERLOADED, Stage.CANCELLED),
     **_dropped(DropReason.QUEUE, Cause.COMPLETED, Stage.UNNEEDED),
     **_dropped(DropReason.QUEUE, Cause.FAILED, Stage.UNNEEDED),
+    **_dropped(DropReason.QUEUE, Cause.OVERLOADED, Stage.UNNEEDED),
 }
 
 

@@ -283,6 +283,17 @@ class Scheduler(SchedulerState):
 
     # Batches
 
+    def _requests_refused(self, event: events.RequestsRefused) -> None:
+        if not self._runs(event):
+            return
+        executor = event.executor
+        self._ledger.count_refused(executor, len(event.requests))
+        if not self._stopping:
+            self._out += self._dispatch.run_again(executor, self._now_ns, event.requests)
+        left = self._ledger.running[executor].infer.requests
+        members = self._ledger.refused(executor, [each for each in left if each in event.requests])
+        self._out += self._endings.members(members, event.batch, self._now_ns)
+
     def _batch_completed(self, event: events.BatchCompleted) -> None:
         if not self._runs(event):
             self._out += (
@@ -292,17 +303,19 @@ class Scheduler(SchedulerState):
         batch = self._ledger.running[event.executor]
         members = self._ledger.finish(event.executor, Cause.COMPLETED, event.spawned)
         apps = [live.request.app for live in members]
+        refused = event.refused or batch.refused > 0
         self._trials.ran(event.batch, event.took_ns)
         isolated_ns, drifts = self._times.batch_completed(
-            batch, apps, event.took_ns, self._now_ns, refused=event.refused
+            batch, apps, event.took_ns, self._now_ns, refused=refused
         )
         if self._times.calibrate(event.executor):
             self._adaptation.slowed()
         if drifts:
             self._out += drifts
             self._out += self._adaptation.resources_changed(self._now_ns)
-        self._dispatch.completed(batch.infer, isolated_ns, self._now_ns)
-        if self._sampling.wanted and not self._stopping:
+        if not refused:
+            self._dispatch.completed(batch.infer, isolated_ns, self._now_ns)
+        if self._sampling.wanted and not self._stopping and not refused:
             self._out += self._sampling.ran(batch.infer, members, event.took_ns, self._now_ns)
         self._out += self._endings.members(members, event.batch, self._now_ns)
         self._adaptation.finished(batch, members, self._now_ns)
@@ -321,14 +334,18 @@ class Scheduler(SchedulerState):
         self._out += self._adaptation.resources_changed(self._now_ns)
 
     def _sample_ended(self, event: events.SampleCompleted | events.SampleFailed) -> None:
-        took_ns = event.took_ns if isinstance(event, events.SampleCompleted) else None
+        took_ns = None
+        if isinstance(event, events.SampleCompleted) and not event.refused:
+            took_ns = event.took_ns
         ended = self._sampling.ended(event.executor, event.batch, took_ns, self._now_ns)
         if ended is None:
             self._ignore(event)
         else:
             self._times.sample_ended(ended, took_ns, self._now_ns)
 
-    def _runs(self, event: events.BatchCompleted | events.BatchFailed) -> bool:
+    def _runs(
+        self, event: events.RequestsRefused | events.BatchCompleted | events.BatchFailed
+    ) -> bool:
         running = self._ledger.running.get(event.executor)
         runs = running is not None and running.infer.batch == event.batch
         if not runs:
@@ -427,6 +444,7 @@ _HANDLERS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.PartialAnswered: lambda scheduler, event: scheduler._endings.partial_answered(event),
     events.RequestRejected: Scheduler._request_rejected,
     events.RequestCancelled: Scheduler._request_cancelled,
+    events.RequestsRefused: Scheduler._requests_refused,
     events.BatchCompleted: Scheduler._batch_completed,
     events.BatchFailed: Scheduler._batch_failed,
     events.RequestSampled: lambda scheduler, event: scheduler._times.sampled(

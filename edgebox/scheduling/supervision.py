@@ -19,7 +19,8 @@ Pure. The rules:
 - It is lost at once when what runs its batches, a process or a node elsewhere, has ended. Others
   run the members of its batch that they can still answer in time.
 - It is lost after `REFUSALS_MAX` batches in a row that its server refused for too much to do, if
-  others are up that run all its variants: a refused batch costs its frames. The last one stays.
+  others are up that run all its variants: a refusal costs time. The last one stays.
+- A batch that was refused is no work that can hang. Its executor rests.
 - A lost executor is opened again: at once, then after 1 s, 2 s, 4 s, up to `BACK_OFF_MAX_NS`, or
   `BACK_OFF_AWAY_MAX_NS` where what ran its batches had ended and is not back yet. A loss is
   forgotten once the executor has been up for `BACK_OFF_MAX_NS`.
@@ -60,6 +61,7 @@ from edgebox.scheduling.events import (
     LoadReturned,
     Open,
     OpenFailed,
+    RequestsRefused,
     Sample,
     SampleCompleted,
     SampleFailed,
@@ -193,10 +195,10 @@ class Supervision:
         match event:
             case ExecutorStopped():
                 del self.executors[event.executor]
-            case BatchCompleted() | SampleCompleted():
-                self._ended(of, event, now_ns, well=True)
-            case BatchFailed() | SampleFailed():
-                self._ended(of, event, now_ns, well=False)
+            case BatchCompleted() | SampleCompleted() | BatchFailed() | SampleFailed():
+                self._ended(of, event, now_ns)
+            case RequestsRefused() if of.limit is not None and of.limit.batch == event.batch:
+                of.limit.at_ns, of.limit.derived = now_ns + LIMIT_MAX_NS, True
             case WeightsLoaded() | LoadFailed():
                 if of.load is None:
                     returned(of, None, now_ns)
@@ -247,7 +249,7 @@ class Supervision:
             of.open_limit_ns = max(OPEN_LIMIT_NS, OPEN_FACTOR * event.opened_ns)
         of.limit, of.openings_failed, of.opening_abandoned = None, 0, False
 
-    def _ended(self, of: Supervised, event: Ended, now_ns: int, *, well: bool) -> None:
+    def _ended(self, of: Supervised, event: Ended, now_ns: int) -> None:
         limit = of.limit
         order = None if limit is None else limit.order
         sample = isinstance(event, SampleCompleted | SampleFailed)
@@ -255,11 +257,12 @@ class Supervision:
             returned(of, event.batch, now_ns)
             return
         of.limit = None
-        if isinstance(event, BatchCompleted):
-            of.refusals = of.refusals + 1 if event.refused else 0
-        if isinstance(event, BatchCompleted) and event.refused:
+        refused = isinstance(event, BatchCompleted | SampleCompleted) and event.refused
+        if isinstance(event, BatchCompleted | SampleCompleted):
+            of.refusals = of.refusals + 1 if refused else 0
+        if refused:
             of.refused = order.variant
-        elif well:
+        elif isinstance(event, BatchCompleted | SampleCompleted):
             of.last_success = order.variant, now_ns
             of.doublings.pop(order.variant, None)
             of.failed.clear()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from edgebox.domain.access import Scope, Token
-from edgebox.domain.errors import StorageError
+from edgebox.domain.errors import KeptFileError
 from edgebox.domain.requests import CameraId
 from edgebox.storage.connecting import IN_MEMORY, DamagedError, damage_of, rename_damaged
 from edgebox.storage.damage import name_of, sound
@@ -38,6 +38,10 @@ _SCHEMA = (
 )
 _BUSY_S = 3.0
 _MODE = 0o600
+
+
+class DamagedTokensError(DamagedError, KeptFileError):
+    """The file of tokens is damaged, or is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +168,7 @@ class AccessStore:
         try:
             return rename_damaged(Path(self._path))
         except OSError as error:
-            raise StorageError(f"{self._path}: cannot be renamed ({error})") from error
+            raise KeptFileError(f"{self._path}: cannot be renamed ({error})") from error
 
     def _check_there(self) -> None:
         """Check that a file that had tables was neither deleted nor emptied.
@@ -183,7 +187,7 @@ class AccessStore:
         except OSError:
             return  # opening it says why
         if not there:
-            raise StorageError(
+            raise KeptFileError(
                 f"{self._path}: the file of tokens was deleted or emptied: put it back, or start "
                 "edgebox again, which makes a new administrator's token"
             )
@@ -215,8 +219,8 @@ class AccessStore:
                     connection.close()
         except (sqlite3.Error, OSError, ValueError) as error:
             if isinstance(error, ValueError) or damage_of(error):
-                raise DamagedError(self._path, str(error)) from error
-            raise StorageError(
+                raise DamagedTokensError(self._path, str(error)) from error
+            raise KeptFileError(
                 f"{self._path}: the file of tokens cannot be used ({error}): {_remedy(error)}"
             ) from error
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import orjson
 
-from edgebox.domain.errors import StorageError
+from edgebox.domain.errors import KeptFileError
 from edgebox.domain.requests import CameraId
 from edgebox.domain.source_address import Credentials
 from edgebox.storage.connecting import IN_MEMORY
@@ -49,9 +49,9 @@ class CredentialFile:
         except FileNotFoundError:
             self._known = {}
         except OSError as error:
-            raise StorageError(f"{self._path} cannot be read: {error.strerror}") from None
+            raise KeptFileError(f"{self._path} cannot be read: {error.strerror}") from None
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise StorageError(
+            raise KeptFileError(
                 f"{self._path} is damaged: delete it, and enter the cameras' passwords again"
             ) from None
         return dict(self._known)
@@ -83,4 +83,4 @@ class CredentialFile:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(self._path, orjson.dumps(content, option=orjson.OPT_INDENT_2))
         except OSError as error:
-            raise StorageError(f"{self._path} cannot be written: {error.strerror}") from None
+            raise KeptFileError(f"{self._path} cannot be written: {error.strerror}") from None

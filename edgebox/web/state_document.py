@@ -10,13 +10,16 @@ import orjson
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.plans import Group
 from edgebox.inference.sessions import CPU
+from edgebox.runtime.availability import AbsentExecutor
 from edgebox.runtime.batch_latency import SHOWN
 from edgebox.runtime.box import Box
 from edgebox.runtime.destinations import Destination
 from edgebox.runtime.frame_metrics import WINDOW_S
 from edgebox.runtime.machine_measurements import Energy, MachineMeasurements
 from edgebox.runtime.planning_thread import OVERDUE_NS
+from edgebox.runtime.supervisor import LastError
 from edgebox.scheduling.residency import Memory
+from edgebox.scheduling.supervised import ExecutorState
 from edgebox.storage.wall_clock import wall_clock_ms
 from edgebox.web.camera_state import camera_state, counts_document, known_cameras
 from edgebox.web.source_documents import source_document
@@ -37,6 +40,7 @@ from edgebox.web.state_types import (
 )
 from edgebox.web.state_types import Destination as DestinationDocument
 from edgebox.web.state_types import Group as GroupDocument
+from edgebox.web.state_types import LastError as LastErrorDocument
 
 STATE_PERIOD_S = 0.5
 """Period at which viewers receive it."""
@@ -164,7 +168,7 @@ def group_documents(groups: Iterable[Group]) -> list[GroupDocument]:
 
 def _executors(box: Box, now_ns: int) -> list[Executor]:
     driver = box.driver
-    running = driver.scheduler.running
+    running = {of: each for of, each in driver.scheduler.running.items() if each.requests}
     documents: list[Executor] = []
     for executor in driver.executors:
         meter = driver.measurements.meters[executor.id]
@@ -189,7 +193,33 @@ def _executors(box: Box, now_ns: int) -> list[Executor]:
                 **_supervised(box, executor.id, now_ns),
             }
         )
-    return documents
+    return documents + [_absent(*each, now_ns) for each in box.absent.items()]
+
+
+def _absent(executor: ExecutorId, absent: AbsentExecutor, now_ns: int) -> Executor:
+    """Return an executor that the box started without, as if it were lost."""
+    retry_ns = absent.retry_ns
+    return {
+        "id": executor,
+        "provider": "",
+        "device": "",
+        "note": "",
+        "threads": 0,
+        "cores": (),
+        "families": (),
+        "interference": None,
+        "utilisation": 0.0,
+        "threads_mean": None,
+        "core_seconds": None,
+        "batch_size_mean": None,
+        "running": None,
+        "state": ExecutorState.OPENING if retry_ns is None else ExecutorState.WAITING,
+        "restarts": 0,
+        "losses": {},
+        "abandoned_threads": 0,
+        "retry_s": _left_s(retry_ns, now_ns),
+        "last_error": _error(LastError(absent.since_ns, absent.because), now_ns),
+    }
 
 
 def _supervised(box: Box, executor: ExecutorId, now_ns: int) -> Supervision:
@@ -201,11 +231,18 @@ def _supervised(box: Box, executor: ExecutorId, now_ns: int) -> Supervision:
         "restarts": of.restarts,
         "losses": {cause.value: count for cause, count in of.losses.items()},
         "abandoned_threads": of.threads_abandoned,
-        "retry_s": None if of.retry_ns is None else round(max(0, of.retry_ns - now_ns) / 1e9, 1),
-        "last_error": None
-        if last is None
-        else {"at_ms": wall_clock_ms() - (now_ns - last.at_ns) // 1_000_000, "text": last.text},
+        "retry_s": _left_s(of.retry_ns, now_ns),
+        "last_error": None if last is None else _error(last, now_ns),
     }
+
+
+def _left_s(retry_ns: int | None, now_ns: int) -> float | None:
+    return None if retry_ns is None else round(max(0, retry_ns - now_ns) / 1e9, 1)
+
+
+def _error(last: LastError, now_ns: int) -> LastErrorDocument:
+    at_ms = wall_clock_ms() - (now_ns - last.at_ns) // 1_000_000
+    return {"at_ms": at_ms, "text": last.text}
 
 
 def _families_on(box: Box, executor: ExecutorId) -> list[str]:

@@ -170,7 +170,7 @@ class Executor(Supervision):
     """One executor."""
 
     id: ExecutorId
-    provider: str
+    provider: Annotated[str, "Empty: it is elsewhere, and was not there since the box's start"]
     device: str
     note: str
     threads: int

@@ -13,13 +13,13 @@ import pytest
 from edgebox.app import live_families, remembered_learning
 from edgebox.app.executor_profiles import use_profiles
 from edgebox.app.executor_setup import Opened
-from edgebox.app.live_families import LiveFamilies
+from edgebox.app.live_families import ASK_AGAIN_S, LiveFamilies
 from edgebox.app.remembered_learning import RememberedLearning
 from edgebox.app.served_families import ServedFamilies
 from edgebox.config.config_file import Config, load
 from edgebox.domain.errors import ModelError
 from edgebox.domain.job_errors import FamilyInUseError
-from edgebox.domain.model_family import FamilyName
+from edgebox.domain.model_family import FamilyName, LatencyProfile
 from edgebox.inference.family import Family
 from edgebox.inference.model_executor import ModelExecutor
 from edgebox.runtime.box import Box
@@ -184,6 +184,70 @@ async def test_a_withdrawal_that_was_interrupted_is_done_again(
     await scene.live._withdraw(STREET)
     assert scene.executor.dropped == [scene.family], "there is nothing left to withdraw"
     await scene.driver.stop(1)
+
+
+class Lacking:
+    """A family that the executor does not have, and what came of the looks at that."""
+
+    def __init__(self, scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: list[str] = []
+        self.fits = True
+        self.now_s = 0.0
+        scene.box.profiles[CPU] = {}
+        monkeypatch.setattr(Holding, "families", ())
+        monkeypatch.setattr(scene.executor, "add_family", self._add)
+        monkeypatch.setattr(live_families, "stored_profiles", self._stored)
+        monkeypatch.setattr(live_families, "warm", lambda executor, profiles: None)
+        clock = SimpleNamespace(monotonic=lambda: self.now_s)
+        monkeypatch.setattr(live_families, "time", clock)
+        monkeypatch.setattr(live_families, "LOOK_EVERY_S", 0.0)
+
+    def _add(self, family: Family) -> None:
+        self.asked.append(family.name)
+        if not self.fits:
+            raise ModelError("the server has another family of this name")
+
+    async def _stored(self, *_: object) -> list[LatencyProfile]:
+        return list(KNOWN.values())
+
+    async def looked(self) -> None:
+        """Wait until it was looked twice more."""
+        for _ in range(20):
+            await asyncio.sleep(0)
+        await settle()
+
+
+async def test_one_that_was_lost_while_a_family_came_gets_it_when_it_is_back(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lacking = Lacking(scene, monkeypatch)
+    task = asyncio.ensure_future(scene.live.complete())
+    await lacking.looked()
+    assert not lacking.asked, "it was asked when it was opened"
+    scene.driver.scheduler.supervised[CPU].restarts = 1
+    await until(lambda: scene.box.profiles[CPU] == KNOWN, "it to have the family")
+    assert lacking.asked == [STREET]
+    await ended(scene, task)
+
+
+async def test_a_server_is_asked_again_once_its_files_may_fit(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lacking = Lacking(scene, monkeypatch)
+    monkeypatch.setattr(Holding, "shares_machine", False)
+    lacking.fits = False
+    task = asyncio.ensure_future(scene.live.complete())
+    await lacking.looked()
+    assert not lacking.asked
+    lacking.now_s += ASK_AGAIN_S
+    await until(lambda: len(lacking.asked) == 1, "it to be asked")
+    await lacking.looked()
+    assert len(lacking.asked) == 1
+    assert not scene.box.profiles[CPU]
+    lacking.fits = True
+    lacking.now_s += ASK_AGAIN_S
+    await until(lambda: scene.box.profiles[CPU] == KNOWN, "it to have the family")
+    await ended(scene, task)
 
 
 async def test_where_memory_is_limited_what_is_needed_takes_its_place(scene: Scene) -> None:

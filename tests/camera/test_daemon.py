@@ -13,7 +13,7 @@ import pytest
 
 from edgebox.camera import daemon
 from edgebox.camera.accounting import Summary
-from edgebox.camera.daemon import Camera
+from edgebox.camera.daemon import FINISHED, Camera
 from edgebox.camera.session import BoxRefusedError, ConnectionLostError
 from edgebox.domain.errors import InvalidInputError
 from edgebox.link.backoff import Backoff
@@ -111,7 +111,7 @@ async def test_a_box_that_answers_is_waited_for_however_long_it_refuses(
 async def test_says_hello_answers_pings_reports_and_says_bye() -> None:
     async with Box() as box:
         summary = await camera(box).run(duration_s=0.3)
-        await until(lambda: Bye("done") in box.received, "the box to hear the end")
+        await until(lambda: Bye(FINISHED) in box.received, "the box to hear the end")
     assert [hello.camera for hello in box.hellos] == ["gate"]
     assert box.hellos[0].width_px == 320
     assert abs(box.pongs()[0].camera_ns - time.monotonic_ns()) < 10_000_000_000
@@ -121,7 +121,7 @@ async def test_says_hello_answers_pings_reports_and_says_bye() -> None:
         summary.sent,
         summary.on_time,
     )
-    assert box.received[-1] == Bye("done")
+    assert box.received[-1] == Bye(FINISHED)
     assert_adds_up(summary)
 
 
@@ -367,7 +367,7 @@ async def test_survives_messages_it_does_not_understand() -> None:
         ):
             await box.tell(text)
         summary = await run
-        await until(lambda: Bye("done") in box.received, "the box to hear the end")
+        await until(lambda: Bye(FINISHED) in box.received, "the box to hear the end")
     assert_all_answered(summary)
     complaints = [message for message in box.received if isinstance(message, ErrorMessage)]
     assert len(complaints) == 5

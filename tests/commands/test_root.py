@@ -5,13 +5,16 @@ import signal
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.request import urlopen
 
 import pytest
 
 from edgebox.camera.daemon import Camera
-from edgebox.commands.root import _print_model
+from edgebox.commands.root import _print_model, _urls_elsewhere
+from edgebox.domain.model_family import FamilyName
 from edgebox.domain.pipelines import Pipeline, PipelineName, PipelineStage, StageName
 from edgebox.inference.zoo import bundled_folders, load_zoo
 from edgebox.media.sources import PictureSource
@@ -53,6 +56,32 @@ def test_a_start_says_what_cameras_get_that_name_nothing(pipeline: str, said: st
     lines: list[str] = []
     _print_model(models, lines.append)
     assert lines[0] == f"  cameras that name no model {said}"
+
+
+def test_the_hint_at_a_model_for_real_cameras_names_one_that_there_is() -> None:
+    real = replace(STREET, name=FamilyName("yard"), synthetic=False)
+    models, _ = served((STREET, real), "street")
+    lines: list[str] = []
+    _print_model(models, lines.append)
+    assert lines[-1] == "  a model for real cameras: edgebox models default yard"
+
+
+@pytest.mark.parametrize(
+    ("host", "urls"),
+    [
+        ("127.0.0.1", []),
+        ("0.0.0.0", ["http://192.168.1.5:8787", "http://10.0.0.2:8787"]),
+        ("192.168.1.5", []),
+    ],
+)
+def test_a_start_says_where_other_machines_reach_the_box(
+    monkeypatch: pytest.MonkeyPatch, host: str, urls: list[str]
+) -> None:
+    there = {"0.0.0.0": ["192.168.1.5", "10.0.0.2"], "127.0.0.1": [], "192.168.1.5": [host]}
+    monkeypatch.setattr("edgebox.web.addresses.reachable_at", there.__getitem__)
+    shown = "127.0.0.1" if host == "0.0.0.0" else host
+    config = SimpleNamespace(server=SimpleNamespace(host=host))
+    assert _urls_elsewhere(SimpleNamespace(url=f"http://{shown}:8787", config=config)) == urls
 
 
 @pytest.fixture

@@ -147,7 +147,7 @@ async def test_what_a_camera_sees_and_how_it_is(database: Path, tmp_path: Path) 
                 assert updates["on_time_percent"] > 0
                 assert updates["variant"].startswith("street-")
             down = await received.tells("gate", "camera_down")
-            assert down["reason"] == "done"
+            assert down["reason"] == "it has finished"
             await received.says("edgebox/camera/gate/connected", "OFF")
             ended = await received.tells("gate", "detection_ended")
             assert ended["count_max"] >= 1

@@ -127,7 +127,7 @@ async def test_generated_settings_of_a_camera_harm_no_frame(app: App, tmp_path: 
     summary, counts = camera.summary(), counts_of(app, "gate")
     # Another model has other labels. The camera connects again for these, and for nothing else.
     left = [text for text in texts(app) if text.startswith("gate left: ")]
-    assert all(text.endswith((": done", "was changed on the box")) for text in left)
+    assert all(text.endswith((": it has finished", "was changed on the box")) for text in left)
     assert_adds_up(summary.captured, summary.on_time, summary.late, summary.dropped)
     assert counts.pending == 0
     assert counts.captured == summary.captured or summary.reconnects

@@ -187,7 +187,7 @@ async def check_database(database: Path, summaries: list[Summary]) -> None:
     finally:
         await storage.close()
     assert any(text.startswith("good connected from 127.0.0.1") for text in texts)
-    assert "good left: done" in texts
+    assert "good left: it has finished" in texts
     assert seen[CameraId("slow")]["slo_ms"] == 2000
 
 

@@ -28,6 +28,37 @@ def test_a_clock_that_is_not_set_is_not_believed(path_ns: int, age_ns: int) -> N
     assert clock.times is CaptureTimes.ARRIVAL
 
 
+def seen(clock: CaptureClock, arrival_ns: int, age_ns: int) -> CaptureTimes:
+    clock.captured_ns(arrival_ns, None, arrival_ns - age_ns)
+    return clock.times
+
+
+def test_a_clock_that_makes_every_picture_too_late_is_not_believed() -> None:
+    clock = CaptureClock(0, lambda: 300 * MS)
+    for number in range(100):
+        age_ns = 1100 * MS + number % 7 * 20 * MS
+        assert seen(clock, number * 40 * MS, age_ns) is CaptureTimes.ARRIVAL
+    # The camera's clock is set: from the first picture in time on.
+    assert seen(clock, 4000 * MS, 100 * MS) is CaptureTimes.REPORTS
+
+
+def test_pictures_that_are_late_among_others_were_delayed() -> None:
+    clock = CaptureClock(0, lambda: 300 * MS)
+    assert seen(clock, 0, 120 * MS) is CaptureTimes.REPORTS
+    for at_ms in range(1500, 1900, 40):
+        assert clock.captured_ns(at_ms * MS, None, (at_ms - 1500) * MS) == (at_ms - 1500) * MS
+    assert seen(clock, 9_000 * MS, 1400 * MS) is CaptureTimes.REPORTS
+    assert seen(clock, 10_001 * MS, 1400 * MS) is CaptureTimes.ARRIVAL, "none was in time since"
+
+
+def test_a_later_deadline_is_heeded_at_once() -> None:
+    slo_ns = [300 * MS]
+    clock = CaptureClock(0, lambda: slo_ns[0])
+    assert seen(clock, 0, 800 * MS) is CaptureTimes.ARRIVAL
+    slo_ns[0] = 1000 * MS
+    assert seen(clock, 40 * MS, 800 * MS) is CaptureTimes.REPORTS
+
+
 @given(st.lists(st.integers(0, 400 * MS), min_size=60, max_size=120), PATHS)
 def test_a_delayed_picture_is_placed_by_the_media_clock(delays_ns: list[int], path_ns: int) -> None:
     """Every 40 ms a picture; each is delayed by the path and something more."""

@@ -5,8 +5,10 @@ from typing import cast
 
 import pytest
 
+from edgebox.domain.model_family import FamilyName
+from edgebox.domain.overrides import Overrides
 from edgebox.domain.plans import PlanningSnapshot
-from edgebox.domain.requests import Camera
+from edgebox.domain.requests import Camera, CameraId
 from edgebox.inference.family import Family
 from edgebox.link.bandwidth import EstimatorKind
 from edgebox.runtime.box import Box
@@ -15,6 +17,36 @@ from edgebox.runtime.model_choice import ModelChoice
 from edgebox.runtime.refusals import UnavailableError
 from tests.runtime.driving import Bench, ManualExecutor
 from tests.scheduling.scene import FAMILY, STREET, camera
+
+
+async def test_naming_the_model_that_a_camera_already_has_leaves_its_connection() -> None:
+    bench = Bench(ManualExecutor())
+    box = Box(
+        name="box",
+        version="1",
+        cameras_max=4,
+        unacknowledged_max=2,
+        bandwidth=EstimatorKind.CAUTIOUS,
+        on_event=lambda _: None,
+        on_camera=lambda _: None,
+    )
+    other = FamilyName("yard")
+    families = {
+        name: cast(Family, SimpleNamespace(name=name, offered=FAMILY)) for name in (STREET, other)
+    }
+    box.offer(ModelChoice(families, STREET))
+    box.attach(bench.driver, {})
+    told: list[str] = []
+    session = SimpleNamespace(
+        address="10.0.0.7", reconnect=told.append, advised=lambda advice: None, replaced=None
+    )
+    await box.open_camera(camera("gate"), "agent", None, cast(Session, session))
+    box.override(CameraId("gate"), Overrides(family=STREET))
+    assert not told
+    assert box.cameras[CameraId("gate")].overrides.family == STREET
+    box.override(CameraId("gate"), Overrides(family=other))
+    assert told == ["its model was changed on the box"]
+    await bench.driver.stop(1)
 
 
 async def test_a_camera_whose_model_is_removed_while_it_is_admitted_is_told_to_try_again() -> None:

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from edgebox.domain.loss_cause import LossCause
-from edgebox.domain.model_family import ExecutorId, LatencyProfile
-from edgebox.domain.requests import DropReason
+from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
+from edgebox.domain.requests import BatchId, DropReason, RequestId
 from edgebox.inference.encoded_pictures import Refused
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.tensors import EncodedPicture
 from edgebox.media.jpeg import encode
 from edgebox.runtime import frame_decoder
 from edgebox.runtime.frames import Answer, Refusal
-from edgebox.scheduling.events import ExecutorStarted
+from edgebox.scheduling.events import Event, ExecutorStarted, Sample, SampleCompleted
 from edgebox.scheduling.supervision import REFUSALS_MAX
 from edgebox.vision.detections import Detections
 from tests.end_to_end.running import until
@@ -82,18 +82,52 @@ async def test_what_its_server_refuses_is_told_and_counts_against_it(
     also = tuple(LatencyProfile(each.variant, ELSEWHERE, each.quantiles_ns) for each in profiles)
     bench.driver.add(here, None)
     bench.driver.feed(ExecutorStarted(ELSEWHERE, also))
-    refused = {0: Refused(DropReason.FAILED, "it has too much to do")}
-    result = BatchResult([box_of()], 0, 1, refused=refused, overloaded=True)
-    for _ in range(REFUSALS_MAX):
+    refused = {0: Refused(DropReason.OVERLOAD, "it has too much to do")}
+    result = BatchResult([box_of()], 0, 1, refused=refused, rest_s=0.0)
+    for number in range(REFUSALS_MAX):
         frame = bench.submit(slo_ms=10_000, jpeg=WHITE)
         there.batches[-1].future.set_result(result)
-        await settle()
-        assert bench.ending(frame) == Refusal(DropReason.FAILED, "it has too much to do")
+        await until(lambda: len(here.batches) > number, "it to run here")  # noqa: B023
         assert "not answered in full: it has too much to do" in caplog.text
+        here.batches[-1].complete()
+        await until(lambda: frame.ended, "its end")  # noqa: B023
+        assert isinstance(bench.ending(frame), Answer)
     said = "its server refused 5 batches in a row, the last of street-416 (it has too much to do)"
     assert bench.driver.supervisor.last_losses[CPU] == said
     assert bench.driver.scheduler.supervised[CPU].losses == {LossCause.REFUSING: 1}
     await bench.driver.stop(1)
+
+
+async def test_of_a_batch_that_is_refused_in_part_the_others_are_answered_at_once() -> None:
+    executor = Elsewhere()
+    bench = Bench(executor, needs_pixels=True, gain=0.8)
+    bench.submit(slo_ms=10_000, jpeg=WHITE)
+    others = [bench.submit(slo_ms=10_000, jpeg=WHITE) for _ in range(2)]
+    executor.batches[0].complete()
+    await settle()
+    assert len(executor.batches[1].inputs) == 2
+    refused = {1: Refused(DropReason.OVERLOAD, "the other box dropped it: queue")}
+    executor.batches[1].future.set_result(BatchResult([box_of()] * 2, 0, 1, refused=refused))
+    await until(lambda: len(executor.batches) == 3, "the other one to run again")
+    assert sum(frame.ended for frame in others) == 1
+    executor.batches[2].complete()
+    await settle()
+    assert all(isinstance(bench.ending(frame), Answer) for frame in others)
+    assert not bench.driver.scheduler.stale_events
+    await bench.driver.stop(1)
+
+
+async def test_a_sample_that_is_refused_measures_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    executor = Elsewhere()
+    bench = Bench(executor, needs_pixels=True)
+    fed: list[Event | None] = []
+    monkeypatch.setattr(bench.driver, "feed", fed.append)
+    refused = {0: Refused(DropReason.OVERLOAD, "it has too much to do")}
+    sample = Sample(CPU, BatchId(7), VariantName("street-416"), RequestId(1), 1)
+    bench.driver._sampled(sample, "default", BatchResult([box_of()], 0, 5, refused=refused))
+    await settle()
+    assert fed == [SampleCompleted(CPU, BatchId(7), 5, refused=True)]
+    assert not bench.driver.measurements.meters[CPU].busy_ns
 
 
 async def test_beside_an_executor_of_this_machine_what_is_idle_decides() -> None:

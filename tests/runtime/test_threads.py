@@ -6,7 +6,14 @@ from collections.abc import Callable
 import pytest
 
 from edgebox.runtime.decode_queue import decode_pool
-from edgebox.runtime.threads import LEFT_BEHIND_MAX, DaemonPool, HangLimit, InOrder, within
+from edgebox.runtime.threads import (
+    LEFT_BEHIND_MAX,
+    DaemonPool,
+    HangLimit,
+    InOrder,
+    certain_end,
+    within,
+)
 from tests.conftest import PATIENCE_S
 
 LIMIT_NS = 1_000
@@ -170,3 +177,15 @@ def test_how_many_hang_is_told_before_anybody_submits_more() -> None:
     assert threads.pool.hanging() == (1, 2)
     threads.hung[0].comes_back()
     assert threads.pool.hanging() == (0, 2)
+
+
+def test_an_end_does_not_call_a_thread_hung_that_only_works(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    left: list[int] = []
+    monkeypatch.setattr("edgebox.runtime.threads.hanging", lambda: ["edgebox-cpu/0"])
+    monkeypatch.setattr("edgebox.runtime.threads.leave", left.append)
+    with certain_end():
+        pass
+    assert left == [0]
+    assert caplog.messages == ["ended without waiting for the work of edgebox-cpu/0"]

@@ -45,6 +45,7 @@ from edgebox.scheduling.events import (
     RequestArrived,
     RequestPrepared,
     RequestRejected,
+    RequestsRefused,
     Retain,
     RunAgain,
     Sample,
@@ -131,7 +132,18 @@ def crops(world: World, number: int, executor: ExecutorId, a: int, b: int) -> li
 def completed(world: World, a: int, b: int) -> Event:
     executor = EXECUTORS[a % 2]
     spawned = crops(world, world.next_id(), executor, a, b)
+    running = world.busy.get(executor)
+    if running is not None and not running.requests:
+        return BatchCompleted(executor, running.batch, b * MS, refused=True)
     return BatchCompleted(executor, batch(world, a, b), b * MS, tuple(spawned))
+
+
+def refused(world: World, a: int, b: int) -> Event:
+    """Have a server refuse members of a batch, some or all."""
+    executor = EXECUTORS[a % 2]
+    running = world.busy.get(executor)
+    members = running.requests if running is not None else (RequestId(b),)
+    return RequestsRefused(executor, batch(world, a, b), members[b % 3 == 0 and len(members) > 1 :])
 
 
 def crops_prepared(world: World, a: int, b: int) -> Event:
@@ -195,8 +207,9 @@ MAKERS: dict[str, Callable[[World, int, int], Event | None]] = {
     "rejected": lambda w, a, b: RequestRejected(prepared(w, a, b)),
     "completed": completed,
     "cut": crops_prepared,
+    "refused": refused,
     "failed": lambda w, a, b: BatchFailed(EXECUTORS[a % 2], batch(w, a, b)),
-    "sampled": lambda w, a, b: SampleCompleted(*sampled(w, b), a * MS),
+    "sampled": lambda w, a, b: SampleCompleted(*sampled(w, b), a * MS, refused=b % 13 == 0),
     "sample_failed": lambda w, a, b: SampleFailed(*sampled(w, b)),
     "started": lambda w, a, b: ExecutorStarted(EXECUTORS[a % 2], profiles(EXECUTORS[a % 2], b)),
     "stopped": lambda w, a, b: ExecutorStopped(EXECUTORS[a % 2]),
@@ -226,6 +239,8 @@ KINDS = (
     *("completed",) * 5,
     *("cut",) * 5,
     *("load_ended",) * 3,
+    "refused",
+    "refused",
     "sampled",
     "opened",
     "planned",
@@ -233,9 +248,9 @@ KINDS = (
 SOMETIMES = (Collect, RunAgain, Retain, Release, Sample, Load, Unload, Abandon, Open)
 """Orders that only some worlds bring forth."""
 STALE = (
-    "RequestArrived", "RequestPrepared", "CropsPrepared", "RequestRejected", "BatchCompleted",
-    "BatchFailed", "SampleCompleted", "SampleFailed", "CameraChanged", "CameraDisconnected",
-    "LinkMeasured",
+    "RequestArrived", "RequestPrepared", "CropsPrepared", "RequestRejected", "RequestsRefused",
+    "BatchCompleted", "BatchFailed", "SampleCompleted", "SampleFailed", "CameraChanged",
+    "CameraDisconnected", "LinkMeasured",
 )  # fmt: skip
 LATER_NS = (*(0, 0, 1, MS, MS, 3 * MS) * 4, 17 * MS, 60 * MS, 700 * MS, 5000 * MS)
 SELDOM = 7

@@ -18,6 +18,7 @@ from edgebox.scheduling.events import (
     Prepare,
     RequestArrived,
     RequestPrepared,
+    RequestsRefused,
     ShutdownRequested,
 )
 from edgebox.scheduling.joins import Joins
@@ -88,6 +89,35 @@ def test_a_batch_that_fails_makes_the_answer_partial() -> None:
     assert endings(bench(BatchFailed(CPU, infer.batch), 90)) == [
         Drop(RequestId(2), DropReason.FAILED, Cause.FAILED),
         Drop(RequestId(3), DropReason.FAILED, Cause.FAILED),
+        Finish(FRAME.id, BatchId(1), Outcome.ON_TIME, (READ,)),
+    ]
+
+
+def test_crops_that_a_server_refuses_after_their_frame_was_answered_are_unneeded() -> None:
+    bench, infer = cut(1)
+    bench(None, 300 - PARTIAL_EARLY_MS)
+    assert endings(bench(RequestsRefused(CPU, infer.batch, infer.requests), 310)) == [
+        Drop(RequestId(2), DropReason.QUEUE, Cause.FRAME_ENDED)
+    ]
+    assert not endings(bench(BatchCompleted(CPU, infer.batch, 200 * MS, refused=True), 510))
+
+
+def test_what_a_server_refuses_whose_camera_left_has_departed() -> None:
+    bench, infer = cut(1)
+    bench(CameraDisconnected(FRAME.camera), 60)
+    assert endings(bench(RequestsRefused(CPU, infer.batch, infer.requests), 61)) == [
+        Drop(RequestId(2), DropReason.DEPARTED, Cause.DEPARTED)
+    ]
+
+
+def test_a_crop_that_a_server_refuses_and_nothing_can_answer_makes_the_answer_partial() -> None:
+    bench, infer = cut(2)
+    bench(ShutdownRequested(), 60)
+    assert endings(bench(RequestsRefused(CPU, infer.batch, infer.requests[:1]), 61)) == [
+        Drop(RequestId(2), DropReason.OVERLOAD, Cause.OVERLOADED)
+    ]
+    assert endings(bench(BatchCompleted(CPU, infer.batch, MS), 62)) == [
+        Collect(RequestId(3), infer.batch),
         Finish(FRAME.id, BatchId(1), Outcome.ON_TIME, (READ,)),
     ]
 

@@ -27,9 +27,11 @@ from edgebox.scheduling.events import (
     OpenFailed,
     RequestArrived,
     RequestPrepared,
+    RequestsRefused,
     RunAgain,
     ShutdownRequested,
 )
+from edgebox.scheduling.ledger import RunningBatch
 from edgebox.scheduling.request_stages import Cause
 from edgebox.scheduling.scheduler import SchedulerParameters
 from edgebox.scheduling.supervised import (
@@ -442,6 +444,61 @@ def test_refusals_say_nothing_of_how_long_requests_are() -> None:
     assert after.high_ns <= before.high_ns
     assert box.scheduler.slowdown[OTHER] > 10, "plans and batches count on it less"
     assert box.scheduler.slowdown[CPU] == 1
+
+
+def test_what_one_refuses_runs_on_another_in_the_same_call_and_the_one_rests() -> None:
+    box = Box(CPU, OTHER)
+    infer = box.begin(0)
+    actions = box(RequestsRefused(CPU, infer.batch, infer.requests), 1)
+    assert [a for a in actions if isinstance(a, RunAgain)] == [
+        RunAgain(RequestId(1), name(416), refused=True)
+    ]
+    again = Infer(OTHER, BatchId(infer.batch + 1), infer.variant, infer.requests, infer.batch_size)
+    assert orders(actions) == [again]
+    assert orders(box(BatchCompleted(OTHER, again.batch, 20 * MS), 21)) == [
+        Finish(RequestId(1), again.batch, Outcome.ON_TIME)
+    ]
+    assert box.begin(22).executor == OTHER, "the other rests"
+    assert orders(box(BatchCompleted(CPU, infer.batch, 200 * MS, refused=True), 201)) == []
+    assert box.begin(202).executor == CPU
+
+
+def test_what_one_refuses_waits_for_it_where_no_other_is_up_as_long_as_there_is_time() -> None:
+    box = Box()
+    sent = request(1, 1000, of="http", variant=name(416))
+    box(RequestArrived(sent), 0)
+    (infer,) = infers(box(RequestPrepared(sent.id, 0), 0))
+    assert orders(box(RequestsRefused(CPU, infer.batch, infer.requests), 1)) == []
+    (again,) = infers(box(BatchCompleted(CPU, infer.batch, 200 * MS, refused=True), 201))
+    left_ms = 1000 - MEDIAN_MS[416] / 3
+    assert orders(box(RequestsRefused(CPU, again.batch, again.requests), left_ms)) == [
+        Drop(sent.id, DropReason.OVERLOAD, Cause.OVERLOADED)
+    ]
+    assert orders(box(BatchCompleted(CPU, again.batch, 200 * MS, refused=True), 1200)) == []
+    assert not box.scheduler.stale_events
+
+
+def test_an_executor_that_rests_longer_than_a_batch_may_take_does_not_hang() -> None:
+    box = Box()
+    infer = box.begin(0)
+    box(RequestsRefused(CPU, infer.batch, infer.requests), 1)
+    assert orders(box(None, 30_000)) == [], "the request has expired: that is no order"
+    assert box.state() is ExecutorState.UP
+
+
+def test_a_batch_that_is_refused_in_part_counts_as_slow_and_teaches_nothing_else() -> None:
+    times = Box().scheduler.times
+    before = times.expectations.single_request(name(416), "default")
+    infer = Infer(CPU, BatchId(1), name(416), (RequestId(1),), 1)
+    for at_ms in range(0, 64_000, 1000):
+        times.started(CPU, at_ms * MS)
+        ran = RunningBatch(infer, at_ms * MS, refused=3)
+        took_ns = round(MEDIAN_MS[416] * MS)
+        times.batch_completed(ran, ["default"], took_ns, at_ms * MS + took_ns, refused=True)
+    times.calibrate(CPU)
+    assert times.latencies.slowdown(CPU) == pytest.approx(4, rel=0.2)
+    times.latencies.set_slowdown(CPU, 1)
+    assert times.expectations.single_request(name(416), "default") == before
 
 
 def test_a_batch_that_is_answered_shows_that_a_server_has_time_again() -> None:

@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from edgebox.domain.access import Scope, Token
-from edgebox.domain.errors import StorageError
+from edgebox.domain.errors import KeptFileError
 from edgebox.domain.requests import CameraId
 from edgebox.storage import access_store
 from edgebox.storage.access_store import (
     AccessStore,
+    DamagedTokensError,
     Stored,
     StoredSession,
     access_file,
@@ -114,10 +115,10 @@ def test_a_file_that_was_taken_away_is_not_one_without_tokens(
     kept = file.read_bytes()
     take_away(file)
     with pytest.raises(
-        StorageError, match=r"a\.db: the file of tokens was deleted or emptied: put"
+        KeptFileError, match=r"a\.db: the file of tokens was deleted or emptied: put"
     ):
         store.load(0)
-    with pytest.raises(StorageError, match="was deleted or emptied"):
+    with pytest.raises(KeptFileError, match="was deleted or emptied"):
         store.used({ADMIN.id: 1500})
     assert not file.exists() or not file.stat().st_size, "no file without tokens takes its place"
     file.write_bytes(kept)
@@ -139,7 +140,7 @@ def test_a_file_that_may_not_be_looked_at_was_not_taken_away(
 
     monkeypatch.setattr(Path, "stat", refuse)
     monkeypatch.setattr(access_store, "_readable", lambda path: sqlite3.connect(tmp_path))
-    with pytest.raises(StorageError, match=r"cannot be used .*: make it writable"):
+    with pytest.raises(KeptFileError, match=r"cannot be used .*: make it writable"):
         store.load(0)
 
 
@@ -167,7 +168,7 @@ def test_a_damaged_token_counts_for_nothing(tmp_path: Path, column: str, value: 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StorageError, match="the file of tokens cannot be used"):
+    with pytest.raises(KeptFileError, match="the file of tokens cannot be used"):
         AccessStore(str(tmp_path / "file" / "a.db")).add(ADMIN)
 
 
@@ -183,7 +184,7 @@ def test_a_full_disk_is_named_and_what_was_stored_stays(
         connection.execute("PRAGMA max_page_count = 1")  # as many as there are
 
     monkeypatch.setattr(access_store, "_prepare", prepare_full)
-    with pytest.raises(StorageError, match=r"disk is full.*: make room on its disk"):
+    with pytest.raises(KeptFileError, match=r"disk is full.*: make room on its disk"):
         store.add(replace(GATE, name="gate " * 10_000))
     assert store.load(0).tokens == (ADMIN,)
 
@@ -196,10 +197,15 @@ def test_a_file_that_another_program_holds_is_named_as_that(
     store.add(ADMIN)
     with contextlib.closing(sqlite3.connect(tmp_path / "a.db")) as other:
         other.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(StorageError, match="another program holds it; try again"):
+        with pytest.raises(KeptFileError, match="another program holds it; try again"):
             store.add(GATE)
 
 
 def test_the_file_lies_beside_the_database() -> None:
     assert access_file("/data/box.sqlite3") == "/data/box.access.sqlite3"
     assert access_file(IN_MEMORY) == IN_MEMORY
+
+
+def test_what_is_wrong_with_the_tokens_is_not_said_of_the_database() -> None:
+    assert DamagedTokensError("a.db", "no file of tokens").title == KeptFileError.title
+    assert KeptFileError.title == "A file with tokens or passwords cannot be used"

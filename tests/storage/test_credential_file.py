@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from edgebox.domain.errors import StorageError
+from edgebox.domain.errors import KeptFileError
 from edgebox.domain.requests import CameraId
 from edgebox.domain.source_address import Credentials
 from edgebox.storage.connecting import IN_MEMORY
@@ -34,7 +34,7 @@ def test_credentials_are_kept_for_the_boxs_user_alone(tmp_path: Path) -> None:
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "box.credentials.json"
     path.write_text('{"gate": 3}', encoding="utf-8")
-    with pytest.raises(StorageError, match="is damaged: delete it"):
+    with pytest.raises(KeptFileError, match="is damaged: delete it"):
         CredentialFile(path).load()
 
 

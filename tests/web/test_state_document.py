@@ -14,6 +14,7 @@ from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.plans import Group, Plan
 from edgebox.domain.requests import CameraId
 from edgebox.link.bandwidth import EstimatorKind
+from edgebox.runtime.availability import AbsentExecutor
 from edgebox.runtime.box import Box
 from edgebox.runtime.camera_record import CameraRecord
 from edgebox.runtime.last_plan import LastPlan
@@ -84,6 +85,20 @@ def box_with_cameras(count: int) -> Box:
         of = replace(camera(), id=CameraId(f"camera-{number}"))
         box.cameras[of.id] = CameraRecord(of, "test", None, None)
     return box
+
+
+async def test_an_executor_that_the_box_started_without_is_shown_as_one_that_is_lost() -> None:
+    box = box_with_cameras(0)
+    now_ns = box.driver.clock_ns()
+    box.absent[ExecutorId("far:1/0")] = AbsentExecutor("no answer", now_ns, now_ns + 10**9)
+    document = await state_document(box, MachineMeasurements())
+    here, there = document["box"]["executors"]
+    assert (here["id"], here["state"]) == (CPU, "up")
+    assert (there["id"], there["state"], there["provider"]) == ("far:1/0", "waiting", "")
+    assert there["last_error"] is not None
+    assert there["last_error"]["text"] == "no answer"
+    assert there["retry_s"] is not None
+    assert there["retry_s"] <= 1
 
 
 async def state(box: Box) -> None:

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { around, type Option } from '../src/camera/Explanation'
 import { fileName, KEPT, resultsText, withResult, type Result } from '../src/camera/results'
 import type { LiveFrameHeader } from '../src/api/types'
+import { inWords } from '../src/api/api'
 import { before, fieldOf, patchOf, standing, textOf, typedSince, type CameraDocument, type Overrides } from '../src/camera/cameraOverrides'
 
 const SET: Overrides = {
@@ -49,6 +50,12 @@ test('a refusal is shown at the field that it speaks of', () => {
   expect(fieldOf('settings.slo_ms must be a number from 1 to 60000')).toBe('slo_ms')
   expect(fieldOf('settings.min_accuracy must be a number from 0 to 1')).toBe('min_accuracy')
   expect(fieldOf('The box does not answer.')).toBeNull()
+})
+
+test('a refusal is said in the words of the form', () => {
+  const names = { rate_hz: 'Frames per second', url: 'Address' }
+  const said = 'source.url: is needed; source.rate_hz must be a number from 0.1 to 60, not "a.b c"; source.more must be a text'
+  expect(inWords(said, names)).toBe('Address: is needed; Frames per second must be a number from 0.1 to 60, not "a.b c"; source.more must be a text')
 })
 
 const HEADER: LiveFrameHeader = { camera: 'gate-2', frame: 1, width_px: 640, height_px: 360, variant: 'street-256', outcome: 'on_time', total_ms: 33, detections: [] }

@@ -27,6 +27,12 @@ test('a box that is not ready, or has lost an executor, is not well whatever its
   expect(verdict([camera('a', 'good')], { executors } as unknown as Partial<BoxState['box']>).health).toBe('failing')
 })
 
+test('an executor elsewhere that the box started without is not there, and was not lost', () => {
+  const last_error = { at_ms: 0, text: 'http://box:8787 takes no connections' }
+  const absent = STATE.box.executors.map((each) => ({ ...each, id: 'box:8787/0', state: 'waiting' as const, provider: '', last_error }))
+  expect(verdict([camera('a', 'good')], { executors: absent })).toEqual({ health: 'failing', text: 'box:8787/0 is not there: http://box:8787 takes no connections', camera: null })
+})
+
 test('a plan that no longer follows its cameras is named', () => {
   const planner = { ...STATE.box.planner, age_s: 12.4, overdue: true }
   const text = 'The plan is 12\u202fs old: sizes no longer follow the links'

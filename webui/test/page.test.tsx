@@ -57,6 +57,12 @@ describe('the documented state', () => {
     expect(text(html, 'events')).toContain('gate-2 moved from 320 x 192 px to 256 x 160 px')
   })
 
+  test('says nothing is well while nobody knows', () => {
+    const lost = page(documentedState(), { phase: 'lost', since_ms: 9_000, retry_at_ms: null })
+    expect(text(lost, 'box-state')).toBe('Unknown: the box does not answer')
+    expect(lost).not.toContain('All is well')
+  })
+
   test('shows execution times by application', () => {
     expect(text(html, 'applications')).toContain('default street-256 P50 8.2 ms P99 11 ms as profiled')
     expect(html).toContain('aria-label="measured P50 8.2 ms, P99 11 ms; profile P50 8.0 ms, P99 12 ms"')
@@ -164,9 +170,10 @@ test('what an executor has to say is shown', () => {
 test('an executor that was lost says why, and when it is tried again', () => {
   const state = documentedState()
   const lost = { state: 'waiting' as const, last_error: { at_ms: state.now_ms, text: 'connection refused' } }
-  const html = (retry_s: number | null) => page({ ...state, box: { ...state.box, executors: state.box.executors.map((each) => ({ ...each, ...lost, retry_s })) } })
+  const html = (retry_s: number | null, provider = 'CPU') => page({ ...state, box: { ...state.box, executors: state.box.executors.map((each) => ({ ...each, ...lost, retry_s, provider })) } })
   expect(text(html(7.2), 'executor-lost')).toBe('Lost: connection refused; the next try is in 8 s')
   expect(text(html(null), 'executor-lost')).toBe('Lost: connection refused')
+  expect(text(html(null, ''), 'executor-lost')).toBe('Not there: connection refused')
 })
 
 test('an application that is known from before the start is shown', () => {

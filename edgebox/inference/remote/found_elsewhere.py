@@ -13,7 +13,7 @@ from edgebox.domain.requests import DropReason, Outcome
 from edgebox.inference.encoded_pictures import Refused
 from edgebox.inference.family import Family
 from edgebox.inference.remote.binary_tensors import BYTES, Values, numpy_type
-from edgebox.inference.remote.server_answers import Found, plain
+from edgebox.inference.remote.server_answers import LOAD_REASONS, Found, plain
 from edgebox.inference.tensors import EncodedPicture
 from edgebox.vision.decoding import insist_on
 from edgebox.vision.detections import Detections
@@ -89,6 +89,8 @@ def _not_answered(outcomes: Values | None, count: int) -> Mapping[int, Refused]:
         text = outcome.decode()
         if text == DropReason.INVALID.value:
             refused[row] = Refused(DropReason.INVALID, "the other box cannot decode it")
+        elif text in LOAD_REASONS:
+            refused[row] = Refused(DropReason.OVERLOAD, f"the other box dropped it: {text}")
         elif text not in _ANSWERED:
             refused[row] = Refused(DropReason.FAILED, f"the other box dropped it: {plain(text)}")
     return refused

@@ -228,7 +228,7 @@ class ServerConnection:
             assert isinstance(self._http.sock, ssl.SSLSocket)
             found = hashlib.sha256(self._http.sock.getpeercert(binary_form=True) or b"").digest()
             if not hmac.compare_digest(found, fingerprint_of(self.address.fingerprint)):
-                raise BrokenError(f"{self.address.url}: {OTHER_CERTIFICATE}")
+                raise BrokenError(f"{self.address.url}: {OTHER_CERTIFICATE}. {_NEW_FINGERPRINT}")
 
 
 class _TimedResponse(HTTPResponse):
@@ -282,6 +282,9 @@ def _left_s(until_s: float | None) -> float | None:
     if left_s <= 0:
         raise TimeoutError("timed out")
     return left_s
+
+
+_NEW_FINGERPRINT = "If it is right, name it as this executor's fingerprint, and restart this box"
 
 
 def _trust(address: ServerAddress) -> ssl.SSLContext:

@@ -4,7 +4,6 @@ Its thread spends its time waiting for the server. A thread that waits for one t
 by ending the connection, so nothing of it stays behind.
 """
 
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,10 +34,10 @@ from edgebox.vision.detections import Detections
 
 PROVIDER = "OpenInference"
 REST_S = 0.2
-"""How long a batch takes at least that its server refuses because it has too much to do."""
+"""How long an executor rests at least whose server refuses a batch for too much to do."""
 _REST_FACTOR = 2
-"""And at least this many times as long as the last one that it answered: so the core learns that
-the server is slow, and chooses other executors. A batch hangs at a far higher factor."""
+"""And at least this many times as long as the last batch that was answered: so the core learns that
+the server is slow, and chooses other executors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,6 @@ class OpenInferenceExecutor(RemoteExecutor):
         self._server = server
         self._took_s = 0.0
         """How long the last batch took that was answered."""
-        self._abandoned = threading.Event()
         failed: dict[FamilyName, ModelError] = {}
         try:
             with answers_read("/v2"):
@@ -171,11 +169,11 @@ class OpenInferenceExecutor(RemoteExecutor):
         except BrokenError as error:
             raise ConnectionBrokenError(str(error)) from error
         except OverloadedError as error:
-            found, refused = self._refused(job, error, started_ns)
-            overloaded = len(refused) == len(job.inputs)
-            ended_ns = self._clock_ns()
-            return BatchResult(found, started_ns, ended_ns, refused=refused, overloaded=overloaded)
-        ended_ns = self._clock_ns()
+            found, refused = error.found or _all_refused(job, error)
+        ended_ns, rows = self._clock_ns(), range(len(found))
+        if all(row in refused and refused[row].reason is DropReason.OVERLOAD for row in rows):
+            rest_s = max(REST_S, _REST_FACTOR * self._took_s)
+            return BatchResult(found, started_ns, ended_ns, refused=refused, rest_s=rest_s)
         self._took_s = (ended_ns - started_ns) / 1e9
         return BatchResult(found, started_ns, ended_ns, refused=refused)
 
@@ -193,17 +191,8 @@ class OpenInferenceExecutor(RemoteExecutor):
             self._check(family, self._server)
         self._compared = self._server.made
 
-    def _refused(self, job: BatchJob, error: OverloadedError, started_ns: int) -> Found:
-        """Leave the server alone for a while; return what it answered before it refused."""
-        past_s = (self._clock_ns() - started_ns) / 1e9
-        self._abandoned.wait(max(REST_S, _REST_FACTOR * self._took_s) - past_s)
-        if error.found is not None:
-            return error.found
-        refused = Refused(DropReason.FAILED, str(error))
-        found = [Detections.empty() for _ in job.inputs]
-        return found, dict.fromkeys(range(len(found)), refused)
 
-    def abandon(self) -> None:
-        """Take no more batches, fail those that wait, and end what waits for the server."""
-        self._abandoned.set()
-        super().abandon()
+def _all_refused(job: BatchJob, error: OverloadedError) -> Found:
+    refused = Refused(DropReason.OVERLOAD, str(error))
+    found = [Detections.empty() for _ in job.inputs]
+    return found, dict.fromkeys(range(len(found)), refused)

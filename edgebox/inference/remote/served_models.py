@@ -179,7 +179,7 @@ class EdgeboxModels:
                 if number == 0:
                     raise
                 unanswered = chain.from_iterable(parts[number:])
-                refused |= dict.fromkeys(unanswered, Refused(DropReason.FAILED, str(error)))
+                refused |= dict.fromkeys(unanswered, Refused(DropReason.OVERLOAD, str(error)))
                 raise OverloadedError(str(error), (found, refused)) from None
             for at, row in enumerate(part):
                 found[row] = answers[at]

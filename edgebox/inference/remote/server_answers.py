@@ -19,10 +19,13 @@ from edgebox.inference.remote.binary_tensors import (
 from edgebox.inference.remote.http_connection import Reply, ServerConnection
 from edgebox.vision.detections import Detections
 
-_LOAD = (
-    "too_busy",
-    *(each.value for each in (DropReason.QUEUE, DropReason.INFEASIBLE, DropReason.OVERLOAD)),
+LOAD_REASONS = (
+    DropReason.QUEUE.value,
+    DropReason.INFEASIBLE.value,
+    DropReason.OVERLOAD.value,
 )
+"""Why another edgebox drops a picture that it has no time for."""
+_LOAD = ("too_busy", *LOAD_REASONS)
 """Codes of another edgebox's refusals that say how much it has to do."""
 _AWAY = ("not_ready", DropReason.SHUTDOWN.value)
 """Codes of another edgebox's refusals that say that it is starting or stopping."""

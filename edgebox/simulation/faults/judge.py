@@ -40,6 +40,7 @@ from edgebox.scheduling.events import (
     RequestArrived,
     RequestPrepared,
     RequestRejected,
+    RequestsRefused,
     Retain,
     RunAgain,
     Sample,
@@ -174,7 +175,7 @@ class World(Observed):
                 return
             case RequestPrepared() | RequestRejected():
                 stale = event.request not in self.preparing
-            case BatchCompleted() | BatchFailed():
+            case RequestsRefused() | BatchCompleted() | BatchFailed():
                 running = self.busy.get(event.executor)
                 stale = running is None or running.batch != event.batch
             case SampleCompleted() | SampleFailed():
@@ -325,7 +326,12 @@ class World(Observed):
         of = self.alive[drop.request]
         if drop.request in self.cancelled:
             assert drop.reason is DropReason.DEPARTED
-        if drop.reason is DropReason.OVERLOAD:
+        if isinstance(event, RequestsRefused):
+            infer = self.busy.get(event.executor)
+            if infer is not None and drop.request in infer.requests:
+                assert drop.request in event.requests
+                self._leave_batch(event.executor, drop.request)
+        if drop.reason is DropReason.OVERLOAD and drop.cause is not Cause.OVERLOADED:
             assert of.frame is None, "a crop took a frame's room"
             of_camera = self.frames_waiting(of.camera) >= PARAMETERS.camera_pending_max
             full = of_camera or self.frames_waiting() >= PARAMETERS.box_pending_max
@@ -348,16 +354,19 @@ class World(Observed):
 
     def _judge_run_again(self, order: RunAgain, event: Event | None) -> None:
         """What ran where everything has ended waits again, as long as somebody waits for it."""
-        assert isinstance(event, ExecutorGone)
+        assert isinstance(event, RequestsRefused if order.refused else ExecutorGone)
         assert not self.stopping
         assert order.request not in self.cancelled | self.unneeded | self.tried
         assert self.now_ns <= self.alive[order.request].last_deadline_ns
-        infer = self.busy[event.executor]
-        others = tuple(each for each in infer.requests if each != order.request)
-        assert len(others) == len(infer.requests) - 1
-        self.busy[event.executor] = replace(infer, requests=others)
+        self._leave_batch(event.executor, order.request)
         self.ready.add(order.request)
         self.queued_until_ns.pop(order.request, None)
+
+    def _leave_batch(self, executor: ExecutorId, request: RequestId) -> None:
+        infer = self.busy[executor]
+        others = tuple(each for each in infer.requests if each != request)
+        assert len(others) == len(infer.requests) - 1
+        self.busy[executor] = replace(infer, requests=others)
 
     def _judge_supervision(self, action: Abandon | Open | ExitProcess) -> None:
         match action:

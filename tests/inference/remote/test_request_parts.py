@@ -57,4 +57,4 @@ def test_what_was_answered_stays_answered_when_the_server_has_too_much_to_do(tak
     found, refused = raised.value.found
     assert len(found) == len(inputs)
     assert list(refused) == list(range(sum(asked), len(inputs)))
-    assert {each.reason for each in refused.values()} == {DropReason.FAILED}
+    assert {each.reason for each in refused.values()} == {DropReason.OVERLOAD}

@@ -4,7 +4,7 @@ import styles from './Fetched.module.css'
 
 import { useEffect, useRef, useState } from 'preact/hooks'
 
-import { messageOf, request } from '../api/api'
+import { inWords, messageOf, request } from '../api/api'
 import { LogInHint } from '../access/LogInHint'
 import { useMay } from '../access/session'
 import { Discovery } from './Discovery'
@@ -12,6 +12,8 @@ import type { FoundCamera, Streams } from './discovered'
 import { bodyOf, liveWords, NO_FIELDS, type Fields, type TestPicture } from './fetched'
 import type { Source } from '../api/types'
 import { Confirm } from '../ui/Confirm'
+
+const LABELS = { url: 'Address of its stream', username: 'User name', password: 'Password', substream_url: 'Smaller stream', rate_hz: 'Frames per second' } as const
 
 interface FetchFormProps {
   /** The camera gets the name that stands above the form on the page. */
@@ -45,7 +47,7 @@ function Form({ name, named, onFound }: FetchFormProps) {
     try {
       await work()
     } catch (error) {
-      setRefusal(messageOf(error))
+      setRefusal(inWords(messageOf(error), LABELS))
     }
     setBusy('')
   }
@@ -62,9 +64,9 @@ function Form({ name, named, onFound }: FetchFormProps) {
     setSaid(`The form has the streams of ${camera.name || camera.host}. Test it, then add it.`)
     onFound(camera.name)
   }
-  const text = (key: 'url' | 'substream_url' | 'username' | 'password' | 'rate_hz', label: string, hint: string, more: Record<string, string> = {}) => (
+  const text = (key: keyof typeof LABELS, hint: string, more: Record<string, string> = {}) => (
     <label class={key === 'url' ? styles.wide : undefined}>
-      <span>{label}</span>
+      <span>{LABELS[key]}</span>
       <input type="text" value={fields[key]} autocomplete="off" spellcheck={false} autocapitalize="none" name={`source-${key}`} {...more} onInput={(event) => put({ [key]: event.currentTarget.value })} />
       <small>{hint}</small>
     </label>
@@ -74,11 +76,11 @@ function Form({ name, named, onFound }: FetchFormProps) {
     <>
       <Discovery login={{ username: fields.username.trim(), password: fields.password }} onChoose={choose} />
       <form class={styles.form} onSubmit={(event) => { event.preventDefault(); void add() }}>
-        {text('url', 'Address of its stream', 'rtsp://192.168.1.20/stream, http:// with MJPEG, file:/path/to/video.mp4, or webcam:0 for a camera of this box', { inputMode: 'url', required: 'required' })}
-        {text('username', 'User name', 'If the camera asks for one')}
-        {text('password', 'Password', 'Kept by the box in a file of its own, and never shown', { type: 'password', autocomplete: 'new-password' })}
-        {text('substream_url', 'Smaller stream', 'Optional: read while its size is enough')}
-        {text('rate_hz', 'Frames per second', '10 if left empty', { inputMode: 'decimal' })}
+        {text('url', 'rtsp://192.168.1.20/stream, http:// with MJPEG, file:/path/to/video.mp4, or webcam:0 for a camera of this box', { inputMode: 'url', required: 'required' })}
+        {text('username', 'If the camera asks for one')}
+        {text('password', 'Kept by the box in a file of its own, and never shown', { type: 'password', autocomplete: 'new-password' })}
+        {text('substream_url', 'Optional: read while its size is enough')}
+        {text('rate_hz', '10 if left empty', { inputMode: 'decimal' })}
         <label class={styles.check}>
           <input type="checkbox" checked={fields.motion_gate} onChange={(event) => put({ motion_gate: event.currentTarget.checked })} />
           <span>Leave out pictures of a scene that stands still</span>

@@ -14,7 +14,7 @@ export interface Source {
 }
 
 export const SOURCES: readonly Source[] = [
-  { key: 'rtsp', name: 'Network camera', source: 'rtsp://USER:PASSWORD@CAMERA/stream', extra: '[camera]', hint: 'Put in the address of the camera’s own stream; its manual or its web page has it. An MJPEG stream over http:// works, too.' },
+  { key: 'rtsp', name: 'Network camera', source: 'rtsp://CAMERA/stream', extra: '[camera]', hint: 'Put in the address of the camera’s own stream; its manual or its web page has it. An MJPEG stream over http:// works, too. If it asks for a login, add --source-username USER --source-password-file FILE: everybody on that machine can read a password in a command.' },
   { key: 'usb', name: 'USB camera', source: 'webcam', extra: '[camera]', hint: 'The first camera of that machine; /dev/video2 and the like for another one.' },
   { key: 'file', name: 'Video file', source: 'street.mp4', extra: '[camera]', hint: 'Played at its own speed and over again, as if a camera saw it. A folder of pictures works, too.' },
   { key: 'scene', name: 'None, to try it', source: 'scene:', extra: '', hint: 'A made-up street: needs no camera at all.' },

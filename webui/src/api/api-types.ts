@@ -412,6 +412,7 @@ export type Executor = {
   retry_s: number | null
   last_error: LastError | null
   id: string
+  /** Empty: it is elsewhere, and was not there since the box's start */
   provider: string
   device: string
   note: string

@@ -68,6 +68,11 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
+/** A refusal of the box in a form's own words: it names a field by its key, as in `source.rate_hz must be...`. */
+export function inWords(message: string, names: Readonly<Record<string, string>>): string {
+  return message.replace(/\b[a-z_]+\.([a-z_]+)(?=:? )/g, (key, field: string) => names[field] ?? key)
+}
+
 /** What a problem document (RFC 9457) says went wrong. */
 export function problemOf(text: string): string | null {
   const { detail, title } = objectOf(text) ?? {}

@@ -77,7 +77,7 @@ function Frame({ connection, state, unreadable = null, dispatcher, feed, onRetry
           </p>
         )}
         <Nav route={route} inFleet={state?.box.in_fleet ?? false} />
-        {state && !locked && <Verdict state={state} />}
+        {state && !locked && <Verdict state={state} isLost={connection.phase === 'lost'} />}
         <div class={frame.tools}>
           {!locked && <ConnectionPill connection={connection} />}
           {!loggingIn && <LoginButton onAsked={() => setLoginAsked(here)} />}

@@ -2,13 +2,14 @@
 
 import styles from './Verdict.module.css'
 
-import { verdictOf } from '../figures/health'
+import { UNKNOWN, verdictOf } from '../figures/health'
 import { hashOf } from './route'
 import type { BoxState } from '../api/types'
 import { HealthIcon } from '../ui/icons'
 
-export function Verdict({ state }: { state: BoxState }) {
-  const { health, text, camera } = verdictOf(state)
+/** `isLost`: the connection to the box is, so nobody knows how it is now. */
+export function Verdict({ state, isLost }: { state: BoxState; isLost: boolean }) {
+  const { health, text, camera } = isLost ? UNKNOWN : verdictOf(state)
   const name = camera !== null && text.startsWith(`${camera}: `) ? `${camera}:` : ''
   const words = <><HealthIcon health={health} /> <span class={styles.words}>{name && <span class={styles.name}>{name}</span>} <span>{text.slice(name.length).trimStart()}</span></span></>
   return (

@@ -7,7 +7,7 @@ import { useEffect, useState } from 'preact/hooks'
 
 import { LogInHint } from '../access/LogInHint'
 import { useMay } from '../access/session'
-import { messageOf, request } from '../api/api'
+import { inWords, messageOf, request } from '../api/api'
 import { ChangedMeanwhile, isChangedMeanwhile } from './ChangedMeanwhile'
 import { type Base, baseOf, before, FIELDS, fieldOf, idOf, nowWords, patchOf, standing, textOf, typedSince, type CameraDocument, type Draft, type FieldWords, type Patch } from './cameraOverrides'
 
@@ -31,6 +31,8 @@ interface Outcome {
   /** The settings that were sent, as they were before, and what changes them back. */
   undo?: { patch: Patch; base: Base }
 }
+
+const NAMES = Object.fromEntries(FIELDS.map(({ field, name }) => [field, name]))
 
 export function Settings({ known, connected, wanted, pipelines = [], families = [], onChanged }: SettingsProps) {
   const may = useMay('operator')
@@ -86,7 +88,7 @@ export function Settings({ known, connected, wanted, pipelines = [], families = 
             known={known}
             may={may}
             typed={draft[words.field]}
-            refusal={refused === words.field ? (outcome?.message ?? null) : null}
+            refusal={refused === words.field && outcome ? inWords(outcome.message, NAMES) : null}
             onType={(text) => {
               if (draft[words.field] === undefined) setBase((now) => ({ ...now, [words.field]: known.versions[words.field] }))
               setDraft((now) => ({ ...now, [words.field]: text }))
@@ -103,7 +105,7 @@ export function Settings({ known, connected, wanted, pipelines = [], families = 
           <div class={styles.end}>
             <button type="submit" class={page.primary} disabled={!changed || saving}>Save</button>
             <p role="status" class={outcome?.failed ? page.refused : 'muted'} data-testid="saved">
-              {outcome?.meanwhile ? <ChangedMeanwhile camera={known.id} message={outcome.message} onLoaded={loaded} /> : outcome && refused === null ? outcome.message : ''}{' '}
+              {outcome?.meanwhile ? <ChangedMeanwhile camera={known.id} message={outcome.message} onLoaded={loaded} /> : outcome && refused === null ? inWords(outcome.message, NAMES) : ''}{' '}
               {outcome?.undo && <button type="button" onClick={() => outcome.undo && void send(outcome.undo.patch, outcome.undo.base, 'Undone.', false)}>Undo</button>}
             </p>
           </div>

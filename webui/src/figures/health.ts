@@ -3,7 +3,7 @@
 import { BY_NAME } from '../ui/names'
 import { dropLines } from './counts'
 import { duration, frameRate, isKnown, percent, rate } from '../ui/format'
-import type { BoxState, Camera, Source } from '../api/types'
+import type { BoxState, Camera, Executor, Source } from '../api/types'
 
 /** What the share of frames answered on time must be at least, as in edgebox/runtime/grading.py. */
 export const GOOD_SHARE = 0.99
@@ -63,6 +63,11 @@ export function missText({ grade, late_in_window, dropped_in_window }: Pick<Came
   return worst && worst.amount > late_in_window ? `Most misses: ${worst.meaning}` : 'Answers come too late'
 }
 
+/** How an executor is that is not up: one elsewhere may never have been there. */
+export function lostWord({ provider }: Pick<Executor, 'provider'>): string {
+  return provider === '' ? 'not there' : 'lost'
+}
+
 export interface Verdict {
   health: Health
   text: string
@@ -70,11 +75,14 @@ export interface Verdict {
   camera: string | null
 }
 
+/** The verdict while the box does not answer. */
+export const UNKNOWN: Verdict = { health: 'waiting', text: 'Unknown: the box does not answer', camera: null }
+
 /** Is everything fine? The verdict on the worst camera is the verdict on all. */
 export function verdictOf({ box, cameras, sources }: Pick<BoxState, 'box' | 'cameras' | 'sources'>): Verdict {
   if (!box.ready) return { health: 'strained', text: `Not ready: ${box.ready_reason || 'no reason given'}`, camera: null }
   const lost = box.executors.find(({ state }) => state !== 'up')
-  if (lost) return { health: 'failing', text: `${lost.id} is lost: ${lost.last_error?.text ?? lost.state}`, camera: null }
+  if (lost) return { health: 'failing', text: `${lost.id} is ${lostWord(lost)}: ${lost.last_error?.text ?? lost.state}`, camera: null }
   const { age_s, overdue } = box.planner
   if (overdue && isKnown(age_s)) return { health: 'strained', text: `The plan is ${duration(age_s)} old: sizes no longer follow the links`, camera: null }
   const unseen = unseenSources({ cameras, sources })

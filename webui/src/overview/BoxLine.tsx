@@ -3,10 +3,11 @@
 import styles from './BoxLine.module.css'
 
 import { lost, working } from '../settings/destinations'
-import { count, duration, isKnown, percent, watts } from '../ui/format'
+import { capitalised, count, duration, isKnown, percent, watts } from '../ui/format'
 import { bytes } from '../settings/configuration'
 import type { BoxState, Destination, Executor, Memory } from '../api/types'
 import { CountsLine } from '../figures/CountsLine'
+import { lostWord } from '../figures/health'
 import { providerName } from '../ui/names'
 import { Stat, Stats } from '../ui/Stat'
 
@@ -86,9 +87,8 @@ function ExecutorStat({ executor, memory, window_s }: { executor: Executor; memo
         <div style={{ width: `${Math.min(1, executor.utilisation ?? 0) * 100}%` }} />
       </div>
       <p class={`muted ${styles.note}`}>
-        {provider} · {executor.device}
-        <br />
-        {executor.running ?? 'idle'}{batch}
+        {executor.device !== '' && <>{provider} · {executor.device}<br /></>}
+        {executor.running ?? (executor.device !== '' ? 'idle' : 'runs nothing')}{batch}
         {isKnown(executor.threads_mean) && executor.threads > 1 && (
           <>
             <br />
@@ -110,7 +110,7 @@ function ExecutorStat({ executor, memory, window_s }: { executor: Executor; memo
       {executor.note && <p class={styles.remark}>{executor.note}</p>}
       {executor.state !== 'up' && (
         <p class={styles.remark} data-testid="executor-lost">
-          {`Lost: ${executor.last_error?.text ?? executor.state}`}{executor.retry_s !== null && `; the next try is in ${Math.ceil(executor.retry_s)} s`}
+          {`${capitalised(lostWord(executor))}: ${executor.last_error?.text ?? executor.state}`}{executor.retry_s !== null && `; the next try is in ${Math.ceil(executor.retry_s)} s`}
         </p>
       )}
     </Stat>

@@ -23,7 +23,7 @@ export function ExecutorsCard({ executors, memory }: ExecutorsProps) {
           const limited = memory.find(({ executor }) => executor === id)
           return (
             <li key={id} data-executor={id}>
-              <p><strong>{id}</strong> <span class="muted">{device}, {providerName(provider)}</span></p>
+              <p><strong>{id}</strong> {device !== '' && <span class="muted">{device}, {providerName(provider)}</span>}</p>
               <p class="muted" data-testid="executor-details">
                 {families.length > 0 ? `Runs ${families.join(', ')}` : 'Runs nothing'}
                 {cores.length > 0 && `, pinned to ${cores.length > 1 ? 'cores' : 'core'} ${cores.join(', ')}`}
@@ -50,12 +50,12 @@ const STATES = {
 
 /** How an executor is, where there is anything to say. */
 function Supervised({ executor }: { executor: Executor }) {
-  const { state, restarts, retry_s, abandoned_threads, last_error } = executor
+  const { provider, state, restarts, retry_s, abandoned_threads, last_error } = executor
   if (state === 'up' && last_error === null) return null
   const times = restarts === 1 ? 'once' : `${count(restarts)} times`
   return (
     <p class={state === 'up' ? 'muted' : styles.note} data-state={state} data-restarts={restarts} data-testid="supervised">
-      {`It ${STATES[state]}`}{retry_s !== null && `, the next try is in ${Math.ceil(retry_s)} s`}{restarts > 0 && `, it came back ${times}`}.
+      {`It ${provider === '' ? 'is not there' : STATES[state]}`}{retry_s !== null && `, the next try is in ${Math.ceil(retry_s)} s`}{restarts > 0 && `, it came back ${times}`}.
       {abandoned_threads > 0 && ` Threads that hang: ${count(abandoned_threads)}.`}
       {last_error && ` Last error: ${last_error.text}.`}
     </p>

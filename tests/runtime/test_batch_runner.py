@@ -37,9 +37,7 @@ def at_once(call: Callable[[], None]) -> None:
         (ExecutorGoneError("no"), [ExecutorGone(FAR), BatchFailed(FAR, BATCH)]),
     ],
 )
-def test_the_core_is_told_whose_fault_a_failure_is(
-    error: ModelError, told: list[Told]
-) -> None:
+def test_the_core_is_told_whose_fault_a_failure_is(error: ModelError, told: list[Told]) -> None:
     failed: Future[None] = Future()
     failed.set_exception(error)
     heard: list[Told] = []

@@ -146,14 +146,17 @@ class PulledSession:
             metrics.captured(new, new, now_ns, skipped.ordered)
 
     async def close(self, why: str) -> None:
-        """End: no more pictures come."""
+        """End: no more pictures come.
+
+        The box knows it before anything is waited for: who waits may be interrupted.
+        """
+        record, self._record, self._window = self._record, None, None
+        if record is not None:
+            self._box.close_camera(record, why)
+        self._pictures.clear()
         for task in self._encoding:
             task.cancel()
         await asyncio.gather(*self._encoding, return_exceptions=True)
-        if self._record is not None:
-            self._box.close_camera(self._record, why)
-            self._record = self._window = None
-        self._pictures.clear()
 
     def _synchronise(self) -> None:
         """Say that the camera's clock is the box's own."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from edgebox.domain.errors import ModelError
 from edgebox.inference.executor import SCORE_FLOOR
 from edgebox.inference.family import Family
-from edgebox.inference.importing.files import read_source
+from edgebox.inference.importing.files import read_source, size_of
 from edgebox.inference.importing.folder import (
     ImportedFamily,
     ImportedVariant,
@@ -149,6 +149,8 @@ def import_family(
     if imported or name in taken:
         instead = f", or remove it first: edgebox models remove {name}" if imported else ""
         raise ModelError(f"there is a family {name!r} already; choose another --name{instead}")
+    for path in paths:
+        size_of(path)
     proven = []
     for at, path in enumerate(paths):
 

@@ -319,6 +319,19 @@ def test_the_number_of_cocos_classes_tells_two_layouts_apart(
     assert result.family.labels == COCO80
 
 
+def test_a_missing_file_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    steps: list[str] = []
+    there = written(tmp_path, tiny_of("yolov8"))
+    with pytest.raises(ModelError, match=r"nowhere\.onnx: there is no such file"):
+        import_family(
+            [there, tmp_path / "nowhere.onnx"],
+            tmp_path / "models",
+            ImportOptions(),
+            progress=lambda text, share: steps.append(text),
+        )
+    assert steps == []
+
+
 def test_labels_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "names.txt"
     file.write_text("car\n\nbus \n\n\n")

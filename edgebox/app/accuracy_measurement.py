@@ -209,7 +209,7 @@ async def _collect(
                 small_px = probe(seen.jpeg)
     if not whole and max(small_px):
         raise InvalidInputError(
-            f"{camera.name} sends {small_px[0]} x {small_px[1]} px at present, less than "
+            f"{camera.name} sends {small_px[0]} × {small_px[1]} px at present, less than "
             f"{largest.name} needs, so the accuracy of the larger variants cannot be measured: "
             "take its frames from the source (--frames with a video, a folder or its rtsp address)"
         )

@@ -104,7 +104,7 @@ def part_mistake(
     fits = (first.width_px, first.height_px) == (second.width_px, second.height_px)
     if one.name == other.after and fits:
         return ""
-    size = f"{second.width_px} x {second.height_px} px"
+    size = f"{second.width_px} × {second.height_px} px"
     return (
         f"{large.variant} is given features of {other.after} at {size}, which {small.variant} does "
         "not leave; make the cascade of the two parts at one size"

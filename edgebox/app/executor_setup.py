@@ -23,10 +23,11 @@ from edgebox.config.executor_section import (
 )
 from edgebox.domain.errors import ConfigError, ModelError
 from edgebox.domain.model_family import ExecutorId
+from edgebox.inference.cuda_libraries import cuda_major
 from edgebox.inference.executor import RUN_LIMIT_S, SCORE_FLOOR, HungError
 from edgebox.inference.executor_spec import ExecutorSpec, open_executor
 from edgebox.inference.family import Family
-from edgebox.inference.gpus import gpu_names
+from edgebox.inference.gpus import gpu_names, has_nvidia_device
 from edgebox.inference.machine import allowed_cores, offered_threads, usable_cores
 from edgebox.inference.model_executor import ExecutorSpecification, ModelExecutor
 from edgebox.inference.onnx_executor import OnnxExecutor
@@ -176,6 +177,9 @@ class _Gpus:
     """Why no GPU can be used; empty: there may be some."""
     hung: HungError | None = None
     """The error of a hung CUDA driver."""
+    absent: bool = False
+    """Whether nothing here is meant to run on a GPU: CUDA finds none, and ONNX Runtime's build is
+    for CPUs or the machine has none."""
 
 
 def _gpus() -> _Gpus:
@@ -183,7 +187,8 @@ def _gpus() -> _Gpus:
 
     def ask() -> _Gpus:
         count = len(gpu_names())
-        return _Gpus(count, cuda_obstacle())
+        absent = not count and not (cuda_major() and has_nvidia_device())
+        return _Gpus(count, cuda_obstacle(), absent=absent)
 
     try:
         return within(RUN_LIMIT_S, ask, "look-for-gpus", lambda late: None)
@@ -344,8 +349,10 @@ def _open_table(
     left = [name for name in wanted if name not in held]
     if falls_back and left:
         # Without any GPU they stand in for the whole table, families of later imports included.
+        as_meant = plan.gpus.absent and table.device == AUTO
+        note = "" if as_meant else why or f"no GPU can run {', '.join(left)}"
         for spec in plan.on_cpu(table, left if held else table.families):
-            _open(spec, families, opened, note=why or f"no GPU can run {', '.join(left)}")
+            _open(spec, families, opened, note=note)
 
 
 def _open_remote(

@@ -33,6 +33,8 @@ from edgebox.storage.box_lock import lock_for_box
 from edgebox.storage.schema import MIGRATIONS
 from edgebox.storage.snapshots import check, unused
 
+_STOP = ", as with `systemctl stop edgebox`, and restore then"
+"""What helps while a box serves with the database that is to be replaced."""
 _LOG_PARTS = ("-wal", "-shm", "-journal")
 _ORDER = (CREDENTIALS, CERTIFICATE, CERTIFICATE_KEY, MODELS, CONFIGURATION, ACCESS, DATABASE)
 """Names of a backup in the order in which they are put in place."""
@@ -169,7 +171,7 @@ def _check_databases(archive: Path, files: Path) -> None:
 def _put_in_place(files: Path, manifest: dict[str, Any], where: dict[str, Path]) -> Restored:
     replacement = _Replacement()
     with contextlib.ExitStack() as stack:
-        stack.enter_context(contextlib.closing(lock_for_box(where[DATABASE])))
+        stack.enter_context(contextlib.closing(lock_for_box(where[DATABASE], _STOP)))
         for name in (DATABASE, ACCESS):
             if name in where:
                 stack.enter_context(unused(where[name]))

@@ -26,6 +26,10 @@ FINGERPRINT = click.option(
 )
 
 
+SERVER_OPTION = ("--server", "--box")
+"""The names of the option for a box's address."""
+
+
 def given_token(file: Path | None) -> str | None:
     """Return the token of `--token-file` or the environment; None: there is none.
 

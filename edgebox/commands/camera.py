@@ -27,7 +27,7 @@ from edgebox.camera.pairing import KeptTokens, PairingRefusedError, pair
 from edgebox.camera.records import FrameRecord
 from edgebox.camera.shutdown import on_end_signals
 from edgebox.commands.box_choice import chosen_box
-from edgebox.commands.box_options import FINGERPRINT, TOKEN_FILE, given_token
+from edgebox.commands.box_options import FINGERPRINT, SERVER_OPTION, TOKEN_FILE, given_token
 from edgebox.commands.camera_live import render, show_live, show_plain
 from edgebox.commands.shared_options import read_text
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
@@ -138,8 +138,7 @@ class AskedOfBox(TypedDict):
 @click.command()
 @click.argument("source")
 @click.option(
-    "--server",
-    "--box",
+    *SERVER_OPTION,
     default=None,
     help="Address of the box, like http://10.0.0.2:8787.  [default: this machine's, or the one "
     "that is found in the network (extra mdns)]",

@@ -23,7 +23,7 @@ def describe(status: Status, fps: float | None) -> str:
         return f"not connected: {status.remark or 'connecting'}"
     parts = [f"{fps:.1f} frames/s" if fps is not None else "- frames/s"]
     if status.advice is not None:
-        parts.append(f"{status.advice.width_px} x {status.advice.height_px} px")
+        parts.append(f"{status.advice.width_px} × {status.advice.height_px} px")
     if status.on_time_share is not None:
         parts.append(f"{status.on_time_share:.1%} on time (10 s)")
     if status.latency_ms is not None:

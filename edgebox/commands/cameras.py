@@ -44,5 +44,5 @@ def discover(source_username: str | None, source_password_file: Path | None, as_
         if camera["why"]:
             click.echo(f"  {camera['why']}")
         for stream in camera["streams"]:
-            size = f"{stream['width_px']} x {stream['height_px']} px"
+            size = f"{stream['width_px']} × {stream['height_px']} px"
             click.echo(f"  {stream['url']}  {stream['codec']}, {size}")

@@ -137,7 +137,7 @@ class _DetectedFrame:
     def show(self, family: "Family") -> None:
         height, width = self.rgb.shape[:2]
         out.print(
-            f"[bold]{escape(self.path.name)}[/] {width} x {height} px, {self.variant}, "
+            f"[bold]{escape(self.path.name)}[/] {width} × {height} px, {self.variant}, "
             f"{self.took_ms:.1f} ms: {len(self.found) or 'nothing'} found"
         )
         for row in self.document(family)["detections"]:

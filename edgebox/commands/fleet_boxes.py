@@ -7,13 +7,19 @@ from typing import Any
 import click
 
 from edgebox.client import get_document
-from edgebox.commands.box_options import FINGERPRINT, TOKEN_FILE, given_token, naming_token_file
+from edgebox.commands.box_options import (
+    FINGERPRINT,
+    SERVER_OPTION,
+    TOKEN_FILE,
+    given_token,
+    naming_token_file,
+)
 from edgebox.commands.console import clear_errors, out, print_json, table
 from edgebox.commands.shared_options import JSON
 
 
 @click.command()
-@click.option("--server", default="http://127.0.0.1:8787", show_default=True, help="Any box.")
+@click.option(*SERVER_OPTION, default="http://127.0.0.1:8787", show_default=True, help="Any box.")
 @TOKEN_FILE
 @FINGERPRINT
 @JSON

@@ -290,7 +290,7 @@ def _print_import(
     rows = [
         (
             str(row["name"]),
-            f"{row['width_px']} x {row['height_px']}",
+            f"{row['width_px']} × {row['height_px']}",
             ", ".join(f"{size}: {ms:.1f}" for size, ms in row.get("p50_ms", {}).items()),
         )
         for row in document["variants"]
@@ -372,7 +372,7 @@ def _print_variants(document: dict[str, Any]) -> None:
     rows = [
         (
             str(row["name"]),
-            f"{row['width_px']} x {row['height_px']}",
+            f"{row['width_px']} × {row['height_px']}",
             _accuracy_cell(row),
             f"{_single_ms(row):.1f}" if "p50_ms" in row else "",
             "dominated" if row["dominated"] else "",

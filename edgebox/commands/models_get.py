@@ -110,7 +110,7 @@ def _list_catalogue(as_json: bool, config: "Config") -> None:
             entry.name,
             entry.task,
             str(len(entry.labels)) if len(entry.labels) != 1 else entry.labels[0],
-            f"{entry.width_px} x {entry.height_px}",
+            f"{entry.width_px} × {entry.height_px}",
             f"{entry.size_bytes / 1e6:.1f}",
             "" if entry.accuracy is None else f"{entry.accuracy:.3f}",
             entry.licence,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from edgebox.commands.box_options import SERVER_OPTION
 from edgebox.commands.console import clear_errors, err, out, print_json, progress_bar, table
 from edgebox.commands.shared_options import CONFIG, JSON
 from edgebox.domain.errors import InvalidInputError
@@ -44,7 +45,7 @@ _BOX = "http://127.0.0.1:8787"
 )
 @click.option("--frames", help="Accuracy without labels: a folder of pictures, a video, rtsp://...")
 @click.option("--from-camera", "camera", help="Accuracy without labels: a camera of a running box.")
-@click.option("--box", default=_BOX, show_default=True, help="Address of that box.")
+@click.option(*SERVER_OPTION, "box", default=_BOX, show_default=True, help="Address of that box.")
 @click.option(
     "--limit", type=click.IntRange(1), help="Most pictures to use; each run takes the same ones."
 )

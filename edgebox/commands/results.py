@@ -12,7 +12,13 @@ import orjson
 
 from edgebox.camera.shutdown import on_end_signals
 from edgebox.client import subscribe
-from edgebox.commands.box_options import FINGERPRINT, TOKEN_FILE, given_token, naming_token_file
+from edgebox.commands.box_options import (
+    FINGERPRINT,
+    SERVER_OPTION,
+    TOKEN_FILE,
+    given_token,
+    naming_token_file,
+)
 from edgebox.commands.console import clear_errors
 from edgebox.domain.notifications import zone_event_text
 
@@ -21,7 +27,7 @@ _OBJECTS_SHOWN = 5
 
 
 @click.command()
-@click.option("--server", default="http://127.0.0.1:8787", show_default=True, help="The box.")
+@click.option(*SERVER_OPTION, default="http://127.0.0.1:8787", show_default=True, help="The box.")
 @click.option(
     "--camera", "cameras", multiple=True, help="A name, or a pattern like 'gate-*'; repeatable."
 )

@@ -143,7 +143,13 @@ def batching(
 
 @click.command("make-workload")
 @click.option("--kind", help="One of the kinds; --kind list names them.", required=True)
-@click.option("--load", type=click.FloatRange(0.001, 100), default=0.7, show_default=True)
+@click.option(
+    "--load",
+    type=click.FloatRange(0.001, 100),
+    default=0.7,
+    show_default=True,
+    help="Share of what the workers can serve; above 1 they are overloaded.",
+)
 @click.option(
     "--slo-multiple",
     type=click.FloatRange(0, min_open=True),
@@ -158,7 +164,13 @@ def batching(
     metavar="MULTIPLE UTILITY",
     help="One more deadline and the utility of an answer by it: 6 0.3. May be repeated.",
 )
-@click.option("--requests", type=click.IntRange(1, 10_000_000), default=4000, show_default=True)
+@click.option(
+    "--requests",
+    type=click.IntRange(1, 10_000_000),
+    default=4000,
+    show_default=True,
+    help="Requests to make.",
+)
 @click.option(
     "--c1",
     type=click.FloatRange(0.001, 1),
@@ -166,8 +178,14 @@ def batching(
     show_default=True,
     help="How much of a batch's time grows with its size.",
 )
-@click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True)
-@click.option("--seed", default=1, show_default=True)
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Workers that run batches.",
+)
+@click.option("--seed", default=1, show_default=True, help="Seed of all randomness.")
 @click.option(
     "--out",
     "target",

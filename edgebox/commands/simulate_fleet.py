@@ -13,8 +13,20 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--boxes", type=click.IntRange(10, 1_000), default=100, show_default=True)
-@click.option("--cameras", type=click.IntRange(1, 100_000), default=10_000, show_default=True)
+@click.option(
+    "--boxes",
+    type=click.IntRange(10, 1_000),
+    default=100,
+    show_default=True,
+    help="Boxes at the start.",
+)
+@click.option(
+    "--cameras",
+    type=click.IntRange(1, 100_000),
+    default=10_000,
+    show_default=True,
+    help="Cameras that join.",
+)
 @click.option(
     "--executors",
     type=click.IntRange(1, 16),
@@ -34,7 +46,13 @@ if TYPE_CHECKING:
     type=click.FloatRange(0, 1),
     help="By how much of load a camera's own box is preferred.  [default: the box's]",
 )
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=1,
+    show_default=True,
+    help="Seed of all randomness.",
+)
 @JSON
 def fleet(
     *,

@@ -53,8 +53,8 @@ class Variant:
 
     @property
     def size_text(self) -> str:
-        """Its input's size as it stands in sentences for people: "256 x 160 px"."""
-        return f"{self.width_px} x {self.height_px} px"
+        """Its input's size as it stands in sentences for people: "256 × 160 px"."""
+        return f"{self.width_px} × {self.height_px} px"
 
     def covers(self, width_px: int, height_px: int) -> bool:
         """Say whether a picture of this size fits into the input without shrinking."""

@@ -173,8 +173,8 @@ def _executor_finding(
         mend = "the other executors serve; see that one of them has this family"
         return Finding(check, Health.FAIL, str(error), mend)
     found = f"{executor.provider} on {executor.device}{executor_text(executor)}"
-    if executor.provider == CPU and gpus and executor.note:
-        return Finding(check, Health.WARN, f"{found}: {executor.note}", cuda.mend(gpus))
+    if executor.provider == CPU and executor.note:
+        return Finding(check, Health.WARN, f"{found}: {executor.note}", cuda.mend(gpus or ()))
     return Finding(check, Health.OK, f"{found}{f' ({executor.note})' if executor.note else ''}")
 
 

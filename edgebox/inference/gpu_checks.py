@@ -4,7 +4,6 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from edgebox.inference.cuda_libraries import (
     CUDA_BUILD,
@@ -14,10 +13,8 @@ from edgebox.inference.cuda_libraries import (
     missing_cuda_libraries,
 )
 from edgebox.inference.findings import Finding, Health
-from edgebox.inference.gpus import driver_cuda_release
+from edgebox.inference.gpus import JETSON, driver_cuda_release
 
-_JETSON = Path("/etc/nv_tegra_release")
-"""JetPack brings it."""
 _CAPABILITY_MIN = (7, 5)
 """Older GPUs have no code in ONNX Runtime's packages."""
 _USE_THE_CPU = 'set device = "cpu" in [[executors]], or use a newer GPU'
@@ -87,7 +84,7 @@ def check_gpus(gpus: Sequence[Gpu] | None) -> Finding:
 
 
 def _too_old(gpus: Sequence[Gpu]) -> bool:
-    return all(gpu.capability < _CAPABILITY_MIN for gpu in gpus)
+    return bool(gpus) and all(gpu.capability < _CAPABILITY_MIN for gpu in gpus)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +135,7 @@ class Cuda:
 
 def find_cuda() -> Cuda:
     """Load CUDA's libraries and return what there is; needs ONNX Runtime."""
-    return Cuda(missing_cuda_libraries(), cuda_major(), driver_cuda_release(), _JETSON.exists())
+    return Cuda(missing_cuda_libraries(), cuda_major(), driver_cuda_release(), JETSON.exists())
 
 
 def check_cuda(gpus: Sequence[Gpu] | None, cuda: Cuda) -> list[Finding]:

@@ -6,11 +6,18 @@ ONNX Runtime's own list of devices names hardware, whether CUDA can use it or no
 """
 
 import ctypes
+from pathlib import Path
 from typing import Protocol
 
 from edgebox.inference.cuda_libraries import DRIVER
 
 _NAME_BYTES = 256
+JETSON = Path("/etc/nv_tegra_release")
+"""JetPack brings it."""
+_PCI = Path("/sys/bus/pci/devices")
+_NVIDIA = "0x10de"
+_DISPLAY = "0x03"
+"""How the class of a PCI device begins that is a graphics card or computes as one."""
 
 
 class CudaDriver(Protocol):
@@ -57,6 +64,26 @@ def gpu_names(driver: CudaDriver | None = None) -> tuple[str, ...]:
     if driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
         return ()
     return tuple(_name(driver, ordinal) for ordinal in range(count.value))
+
+
+def has_nvidia_device(pci: Path = _PCI, jetson: Path = JETSON) -> bool:
+    """Say whether the machine has an NVIDIA GPU, with or without a driver.
+
+    Args:
+        pci: folder of the devices on the bus.
+        jetson: a file that only NVIDIA's own boards have.
+    """
+    return jetson.exists() or any(
+        _text(file) == _NVIDIA and _text(file.with_name("class")).startswith(_DISPLAY)
+        for file in pci.glob("*/vendor")
+    )
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text().strip()
+    except OSError:
+        return ""
 
 
 def _name(driver: CudaDriver, ordinal: int) -> str:

@@ -188,7 +188,7 @@ def _check_graph(manifest: Path, family: Family, file: ModelFile, fixed: int | N
         for axis in (1, 2, 3):
             if isinstance(shape[axis], int) and shape[axis] != wanted[axis]:
                 raise ModelError(
-                    f"{manifest}: variant {variant.name!r} ({variant.width_px} x "
+                    f"{manifest}: variant {variant.name!r} ({variant.width_px} × "
                     f"{variant.height_px} px, {family.input.layout}) does not fit the input "
                     f"{shape} of {path.name}"
                 )

@@ -338,7 +338,7 @@ class PulledCamera:
         size_px = (picture.width_px, picture.height_px)
         if size_px != (stream.width_px, stream.height_px):
             raise _EndedError(
-                SourceState.CONNECTING, f"its pictures have {size_px[0]} x {size_px[1]} px now"
+                SourceState.CONNECTING, f"its pictures have {size_px[0]} × {size_px[1]} px now"
             )
         self._status.times = stream.times
         self._enter(SourceState.LIVE, "")

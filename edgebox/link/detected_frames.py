@@ -156,7 +156,7 @@ def _read_detections(
         if not (0 <= x1 < x2 <= header.width_px and 0 <= y1 < y2 <= header.height_px):
             raise InvalidInputError(
                 f"detection {at}: its box must have a width and a height and be within "
-                f"{header.width_px} x {header.height_px} px, not {x1, y1, x2, y2}"
+                f"{header.width_px} × {header.height_px} px, not {x1, y1, x2, y2}"
             )
         found.append(SentDetection(label, score, (x1, y1, x2, y2)))
     return tuple(found)
@@ -170,7 +170,7 @@ def _read_crops(
         if not (left < right <= header.width_px and top < bottom <= header.height_px):
             raise InvalidInputError(
                 f"crop {at}: its area must have a width and a height and be within "
-                f"{header.width_px} x {header.height_px} px, not {left, top, right, bottom}"
+                f"{header.width_px} × {header.height_px} px, not {left, top, right, bottom}"
             )
         if not 0 < size <= len(pictures) - begin:
             raise InvalidInputError(

@@ -124,7 +124,7 @@ class FrameHeader:
         if not (self.width_px and self.height_px):
             raise InvalidInputError(
                 f"a frame's width_px and height_px must be at least 1, "
-                f"not {self.width_px} x {self.height_px}"
+                f"not {self.width_px} × {self.height_px}"
             )
 
 

@@ -62,10 +62,10 @@ class JpegLimits:
             InvalidInputError: it is empty or too large.
         """
         if not min(width_px, height_px):
-            raise InvalidInputError(f"a {kind} of {width_px} x {height_px} px, without a pixel")
+            raise InvalidInputError(f"a {kind} of {width_px} × {height_px} px, without a pixel")
         too_long = max(width_px, height_px) > self.side_max_px
         if too_long or width_px * height_px > self.pixels_max:
-            raise InvalidInputError(f"a {kind} of {width_px} x {height_px} px: {self.wanted}")
+            raise InvalidInputError(f"a {kind} of {width_px} × {height_px} px: {self.wanted}")
 
 
 FRAME_LIMITS = JpegLimits()
@@ -189,7 +189,7 @@ def _scans_end(
     if _begins_at_most(most, data, end):
         return start + end
     raise InvalidInputError(
-        f"a JPEG of {width} x {height} px in more than {most} scans, which takes too long to "
+        f"a JPEG of {width} × {height} px in more than {most} scans, which takes too long to "
         "decode; send it baseline, or progressive with about 10 scans"
     )
 

@@ -26,7 +26,7 @@ from edgebox.planning.options import (
 from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.planning.reasons import Reason, Reasons
 from edgebox.planning.remedies import remedies
-from edgebox.planning.wording import ms_up
+from edgebox.planning.wording import missing_ms_text
 
 Verdict = Literal[
     "chosen",
@@ -186,10 +186,10 @@ class _Weighed:
         bandwidth_bps = of.snapshot.link.bandwidth_bps
         needed_bps = self.reasons.needed_bps(of, option)
         if bandwidth_bps is not None and needed_bps is None:
-            more_ms = ms_up(option.needed_ns - option.budget.compute_ns)
+            more = missing_ms_text(option.needed_ns - option.budget.compute_ns)
             limit = self.reasons.deadline_limit(of, option, has)
             return "infeasible", Reason(
-                f"even the best link would not do: inference alone takes {more_ms} ms too long",
+                f"even the best link would not do: inference alone takes {more} too long",
                 limit,
             )
         waits = bandwidth_bps is None or (
@@ -209,7 +209,7 @@ class _Weighed:
         if self.largest is not None and variant.pixels > self.largest.pixels:
             limit = f"larger than {self.by_app.name(self.largest.name)}, the largest of its stage"
             return "exceeds_stage", Reason(limit)
-        own = f"{camera.width_px} x {camera.height_px} px"
+        own = f"{camera.width_px} × {camera.height_px} px"
         return "exceeds_source", Reason(
             f"a smaller size is enough for the camera's own picture of {own}"
         )

@@ -16,7 +16,13 @@ from edgebox.planning.later_work import most_later_s
 from edgebox.planning.options import CameraOptions, Option
 from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.planning.remedies import remedies
-from edgebox.planning.wording import bandwidth_text, ms_up, number_text, rate_text
+from edgebox.planning.wording import (
+    bandwidth_text,
+    missing_ms_text,
+    ms_text,
+    number_text,
+    rate_text,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +148,12 @@ class Reasons:
         """Say that the batches of an option take too long for the deadline."""
         # Learned times need not grow with the size: a larger one may fit.
         largest = of.options[-1].variant.pixels < above.variant.pixels
-        slo_ms = f"{of.snapshot.camera.slo_ns / 1e6:g} ms"
-        fits = f"the largest size that can be answered within {slo_ms}; " if largest else ""
-        missing = ms_up(self._missing_ns(of, above))
+        slo = ms_text(of.snapshot.camera.slo_ns)
+        fits = f"the largest size that can be answered within {slo}; " if largest else ""
+        missing = missing_ms_text(self._missing_ns(of, above))
         return Reason(
-            f"{fits}{above.variant.size_text} would be {missing} ms too late, because "
-            f"its inference can take {ms_up(above.single_ns)} ms",
+            f"{fits}{above.variant.size_text} would be {missing} too late, because "
+            f"its inference can take {missing_ms_text(above.single_ns)}",
             self.deadline_limit(of, above, has),
         )
 
@@ -199,7 +205,7 @@ class Reasons:
                 f"{self.sharing(camera)}; {size} would need {_more_time(missing, its_time)}",
                 self._time_limit(camera, missing, gain),
             )
-        over = ms_up(refused.over_ns)
+        over = missing_ms_text(refused.over_ns)
         name = self._allocation.cameras[refused.who].snapshot.camera.id
         limit = Limit(
             Resource.WAITING,
@@ -209,10 +215,10 @@ class Reasons:
         )
         if refused.who == camera:
             return Reason(
-                f"frames of {size} would wait {over} ms too long behind those of other cameras",
+                f"frames of {size} would wait {over} too long behind those of other cameras",
                 limit,
             )
-        return Reason(f"{size} would make frames of {name} wait {over} ms too long", limit)
+        return Reason(f"{size} would make frames of {name} wait {over} too long", limit)
 
     def sharing(self, camera: int) -> str:
         """Say how many cameras share what."""
@@ -290,8 +296,8 @@ class Reasons:
             return Reason(f"the link has not been measured yet; {size} has to wait for that")
         missing_ns = least.needed_ns - least.budget.compute_ns
         return Reason(
-            f"{size} would miss the deadline of {camera.slo_ns / 1e6:g} ms "
-            f"by {ms_up(missing_ns)} ms",
+            f"{size} would miss the deadline of {ms_text(camera.slo_ns)} "
+            f"by {missing_ms_text(missing_ns)}",
             _deadline_limit(of, missing_ns, gain),
         )
 
@@ -359,7 +365,7 @@ def _deadline_limit(of: CameraOptions, missing_ns: int, gain: float) -> Limit | 
 def _top(of: CameraOptions, option: Option) -> str:
     camera = of.snapshot.camera
     if option.variant.covers(camera.width_px, camera.height_px):
-        return f"enough for the camera's own picture of {camera.width_px} x {camera.height_px} px"
+        return f"enough for the camera's own picture of {camera.width_px} × {camera.height_px} px"
     if camera.variant_max is not None:
         return "the largest size that its pipeline allows"
     return "the largest size of its model"

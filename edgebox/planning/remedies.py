@@ -62,10 +62,10 @@ def _better_uplink(of: CameraOptions, limit: Limit) -> Remedy:
 def _later_deadline(of: CameraOptions, limit: Limit) -> Remedy:
     camera = of.snapshot.camera
     if limit.of != camera.id:
-        text = f"allow {math.ceil(limit.missing / 1e6)} ms more for answers to {limit.of}"
+        text = f"allow {math.ceil(limit.missing / 1e6):,} ms more for answers to {limit.of}"
         return Remedy(RemedyAction.EXTEND_DEADLINE, text, camera=CameraId(limit.of))
     needed_ms = math.ceil((camera.slo_ns + limit.missing) / 1e6)
-    text = f"allow {needed_ms} ms for an answer instead of {camera.slo_ns / 1e6:g}"
+    text = f"allow {needed_ms:,} ms for an answer instead of {camera.slo_ns / 1e6:,g}"
     return Remedy(RemedyAction.EXTEND_DEADLINE, text, float(needed_ms))
 
 

@@ -18,9 +18,14 @@ def number_text(count: int) -> str:
     return _WORDS[count] if count < len(_WORDS) else str(count)
 
 
-def ms_up(duration_ns: int) -> int:
-    """Return a duration that is missing in whole milliseconds, rounded up."""
-    return max(1, -(-duration_ns // 1_000_000))
+def ms_text(duration_ns: int) -> str:
+    """Write a duration, as one that somebody has set: "1,214 ms"."""
+    return f"{duration_ns / 1e6:,g} ms"
+
+
+def missing_ms_text(duration_ns: int) -> str:
+    """Write a duration that is missing in whole milliseconds, rounded up: "1,214 ms"."""
+    return f"{max(1, -(-duration_ns // 1_000_000)):,} ms"
 
 
 def rate_text(rate_hz: float) -> str:

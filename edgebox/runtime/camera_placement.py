@@ -85,7 +85,7 @@ def check_pictures(detected: DetectedFrame) -> None:
             raise InvalidInputError(f"crop {at}: {error}") from None
         if max(width_px, height_px) > CROP_SIDE_MAX_PX:
             raise InvalidInputError(
-                f"crop {at}: it may have {CROP_SIDE_MAX_PX} px a side, not {width_px} x {height_px}"
+                f"crop {at}: it may have {CROP_SIDE_MAX_PX} px a side, not {width_px} × {height_px}"
             )
 
 

@@ -103,7 +103,7 @@ class RequestStory:
         )
         self._say(
             request.arrival_ns,
-            f"arrived whole: {request.width_px} x {request.height_px} px in "
+            f"arrived whole: {request.width_px} × {request.height_px} px in "
             f"{request.size_bytes / 1e3:.1f} kB, {_margin(request, request.arrival_ns)}",
         )
 
@@ -293,7 +293,7 @@ class CameraStory:
         ):  # fmt: skip
             self._say(
                 now_ns,
-                f"advised to send {advice.width_px} x {advice.height_px} px, {advice.rate_hz:g} a "
+                f"advised to send {advice.width_px} × {advice.height_px} px, {advice.rate_hz:g} a "
                 f"second, for {advice.variant}: {advice.reason}",
             )
 
@@ -324,7 +324,7 @@ class CameraStory:
 
 def _settings(camera: Camera) -> str:
     return (
-        f"application {camera.app}, family {camera.family}, {camera.width_px} x "
+        f"application {camera.app}, family {camera.family}, {camera.width_px} × "
         f"{camera.height_px} px, {camera.rate_hz:g} a second, answers within "
         f"{camera.slo_ns / 1e6:g} ms" + _still_worth(camera.steps, 0)
     )

@@ -15,6 +15,9 @@ from edgebox.domain.errors import StorageError
 from edgebox.storage.connecting import file_at
 
 _SUFFIX = ".lock"
+_ANOTHER_FILE = (
+    ", or name another file in storage.path (for a demo: another folder in XDG_DATA_HOME)"
+)
 
 
 class DatabaseInUseError(StorageError):
@@ -41,11 +44,12 @@ class BoxLock:
             os.close(descriptor)
 
 
-def lock_for_box(database: Path | str) -> BoxLock:
+def lock_for_box(database: Path | str, instead: str = _ANOTHER_FILE) -> BoxLock:
     """Take the lock of a database. Never waits for another box.
 
     Args:
         database: its file, which need not exist; symbolic links to one file share its lock.
+        instead: what helps while another box has it, as the error says it.
 
     Raises:
         DatabaseInUseError: another box has it.
@@ -63,8 +67,7 @@ def lock_for_box(database: Path | str) -> BoxLock:
         if not isinstance(error, BlockingIOError):
             return BoxLock(problem=getattr(error, "strerror", None) or str(error))
         raise DatabaseInUseError(
-            f"{file}: another box serves with this database: stop it first, or name another file "
-            "in storage.path (for a demo: another folder in XDG_DATA_HOME)"
+            f"{file}: another box serves with this database: stop it first{instead}"
         ) from error
     return BoxLock(descriptor)
 

@@ -103,7 +103,7 @@ def decode_yolox(
         raise DecodingError(f"expected one output (b, anchors, 5 + classes), got {shapes}")
     if outputs[0].shape[1] != len(cells):
         raise DecodingError(
-            f"{width_px} x {height_px} px has {len(cells)} anchors at strides "
+            f"{width_px} × {height_px} px has {len(cells)} anchors at strides "
             f"{YOLOX_STRIDES_PX}, but the output is {outputs[0].shape}"
         )
     return [

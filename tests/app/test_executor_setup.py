@@ -19,7 +19,7 @@ from edgebox.inference import executor_spec
 from edgebox.inference.executor import Executor, HungError, blank_canvas
 from edgebox.inference.executor_spec import ExecutorSpec, open_executor
 from edgebox.inference.family import Family
-from edgebox.inference.gpus import driver_cuda_release, gpu_names
+from edgebox.inference.gpus import driver_cuda_release, gpu_names, has_nvidia_device
 from edgebox.inference.model_executor import ModelExecutor
 from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.sessions import CPU, CUDA, Session, cuda_obstacle, open_session
@@ -88,6 +88,12 @@ class Driver:
         return 0
 
 
+def meant_for_gpus(monkeypatch: pytest.MonkeyPatch, build: str = "13", device: bool = True) -> None:
+    """Pretend that ONNX Runtime is built for this CUDA release, and that there is a GPU or none."""
+    monkeypatch.setattr("edgebox.app.executor_setup.cuda_major", lambda: build)
+    monkeypatch.setattr("edgebox.app.executor_setup.has_nvidia_device", lambda: device)
+
+
 @pytest.fixture
 def two_gpus(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """Pretend that there are two GPUs; return what is opened on which. Sessions are the CPU's."""
@@ -115,9 +121,10 @@ def test_a_driver_says_which_cuda_it_runs() -> None:
     assert driver_cuda_release(Driver([], broken=True)) is None
 
 
-def test_without_a_gpu_the_cpu_is_used_and_the_reason_is_said(street: Family) -> None:
+def test_a_gpu_that_cannot_be_used_is_said(street: Family, monkeypatch: pytest.MonkeyPatch) -> None:
     if not cuda_obstacle():
         pytest.skip("this machine has a GPU")
+    meant_for_gpus(monkeypatch)
     with opened(load(None), [street]) as found:
         (executor,) = found.executors
         assert (executor.id, executor.provider) == ("cpu/0", CPU)
@@ -126,6 +133,36 @@ def test_without_a_gpu_the_cpu_is_used_and_the_reason_is_said(street: Family) ->
     with opened(configured({"device": "tensorrt"}), [street]) as found:
         assert [each.id for each in found.executors] == ["cpu/0"]
         assert "CUDA cannot be used" in found.executors[0].note
+
+
+@pytest.mark.parametrize(("build", "device"), [("", True), ("13", False)])
+def test_nothing_is_said_where_no_gpu_is_to_be_expected(
+    street: Family, monkeypatch: pytest.MonkeyPatch, build: str, device: bool
+) -> None:
+    meant_for_gpus(monkeypatch, build, device)
+    monkeypatch.setattr("edgebox.app.executor_setup.gpu_names", lambda: ())
+    obstacle = "CUDA cannot be used: no GPU"
+    monkeypatch.setattr("edgebox.app.executor_setup.cuda_obstacle", lambda: obstacle)
+    with opened(load(None), [street]) as found:
+        assert [(each.id, each.note) for each in found.executors] == [("cpu/0", "")]
+    with opened(configured({"device": "tensorrt"}), [street]) as found:
+        assert [each.note for each in found.executors] == [obstacle]
+
+
+def test_the_bus_says_whether_there_is_a_gpu(tmp_path: Path) -> None:
+    jetson = tmp_path / "nv_tegra_release"
+    for name, vendor, kind in (
+        ("00:01.0", "0x8086", "0x030000"), ("00:02.0", "0x10de", "0x040300"),
+    ):  # fmt: skip
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "vendor").write_text(f"{vendor}\n")
+        (tmp_path / name / "class").write_text(f"{kind}\n")
+    assert not has_nvidia_device(tmp_path / "none", jetson)
+    assert not has_nvidia_device(tmp_path, jetson)  # another maker's, and a sound card
+    (tmp_path / "00:02.0" / "class").write_text("0x030200\n")
+    assert has_nvidia_device(tmp_path, jetson)
+    jetson.touch()
+    assert has_nvidia_device(tmp_path / "none", jetson)
 
 
 def test_what_the_machine_has_not_is_said_with_its_key(tmp_path: Path, street: Family) -> None:
@@ -388,6 +425,7 @@ def test_executors_elsewhere_are_opened_side_by_side(street: Family) -> None:
 def test_executors_are_counted_in_the_order_of_the_file(
     street: Family, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    meant_for_gpus(monkeypatch)
     monkeypatch.setattr(
         "edgebox.app.executor_setup.cuda_obstacle", lambda: "CUDA cannot be used: no GPU"
     )

@@ -108,7 +108,7 @@ def test_the_live_line() -> None:
         remark="",
     )
     assert describe(status, 9.87) == (
-        "9.9 frames/s | 256 x 144 px | 98.5% on time (10 s) | 33 ms | link 1.9 Mbit/s | "
+        "9.9 frames/s | 256 × 144 px | 98.5% on time (10 s) | 33 ms | link 1.9 Mbit/s | "
         "street-256 | as the test says"
     )
     slow = replace(status, bandwidth_bps=40_000.0)

@@ -1,6 +1,7 @@
 """Groups of commands: their help, and importing without delay."""
 
 import gc
+from collections.abc import Iterator
 
 import click
 import pytest
@@ -36,3 +37,24 @@ def test_every_group_tells_whole_sentences() -> None:
     context = click.Context(main)
     found = [main.get_command(context, name) for name in main.list_commands(context)]
     assert all(isinstance(each, Group) for each in found if isinstance(each, click.Group))
+
+
+def commands(group: click.Group, context: click.Context) -> Iterator[click.Command]:
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield command
+        if isinstance(command, click.Group):
+            yield from commands(command, click.Context(command, parent=context))
+
+
+def test_every_option_has_a_help_text_and_a_boxs_address_one_pair_of_names() -> None:
+    options = [
+        (command.name, option)
+        for command in commands(main, click.Context(main))
+        for option in command.params
+        if isinstance(option, click.Option)
+    ]
+    assert [(of, option.opts) for of, option in options if not option.help] == []
+    addresses = [option.opts for _, option in options if {"--server", "--box"} & {*option.opts}]
+    assert addresses == [["--server", "--box"]] * 4

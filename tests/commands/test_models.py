@@ -171,7 +171,7 @@ def test_detect_holds_one_picture_of_a_folder_after_the_other(
     monkeypatch.setattr(sources, "read_picture", reading)
     ended = within_this_process(tmp_path, "detect", str(tmp_path))
     assert ended.code == 0
-    assert [f"lane[{name}].png 320 x 240 px" in ended.out for name in "abcdef"] == [True] * 6
+    assert [f"lane[{name}].png 320 × 240 px" in ended.out for name in "abcdef"] == [True] * 6
     assert len(held) == 6
     assert max(held) <= 1
 

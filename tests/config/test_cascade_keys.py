@@ -154,7 +154,7 @@ def test_a_second_part_after_another_first_part(tmp_path: Path, first: str, seco
     write_cascade(tmp_path / "models", parts(first, second))
     wanted = (
         "pipelines[0].stages[1].cascade: street-rest-256 is given features of street-exit at "
-        f"256 x 160 px, which {first} does not leave"
+        f"256 × 160 px, which {first} does not leave"
     )
     assert said(tmp_path, EXIT).startswith(wanted)
 

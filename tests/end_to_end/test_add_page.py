@@ -45,7 +45,7 @@ async def test_a_new_camera_shows_up_with_its_first_frame(database: Path, browse
             camera = next(one for one in state["cameras"] if one["id"] == "gate-2")
             shown = f"first frame after {camera['first_frame_s']:.1f} s"
             await expect(arrival).to_contain_text(shown)
-            await expect(arrival).to_contain_text(re.compile(r"\d+ x \d+ px"))
+            await expect(arrival).to_contain_text(re.compile(r"\d+ × \d+ px"))
             await expect(arrival.locator("canvas[data-frames]")).to_be_visible(timeout=PATIENCE_MS)
             await expect(arrival.get_by_role("link")).to_have_attribute("href", "#/cameras/gate-2")
         await expect(arrival).to_contain_text("left again: done")

@@ -84,8 +84,9 @@ async def test_a_box_that_serves_is_backed_up_and_restored_elsewhere(
             made = await asyncio.to_thread(
                 back_up, load(config), config, backup, models=True, secrets=True
             )
-        with pytest.raises(StorageError, match="stop it first"):
+        with pytest.raises(StorageError, match=r"stop it first, as with .*restore then") as refused:
             await asyncio.to_thread(restore, backup, config, configuration=False)
+        assert "storage.path" not in str(refused.value)
     assert backup.stat().st_mode & 0o777 == 0o600
     assert set(made.manifest["files"]) == {
         DATABASE, "access.sqlite3", "edgebox.toml", "models/mine/family.toml",

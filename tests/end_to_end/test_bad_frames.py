@@ -23,7 +23,7 @@ FRAME_BYTES_MAX = 30_000
         (b"GIF89a" + bytes(100), "not a JPEG: it must start with the bytes FF D8"),
         (b"", "not a JPEG"),
         (b"\xff\xd8" + bytes(500), "no marker at byte 2"),
-        (jpeg_claiming(30_000, 30_000), "30000 x 30000 px: at most 8192 px a side"),
+        (jpeg_claiming(30_000, 30_000), "30000 × 30000 px: at most 8192 px a side"),
         (jpeg_claiming(320, 180), "broken"),
         (JPEG + bytes(FRAME_BYTES_MAX), "at most 30000 are taken (limits.frame_bytes_max)"),
     ],

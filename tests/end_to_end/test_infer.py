@@ -125,7 +125,7 @@ async def test_times_are_learned_for_the_application_that_is_named(app: App) -> 
         (JPEG[: len(JPEG) // 2], {}, "400 invalid", "truncated"),
         (b"hello", {}, "400 invalid", "not a JPEG"),
         (b"", {}, "400 invalid", "the body is empty; send a JPEG or a PNG"),
-        (jpeg_claiming(30_000, 30_000), {}, "400 invalid", "30000 x 30000 px"),
+        (jpeg_claiming(30_000, 30_000), {}, "400 invalid", "30000 × 30000 px"),
         (
             bytes(FRAME_BYTES_MAX + 1),
             {},
@@ -179,7 +179,7 @@ async def test_other_kinds_of_png_are_taken_and_broken_ones_are_told(app: App) -
     async with unharmed_bystander(app):
         for body, message in (
             (png()[:60], "a broken or truncated PNG"),
-            (png((20_000, 30), "1"), "a PNG of 20000 x 30 px: at most 8192 px a side"),
+            (png((20_000, 30), "1"), "a PNG of 20000 × 30 px: at most 8192 px a side"),
             (png((8_000, 8_000), "1"), "16.8 million pixels are taken; scale it down first"),
             (bomb, "too many pixels: at most 8192 px a side"),
         ):

@@ -136,7 +136,7 @@ async def test_a_size_that_changes_within_a_session_connects_anew(
         await add(app, "gate", server.url)
         await answered(app, "gate")
         assert source(app, "gate").width_px == 160
-        why = f"its pictures have {VIDEO_PX[0]} x {VIDEO_PX[1]} px now"
+        why = f"its pictures have {VIDEO_PX[0]} × {VIDEO_PX[1]} px now"
         await until(lambda: any(why in text for text in texts(app)), "the change")
         # The server plays its file from the beginning to whoever connects.
         await answered(app, "gate")

@@ -67,7 +67,7 @@ async def test_the_journal_of_a_real_box_replays_exactly(database: Path, tmp_pat
     assert replayed.replay.endings["on_time"] >= 15
     assert replayed.replay.events["RequestArrived"] >= 15
     (story,) = replayed.stories
-    assert "said hello: application default, family street, 320 x 180 px" in story[1]
+    assert "said hello: application default, family street, 320 × 180 px" in story[1]
     assert any("frames answered, " in line for line in story)
 
 

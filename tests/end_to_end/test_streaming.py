@@ -140,13 +140,13 @@ async def test_an_event_names_both_sizes_of_a_camera_that_moved_alike(database: 
         advice = app.box.cameras[gate].advice
         assert advice is not None
         (was,) = (
-            f"{each.width_px} x {each.height_px} px"
+            f"{each.width_px} × {each.height_px} px"
             for each in app.box.families[app.box.models.default_family].variants
             if each.name == advice.variant
         )
-        given = replace(advice, variant=VariantName("other"), reason="32 x 16 px: it is a test")
+        given = replace(advice, variant=VariantName("other"), reason="32 × 16 px: it is a test")
         app.box.advised(Advise(gate, given))
-        assert texts(app)[-1] == f"gate moved from {was} to 32 x 16 px: it is a test"
+        assert texts(app)[-1] == f"gate moved from {was} to 32 × 16 px: it is a test"
         app.box.advised(Advise(gate, advice))  # no family has the size that it comes from
         assert texts(app)[-1] == f"gate moved to {advice.reason}"
 

@@ -194,6 +194,18 @@ def nowhere(families: Sequence[Family]) -> Opened:
     raise ModelError("no GPU")
 
 
+@pytest.mark.parametrize("gpus", [[], None])
+def test_a_gpu_without_its_driver_is_a_warning(gpus: list[Gpu] | None) -> None:
+    def instead(families: Sequence[Family]) -> Opened:
+        found = on_the_cpu(families)
+        found.executors[0].note = "CUDA cannot be used: there is no NVIDIA driver on this machine"
+        return found
+
+    cuda = Cuda([DRIVER], "13")
+    executor, *_ = check_executors(load_zoo(bundled_folders()), gpus, cuda, instead)
+    assert bad(executor, Health.WARN, "no NVIDIA driver", "install NVIDIA's driver")
+
+
 def test_executors_are_tried_and_not_believed(tmp_path: Path) -> None:
     executor, problem, listed = check_executors(load_zoo(bundled_folders()), [], Cuda(), on_the_cpu)
     assert (executor.check, executor.health) == ("Executor cpu/0", Health.OK)

@@ -166,7 +166,7 @@ def test_another_dtype_than_the_models(tmp_path: Path) -> None:
 
 def test_another_layout_than_the_models(tmp_path: Path) -> None:
     folder = write_family(tmp_path, YOLOX_32, layout="nhwc")
-    assert "variant 'tiny-32' (32 x 32 px, nhwc) does not fit" in refused(folder)
+    assert "variant 'tiny-32' (32 × 32 px, nhwc) does not fit" in refused(folder)
 
 
 def test_a_size_the_model_is_not_fixed_to(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ accuracy = 0.5
 
 
 YOLOX_32 = reshaping_model(["b", 3, 32, 32], ["b", 512, 6], [-1, 512, 6])
-"""Keeps the pictures of a batch apart, but has not the 21 anchors of 32 x 32 px."""
+"""Keeps the pictures of a batch apart, but has not the 21 anchors of 32 × 32 px."""
 
 MERGING_32 = reshaping_model(["b", 3, 32, 32], [1, "n", 6], [1, -1, 6])
 """Says it takes any batch, and runs its pictures into one."""

@@ -240,7 +240,7 @@ def test_numbers_that_are_none(value: object) -> None:
         (b"F\x01\x21\x00" + FrameHeader(1, 2, 3, 4, 5, 6).encode()[4:], "header_bytes"),
         (FrameHeader(1, 3, 2, 4, 5, 6).encode(), "sent_ns"),
         (FrameHeader(1, 2, 2**63, 4, 5, 6).encode(), "63 bits"),
-        (FrameHeader(1, 2, 3, 0, 5, 6).encode(), "at least 1, not 0 x 5"),
+        (FrameHeader(1, 2, 3, 0, 5, 6).encode(), "at least 1, not 0 × 5"),
     ],
 )
 def test_wrong_frame_headers(data: bytes, complaint: str) -> None:

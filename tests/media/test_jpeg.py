@@ -63,13 +63,13 @@ def test_probe_reads_the_size(size: tuple[int, int]) -> None:
         (b"\xff\xd8\xff\xe0\x00\x01\x00", "a segment of 1 bytes"),
         (PLAIN.replace(b"\xff\xc0", b"\xff\xc3"), "SOF3 cannot be decoded"),
         (PLAIN.replace(b"\xff\xc0", b"\xff\xc9"), "SOF9 cannot be decoded"),
-        (huge(30_000, 30_000), "30000 x 30000 px: at most 8192 px a side"),
+        (huge(30_000, 30_000), "30000 × 30000 px: at most 8192 px a side"),
         (
             huge(4097, 4096),
-            "4097 x 4096 px: at most 8192 px a side and 16.8 million pixels are taken; scale it",
+            "4097 × 4096 px: at most 8192 px a side and 16.8 million pixels are taken; scale it",
         ),
-        (huge(8193, 10), "8193 x 10"),
-        (huge(0, 10), "0 x 10"),
+        (huge(8193, 10), "8193 × 10"),
+        (huge(0, 10), "0 × 10"),
     ],
 )
 def test_wrong_headers(data: bytes, complaint: str) -> None:

@@ -48,7 +48,7 @@ def refused(data: bytes) -> str:
 def test_sixty_thousand_scans_are_refused() -> None:
     data = many_scans(1920, 1080, 60_000, scan_bytes=34)
     assert len(data) > 2_000_000
-    assert "1920 x 1080 px in more than 100 scans" in refused(data)
+    assert "1920 × 1080 px in more than 100 scans" in refused(data)
 
 
 @pytest.mark.parametrize("scans", [1, 10, SCANS_MAX])

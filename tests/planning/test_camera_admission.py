@@ -86,28 +86,28 @@ def test_the_sentence_names_who_would_suffer_and_why() -> None:
     full = snapshot(seen(camera(f"gate-{at}", rate_hz=30, min_rate_hz=25)) for at in range(12))
     assert refusal(full, camera("new", rate_hz=10), P) is None
     assert refusal(full, camera("new", rate_hz=30, min_rate_hz=17), P) == (
-        "gate-11 would no longer be served (128 x 128 px, 1 of 30 frames/s, best effort: "
-        "13 cameras share cpu/0, too many even for 25 frames/s at 128 x 128 px, "
+        "gate-11 would no longer be served (128 × 128 px, 1 of 30 frames/s, best effort: "
+        "13 cameras share cpu/0, too many even for 25 frames/s at 128 × 128 px, "
         "the least that is of use)"
     )
     assert refusal(full, camera("new", rate_hz=30, min_rate_hz=30), P) == (
-        "it could not be served beside the others (128 x 128 px, 1 of 30 frames/s, best effort: "
-        "13 cameras share cpu/0, too many even for 30 frames/s at 128 x 128 px, "
+        "it could not be served beside the others (128 × 128 px, 1 of 30 frames/s, best effort: "
+        "13 cameras share cpu/0, too many even for 30 frames/s at 128 × 128 px, "
         "the least that is of use)"
     )
     # An accuracy that takes 60 ms a frame leaves no time for who has 40.
     tight = snapshot([seen(camera("near", slo_ms=40))])
     assert refusal(tight, camera("new", min_accuracy=0.6), P) == (
-        "near would no longer be served (128 x 128 px, best effort: "
-        "frames of 128 x 128 px would wait too long behind those of other cameras)"
+        "near would no longer be served (128 × 128 px, best effort: "
+        "frames of 128 × 128 px would wait too long behind those of other cameras)"
     )
 
 
 def test_a_box_that_is_overbooked_at_least_rates_takes_nobody_else() -> None:
     crowd = snapshot((seen(camera(f"gate-{at}", 300, 1)) for at in range(33)), slowdown=10)
     assert refusal(crowd, camera("new", rate_hz=1), P) == (
-        "it could not be served beside the others (128 x 128 px, 0.02 of 1 frames/s, best effort: "
-        "34 cameras share cpu/0, too many even for 1 frames/s at 128 x 128 px, "
+        "it could not be served beside the others (128 × 128 px, 0.02 of 1 frames/s, best effort: "
+        "34 cameras share cpu/0, too many even for 1 frames/s at 128 × 128 px, "
         "the least that is of use)"
     )
 
@@ -124,8 +124,8 @@ def test_a_link_that_is_too_weak_for_a_moment_costs_its_camera_no_service() -> N
     demanding = camera("gate", 1000, 170, min_rate_hz=170)
     newcomer = camera("new", 1000, 170, min_rate_hz=170)
     beside = (
-        "it could not be served beside the others (128 x 128 px, 1 of 170 frames/s, best effort: "
-        "two cameras share cpu/0, too many even for 170 frames/s at 128 x 128 px, "
+        "it could not be served beside the others (128 × 128 px, 1 of 170 frames/s, best effort: "
+        "two cameras share cpu/0, too many even for 170 frames/s at 128 × 128 px, "
         "the least that is of use)"
     )
     planned_now = snapshot([seen(demanding, link(0.1), 128)])

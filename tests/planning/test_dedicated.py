@@ -107,8 +107,8 @@ def test_one_executor_must_be_quick_enough_for_its_camera() -> None:
     [given_] = plan(box([100], 1, rate_hz=40), 1000).assignments.values()
     assert given_.variant == name(320)
     assert given_.reason == (
-        "320 x 320 px: one camera has gpu/0 to itself; "
-        "416 x 416 px would need 30 % more of its time"
+        "320 × 320 px: one camera has gpu/0 to itself; "
+        "416 × 416 px would need 30 % more of its time"
     )
 
 

@@ -93,7 +93,7 @@ def test_a_size_beyond_the_cameras_own_picture_is_covered() -> None:
     small = replace(camera(), width_px=200, height_px=120)
     of = weighed(snapshot([seen(small)]))
     assert of.options[-1].verdict == "exceeds_source"
-    assert "200 x 120 px" in of.options[-1].why
+    assert "200 × 120 px" in of.options[-1].why
 
 
 def test_a_size_beyond_the_one_of_the_pipelines_first_stage_is_not_allowed() -> None:

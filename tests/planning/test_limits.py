@@ -91,7 +91,7 @@ def test_a_link_that_carries_plenty_is_not_blamed_for_batches_that_take_long() -
     given_, limit = only(seen(camera("gate", 133, 5), link(5)))
     assert given_.variant == FAMILY[3].name
     assert given_.reason.startswith(
-        "416 x 416 px: the largest size that can be answered within 133 ms; "
+        "416 × 416 px: the largest size that can be answered within 133 ms; "
     )
     assert given_.reason.endswith("because its inference can take 60 ms")
     assert limit is not None

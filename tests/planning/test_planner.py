@@ -10,7 +10,7 @@ from edgebox.domain.requests import CameraId
 from edgebox.planning.planner import plan
 from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.planning.reasons import _more_time
-from edgebox.planning.wording import bandwidth_text
+from edgebox.planning.wording import bandwidth_text, missing_ms_text, ms_text
 from tests.planning.scene import link, seen, snapshot
 from tests.scheduling.cascades import cascade_pipeline
 from tests.scheduling.scene import CPU, FAMILY, MS, STREET, camera, name
@@ -25,7 +25,7 @@ def only(of: CameraSnapshot, **what: object) -> Assignment:
 def test_with_ample_everything_the_largest_size_is_chosen() -> None:
     given = only(seen())
     assert given == Assignment(
-        CameraId("gate-1"), name(608), 10, 85, True, "608 x 608 px: the largest size of its model"
+        CameraId("gate-1"), name(608), 10, 85, True, "608 × 608 px: the largest size of its model"
     )
 
 
@@ -45,7 +45,7 @@ def test_more_than_twice_the_time_is_said_in_times(missing: float, text: str) ->
 def test_a_pipeline_may_allow_no_larger_size() -> None:
     of = seen()
     limited = replace(of, camera=replace(of.camera, pipeline=cascade_pipeline()))
-    assert only(limited).reason == "128 x 128 px: the largest size that its pipeline allows"
+    assert only(limited).reason == "128 × 128 px: the largest size that its pipeline allows"
 
 
 def test_the_uplink_decides() -> None:
@@ -53,7 +53,7 @@ def test_the_uplink_decides() -> None:
     given = only(seen(link_=link(1.9)))
     assert given.variant == name(320)
     assert given.reason == (
-        "320 x 320 px: the uplink carries 1.9 Mbit/s; 416 x 416 px would need 2.8 Mbit/s"
+        "320 × 320 px: the uplink carries 1.9 Mbit/s; 416 × 416 px would need 2.8 Mbit/s"
     )
 
 
@@ -61,7 +61,7 @@ def test_an_upgrade_waits_for_a_margin_and_what_is_held_does_not() -> None:
     waits = only(seen(link_=link(1.8), has_px=256))
     assert waits.variant == name(256)
     assert waits.reason == (
-        "256 x 256 px: the uplink carries 1.8 Mbit/s; 320 x 320 px would need 2.0 Mbit/s"
+        "256 × 256 px: the uplink carries 1.8 Mbit/s; 320 × 320 px would need 2.0 Mbit/s"
     )
     assert only(seen(link_=link(2.01), has_px=256)).variant == name(320)
     assert only(seen(link_=link(1.83), has_px=320)).variant == name(320)
@@ -73,8 +73,8 @@ def test_the_deadline_decides() -> None:
     given = only(seen(camera(slo_ms=60)))
     assert given.variant == name(320)
     assert given.reason == (
-        "320 x 320 px: the largest size that can be answered within 60 ms; "
-        "416 x 416 px would be 10 ms too late, because its inference can take 30 ms"
+        "320 × 320 px: the largest size that can be answered within 60 ms; "
+        "416 × 416 px would be 10 ms too late, because its inference can take 30 ms"
     )
     slower = only(seen(camera(slo_ms=60)), slowdown=1.5)
     assert slower.variant == name(256)
@@ -94,14 +94,14 @@ def test_what_a_camera_takes_before_it_sends_comes_off_its_deadline() -> None:
 def test_the_cameras_own_picture_decides() -> None:
     given = only(seen(camera(size=(320, 240))))
     assert given.variant == name(320)
-    assert given.reason == "320 x 320 px: enough for the camera's own picture of 320 x 240 px"
+    assert given.reason == "320 × 320 px: enough for the camera's own picture of 320 × 240 px"
 
 
 def test_before_the_link_is_measured() -> None:
     given = only(seen(camera(slo_ms=180), link(None)))
     assert given.variant == name(320)
     assert given.reason == (
-        "320 x 320 px: the link has not been measured yet; 416 x 416 px has to wait for that"
+        "320 × 320 px: the link has not been measured yet; 416 × 416 px has to wait for that"
     )
 
 
@@ -113,7 +113,7 @@ def test_cameras_that_share_an_executor_step_down_together() -> None:
     reasons = {a.reason for a in answer.assignments.values()}
     # One step to 320 px: 18 frames/s at 18 instead of 12 ms are 11 %; 7 % are missing.
     assert reasons == {
-        ("256 x 256 px: four cameras share cpu/0; 320 x 320 px would need 7 % more of its time")
+        ("256 × 256 px: four cameras share cpu/0; 320 × 320 px would need 7 % more of its time")
     }
     two = (CPU, ExecutorId("cpu/1"))
     answer = plan(snapshot(cameras, executors=two), 1000)
@@ -217,7 +217,7 @@ def test_a_tight_camera_is_not_made_to_wait() -> None:
     far, near = answer.assignments[CameraId("far")], answer.assignments[CameraId("near")]
     # 30 ms of a 416 px batch and its own 12 ms fit the 50 ms that "near" has.
     assert (far.variant, near.variant) == (name(416), name(320))
-    assert far.reason == "416 x 416 px: 608 x 608 px would make frames of near wait 28 ms too long"
+    assert far.reason == "416 × 416 px: 608 × 608 px would make frames of near wait 28 ms too long"
     later = "allow 28 ms more for answers to near"
     assert Remedy(RemedyAction.EXTEND_DEADLINE, later, camera=CameraId("near")) in far.remedies
     assert far.served
@@ -230,13 +230,13 @@ def test_accuracy_that_was_asked_for_is_kept_or_nothing_is_promised() -> None:
     lost = only(seen(camera(min_accuracy=0.55), link(0.2)))
     assert (lost.variant, lost.served) == (name(128), False)
     assert lost.reason == (
-        "128 x 128 px, best effort: the uplink carries 200 kbit/s; "
-        "416 x 416 px (for an accuracy of 0.55) would need 2.8 Mbit/s"
+        "128 × 128 px, best effort: the uplink carries 200 kbit/s; "
+        "416 × 416 px (for an accuracy of 0.55) would need 2.8 Mbit/s"
     )
     never = only(seen(camera(min_accuracy=0.9)))
     assert (never.variant, never.served) == (name(128), False)
     assert never.reason == (
-        "128 x 128 px, best effort: no size of its model has the accuracy of 0.9 that is asked for"
+        "128 × 128 px, best effort: no size of its model has the accuracy of 0.9 that is asked for"
     )
     assert never.remedies[0].action is RemedyAction.LOWER_ACCURACY
 
@@ -245,7 +245,7 @@ def test_an_slo_that_cannot_be_met_is_best_effort() -> None:
     given = only(seen(camera(slo_ms=10)))
     assert (given.variant, given.served) == (name(128), False)
     assert given.reason == (
-        "128 x 128 px, best effort: 128 x 128 px would miss the deadline of 10 ms by 6 ms"
+        "128 × 128 px, best effort: 128 × 128 px would miss the deadline of 10 ms by 6 ms"
     )
 
 
@@ -253,7 +253,7 @@ def test_a_link_too_slow_for_the_rate_gets_fewer_frames() -> None:
     # 128x72 px are 34,393 bits: 9 Hz at 80 % of 390 kbit/s.
     given = only(seen(camera(rate_hz=30), link(0.39)))
     assert (given.variant, given.served, given.rate_hz) == (name(128), True, 9.0)
-    assert given.reason == "128 x 128 px, 9 of 30 frames/s: the uplink carries 390 kbit/s"
+    assert given.reason == "128 × 128 px, 9 of 30 frames/s: the uplink carries 390 kbit/s"
     dying = only(seen(camera(rate_hz=30), link(0.02)))
     assert (dying.variant, dying.served, dying.rate_hz) == (name(128), False, 1.0)
 
@@ -266,7 +266,7 @@ def test_when_the_smallest_sizes_do_not_fit_all_send_fewer_frames() -> None:
     assert {a.rate_hz for a in answer.assignments.values()} == {24.0}
     [reason] = {a.reason for a in answer.assignments.values()}
     assert reason == (
-        "128 x 128 px, 24 of 30 frames/s: 13 cameras share cpu/0, too many for 30 frames/s"
+        "128 × 128 px, 24 of 30 frames/s: 13 cameras share cpu/0, too many for 30 frames/s"
     )
 
 
@@ -290,11 +290,11 @@ def test_nobody_is_slowed_below_what_is_of_use_to_it() -> None:
     [given_up] = [a for a in answer.assignments.values() if not a.served]
     assert (given_up.variant, given_up.rate_hz) == (name(128), 1.0)
     assert given_up.reason == (
-        "128 x 128 px, 1 of 30 frames/s, best effort: 13 cameras share cpu/0, "
-        "too many even for 25 frames/s at 128 x 128 px, the least that is of use"
+        "128 × 128 px, 1 of 30 frames/s, best effort: 13 cameras share cpu/0, "
+        "too many even for 25 frames/s at 128 × 128 px, the least that is of use"
     )
     assert served[0].reason == (
-        "128 x 128 px, 26 of 30 frames/s: 13 cameras share cpu/0, too many for 30 frames/s"
+        "128 × 128 px, 26 of 30 frames/s: 13 cameras share cpu/0, too many for 30 frames/s"
     )
 
 
@@ -324,8 +324,8 @@ def test_a_link_that_cannot_carry_the_least_rate_says_what_would() -> None:
     short = only(seen(camera(rate_hz=30, min_rate_hz=10), link(0.39)))
     assert (short.variant, short.served, short.rate_hz) == (name(128), False, 9.0)
     assert short.reason == (
-        "128 x 128 px, best effort: the uplink carries 390 kbit/s; "
-        "128 x 128 px at 10 frames/s, the least that is of use, would need 430 kbit/s"
+        "128 × 128 px, best effort: the uplink carries 390 kbit/s; "
+        "128 × 128 px at 10 frames/s, the least that is of use, would need 430 kbit/s"
     )
 
 
@@ -354,6 +354,11 @@ def test_bandwidths_in_words(bandwidth_bps: float, text: str) -> None:
     assert bandwidth_text(bandwidth_bps) == text
 
 
+def test_long_times_have_their_thousands_apart() -> None:
+    assert missing_ms_text(1_213_000_001) == "1,214 ms"
+    assert (ms_text(12_500 * MS), ms_text(2 * MS // 4)) == ("12,500 ms", "0.5 ms")
+
+
 def test_who_was_lowered_a_moment_ago_waits_before_rising() -> None:
     def just_after(lowered_ns: int) -> Assignment:
         # Snapshots of these tests are taken at the instant 0.
@@ -363,10 +368,10 @@ def test_who_was_lowered_a_moment_ago_waits_before_rising() -> None:
     held = just_after(1)
     assert held.variant == name(256)
     assert held.reason == (
-        "256 x 256 px: its size was lowered a moment ago; "
-        "320 x 320 px follows once it has been possible for 1.5 s"
+        "256 × 256 px: its size was lowered a moment ago; "
+        "320 × 320 px follows once it has been possible for 1.5 s"
     )
     assert [remedy.action for remedy in held.remedies] == [RemedyAction.WAIT]
     # What it cannot afford anyway is said as ever.
     slow = replace(seen(link_=link(1.9), has_px=256), lowered_ns=0)
-    assert only(slow).reason.startswith("256 x 256 px: the uplink carries 1.9 Mbit/s")
+    assert only(slow).reason.startswith("256 × 256 px: the uplink carries 1.9 Mbit/s")

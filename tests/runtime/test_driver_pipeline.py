@@ -119,7 +119,7 @@ async def test_an_answer_is_nested_and_in_pixels_of_the_cameras_own_picture() ->
     assert crop.root is frame
     x, y = (o * 4 for o in crop.origin_px)
     shows = (x, y, crop.request.width_px * 4, crop.request.height_px * 4)
-    # 320 x 180 px were sent: the object is 80 px wide and high, and each side has 8 px of margin.
+    # 320 × 180 px were sent: the object is 80 px wide and high, and each side has 8 px of margin.
     assert crop.origin_px == (72, 32)
     assert (crop.request.width_px, crop.request.height_px) == (96, 96)
     crop_px = (await street.batch(1)).canvases[0].shape[0]

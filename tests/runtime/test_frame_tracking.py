@@ -38,7 +38,7 @@ def happened(
 def tracked(
     tracking: FrameTracking, frame: int, foot_px: float | None, *stages: StageAnswer
 ) -> Answer:
-    """Return the answer to a frame, ten a second, with one object of 20 x 20 px or none."""
+    """Return the answer to a frame, ten a second, with one object of 20 × 20 px or none."""
     box = [] if foot_px is None else [(40, foot_px - 20, 60, foot_px)]
     found = Detections(
         np.array(box, np.float32).reshape(-1, 4),

@@ -102,7 +102,7 @@ def test_differences_are_all_counted_and_a_few_told() -> None:
             1,
             [
                 "request 1 of gate-1 (application default), to be answered within 290.0 ms",
-                "+0.0 ms arrived whole: 416 x 234 px in 9.0 kB, 290.0 ms before its deadline",
+                "+0.0 ms arrived whole: 416 × 234 px in 9.0 kB, 290.0 ms before its deadline",
                 "+0.0 ms admitted to run as street-256",
                 "+1.0 ms decoded in 1.0 ms",
                 "+1.0 ms joined a batch of 1 on cpu/0 as street-256, 289.0 ms before its deadline",
@@ -256,11 +256,11 @@ def test_the_story_of_a_camera() -> None:
     title, *lines = story.lines()
     assert title == "camera gate-1, from the beginning of the journal"
     assert lines[0] == (
-        "+0.000 s said hello: application default, family street, 1280 x 720 px, 10 a second, "
+        "+0.000 s said hello: application default, family street, 1280 × 720 px, 10 a second, "
         "answers within 300 ms"
     )
     assert lines[1].startswith(
-        "+0.000 s advised to send 256 x 144 px, 10 a second, for street-256: "
+        "+0.000 s advised to send 256 × 144 px, 10 a second, for street-256: "
     )
     assert lines[2:] == [
         "+0.020 s 1 frame answered, 10.0 ms after capture (request 1)",
@@ -325,7 +325,7 @@ def test_the_story_of_a_camera_that_was_changed_on_the_box() -> None:
         story.see(entry)
     changed, advised = story.lines()[-2:]
     assert changed == (
-        "+0.020 s was changed on the box: application default, family street, 1280 x 720 px, 4 a "
+        "+0.020 s was changed on the box: application default, family street, 1280 × 720 px, 4 a "
         "second, answers within 150 ms"
     )
     assert ", 4 a second, " in advised

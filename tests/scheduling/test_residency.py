@@ -93,7 +93,7 @@ def test_frames_run_on_the_best_that_is_there_until_the_load_has_ended() -> None
     assert advised(actions) in ([], [name(320)])
     assignment = bench.scheduler.assignments[GATE]
     assert assignment.variant == name(320)
-    assert assignment.reason == "320 x 320 px until street-608 is in memory; then it fits"
+    assert assignment.reason == "320 × 320 px until street-608 is in memory; then it fits"
     arrived = bench(RequestArrived(request(1, 400, arrival_ms=110, size=(608, 342))), 110)
     assert prepared_on(arrived) == [name(320)]
     (infer,) = [a for a in bench(RequestPrepared(RequestId(1), MS), 112) if isinstance(a, Infer)]

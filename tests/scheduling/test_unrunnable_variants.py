@@ -40,7 +40,7 @@ def test_a_camera_with_a_lower_limit_is_advised_of_it_at_once() -> None:
     (lower,) = advice(bench(CameraChanged(up_to(256, rate_hz=5)), 2))
     assert (lower.variant, lower.rate_hz) == (name(256), 5)
     assert lower.reason == (
-        "256 x 256 px, the largest size that its pipeline allows: not planned yet"
+        "256 × 256 px, the largest size that its pipeline allows: not planned yet"
     )
     # Also a frame that left before it knew.
     assert runs_on(bench, 3, advised=name(608)) == name(256)
@@ -51,13 +51,13 @@ def test_a_camera_with_a_lower_limit_is_advised_of_it_at_once() -> None:
     [
         (
             (128,),
-            "128 x 128 px until street-256 is in memory; then 256 x 256 px, the largest size that "
+            "128 × 128 px until street-256 is in memory; then 256 × 256 px, the largest size that "
             "its pipeline allows: not planned yet",
         ),
-        ((128, 256), "256 x 256 px, the largest size that its pipeline allows: not planned yet"),
+        ((128, 256), "256 × 256 px, the largest size that its pipeline allows: not planned yet"),
         (
             (128, 608),
-            "128 x 128 px until street-256 is in memory; then 256 x 256 px, the largest "
+            "128 × 128 px until street-256 is in memory; then 256 × 256 px, the largest "
             "size that its pipeline allows: not planned yet",
         ),
     ],
@@ -93,7 +93,7 @@ def test_what_makes_room_for_the_wanted_variant_is_not_replaced_by_a_larger_one(
     assert Unload(CPU, weights(256)) in actions
     moved = advice(actions)[-1]
     assert moved.variant == name(128)
-    assert moved.reason == "128 x 128 px until street-416 is in memory; then it fits"
+    assert moved.reason == "128 × 128 px until street-416 is in memory; then it fits"
     assert runs_on(bench, 2) == name(128)
 
 

@@ -192,7 +192,7 @@ BY_SIDE = "accuracy = 0.8\naccuracy_by_side = [[10, 0.2], [30, 0.6], [60, 0.8]]\
     ("sides", "by_side", "right"),
     [
         ("", "accuracy = 0.8\n", 0.8),
-        # The picture has 320 x 180 px, so .125 of its side is 30 px, and .0833 is 20 px.
+        # The picture has 320 × 180 px, so .125 of its side is 30 px, and .0833 is 20 px.
         ("object_sides = [0.125]", BY_SIDE, 0.6),
         ("object_sides = [0.125, 0.08333]", BY_SIDE, (2 * 0.6 + 0.4) / 3),
         ("object_sides = [0.9]", BY_SIDE, 0.8),

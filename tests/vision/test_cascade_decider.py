@@ -25,7 +25,7 @@ SHOWN = 0.3
 
 @st.composite
 def found(draw: st.DrawFn) -> Detections:
-    """Detections on a picture of 640 x 360 px."""
+    """Detections on a picture of 640 × 360 px."""
     n = draw(st.integers(0, 12))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     low = rng.uniform(0, (600, 320), (n, 2))

@@ -198,7 +198,7 @@ test('the journal is offered to those who may have it', () => {
 })
 
 test('the newest events show their first lines, all of them and all of each on demand', () => {
-  const text = `gate moved from 320 x 192 px to 256 x 160 px: ${'a long reason '.repeat(20)}`
+  const text = `gate moved from 320 × 192 px to 256 × 160 px: ${'a long reason '.repeat(20)}`
   const events: BoxEvent[] = Array.from({ length: 30 }, (_, at_ms) => ({ at_ms, level: 'info', camera: 'gate', text }))
   const cut = () => screen.getAllByRole('listitem').filter((item) => item.querySelector('p[class*="cut"]')).length
   const { rerender } = render(<Events events={events} />)
@@ -246,7 +246,7 @@ test('on the page of the camera a remedy leads to the field of its setting, and 
 
 test('best effort is explained where it is said', () => {
   const camera = documentedState().cameras[0] as Camera
-  const reason = '128 x 96 px, best effort: four cameras share cpu/0'
+  const reason = '128 × 96 px, best effort: four cameras share cpu/0'
   const { rerender } = render(<Decision camera={{ ...camera, advice: { ...camera.advice, reason } as Camera['advice'] }} />)
   expect(screen.getByTestId('best-effort').textContent).toMatch(/^Best effort: the plan makes no promise for its frames/)
   rerender(<Decision camera={camera} />)

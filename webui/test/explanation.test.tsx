@@ -8,7 +8,7 @@ import { Explanation, type Option } from '../src/camera/Explanation'
 
 const TOO_LONG: Option = {
   variant: 'street-288', accuracy: 0.48, width_px: 288, height_px: 162, frame_bytes: 10_000, needed_bps: null, needed_ms: 762, left_ms: -452,
-  verdict: 'infeasible', why: 'even the best link would not do: inference alone takes 1214 ms too long', limit: null, remedies: [],
+  verdict: 'infeasible', why: 'even the best link would not do: inference alone takes 1,214 ms too long', limit: null, remedies: [],
 }
 
 afterEach(() => {

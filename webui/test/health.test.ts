@@ -16,7 +16,7 @@ function verdict(cameras: Camera[], box: Partial<BoxState['box']> = {}) {
 
 test('the verdict is that of the worst camera, and leads to it', () => {
   const found = verdict([camera('a', 'good'), camera('b', 'failing', { on_time_share: 0.82 }), camera('c', 'strained'), camera('a2', 'failing', { on_time_share: 0.9 })])
-  expect(found).toEqual({ health: 'failing', text: 'b: 82\u202f% on time, and 2 more', camera: 'b' })
+  expect(found).toEqual({ health: 'failing', text: 'b: 82\u202f% on time, and 2 more cameras', camera: 'b' })
   expect(verdict([camera('a', 'good'), camera('b', 'good')])).toEqual({ health: 'good', text: 'All 2 cameras are well', camera: null })
   expect(verdict([])).toEqual({ health: 'good', text: 'Ready', camera: null })
 })
@@ -65,7 +65,7 @@ test('a source without pictures is the worst there is, and says why', () => {
   const trouble = 'source lost since 12:03: connection refused'
   const lost = camera('b', 'lost', { trouble, connected: false })
   expect(statusText(lost)).toBe(trouble)
-  expect(verdict([camera('a', 'failing', { on_time_share: 0.1 }), lost])).toEqual({ health: 'lost', text: `b: ${trouble}, and 1 more`, camera: 'b' })
+  expect(verdict([camera('a', 'failing', { on_time_share: 0.1 }), lost])).toEqual({ health: 'lost', text: `b: ${trouble}, and 1 more camera`, camera: 'b' })
   expect(inOrder([camera('a', 'failing'), lost]).shown.map(({ id }) => id)).toEqual(['b', 'a'])
 })
 
@@ -75,9 +75,9 @@ test('a source that never gave a picture is in the verdict and in the overview, 
   const sources = [{ ...source, camera: 'yard-10' }, { ...source, camera: 'yard-9' }, live]
   const found = { ...STATE, cameras: [camera('a', 'good')], sources }
   expect(unseenSources(found).map((each) => each.camera)).toEqual(['yard-9', 'yard-10'])
-  expect(verdictOf(found)).toEqual({ health: 'lost', text: `yard-9: ${source.text}, and 1 more`, camera: 'yard-9' })
+  expect(verdictOf(found)).toEqual({ health: 'lost', text: `yard-9: ${source.text}, and 1 more camera`, camera: 'yard-9' })
   const troubled = [camera('a', 'failing'), camera('b', 'strained'), camera('c', 'lost'), camera('d', 'reduced'), camera('e', 'gone')]
-  expect(verdictOf({ ...found, cameras: troubled }).text).toBe(`yard-9: ${source.text}, and 4 more`)
+  expect(verdictOf({ ...found, cameras: troubled }).text).toBe(`yard-9: ${source.text}, and 4 more cameras`)
   expect(unseenSources({ ...found, cameras: [camera('yard-9', 'lost'), camera('yard-10', 'lost')] })).toEqual([])
 })
 

@@ -11,7 +11,7 @@ test('a constraint is told by what lifting it would bring', () => {
 
 test('large and small figures have two digits that count', () => {
   const limit: Limit = { ...LIMIT, resource: 'waiting', missing: 1234, unit: 'ms', gain: 0.00123, price: 0.00001 }
-  expect(worth(limit)).toBe('1234 ms more would bring 0.0012 accuracy × frames/s: 0.00001 for each ms')
+  expect(worth(limit)).toBe('1,234 ms more would bring 0.0012 accuracy × frames/s: 0.00001 for each ms')
 })
 
 test('the price of time names the executors', () => {

@@ -45,7 +45,7 @@ describe('the documented state', () => {
     expect(text(html, 'on-time')).toBe('99.8 %')
     expect(text(html, 'fps')).toBe('9.9')
     expect(text(html, 'variant')).toBe('street-256')
-    expect(text(html, 'reason')).toBe('256 x 160 px: ...')
+    expect(text(html, 'reason')).toBe('256 × 160 px: ...')
     expect(text(html, 'latency')).toContain('33 ms')
     expect(text(html, 'drops')).toBe('Dropped: 52 sender 3 queue')
   })
@@ -54,7 +54,7 @@ describe('the documented state', () => {
     expect(text(html, 'connection')).toBe('Live')
     expect(text(html, 'box-state')).toBe('All is well')
     expect(text(page({ ...documentedState(), cameras: [] }), 'counts')).toBe('9,000 captured = 8,940 on time + 4 late + 53 dropped + 3 pending adds up 14 not as advised')
-    expect(text(html, 'events')).toContain('gate-2 moved from 320 x 192 px to 256 x 160 px')
+    expect(text(html, 'events')).toContain('gate-2 moved from 320 × 192 px to 256 × 160 px')
   })
 
   test('says nothing is well while nobody knows', () => {

@@ -36,8 +36,8 @@ class LabelledPicture:
         said = self.size_px
         if said is not None and said != (width_px, height_px):
             raise InvalidInputError(
-                f"{self.path}: is {width_px} x {height_px} px, but annotated as "
-                f"{said[0]} x {said[1]}"
+                f"{self.path}: is {width_px} × {height_px} px, but annotated as "
+                f"{said[0]} × {said[1]}"
             )
         if not self.shares:
             return self.truth

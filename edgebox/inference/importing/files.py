@@ -66,21 +66,34 @@ class SourceFile:
         return (sides[0], sides[1])
 
 
+def size_of(path: Path) -> int:
+    """Return the bytes that a model file has.
+
+    Raises:
+        ModelError: it is missing or too large.
+    """
+    try:
+        size_bytes = path.stat().st_size
+    except FileNotFoundError:
+        raise ModelError(f"{path}: there is no such file") from None
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read: {error.strerror}") from None
+    if path.is_file() and size_bytes > FILE_BYTES_MAX:
+        raise ModelError(
+            f"{path}: has {size_bytes >> 20} MiB; at most {FILE_BYTES_MAX >> 20} are taken"
+        )
+    return size_bytes
+
+
 def read_source(path: Path) -> SourceFile:
     """Read a model file.
 
     Raises:
         ModelError: it is missing, too large, no ONNX model, cut short, or reaches outside itself.
     """
+    size_bytes = size_of(path)
     try:
-        size_bytes = path.stat().st_size
-        if path.is_file() and size_bytes > FILE_BYTES_MAX:
-            raise ModelError(
-                f"{path}: has {size_bytes >> 20} MiB; at most {FILE_BYTES_MAX >> 20} are taken"
-            )
         content = path.read_bytes()
-    except FileNotFoundError:
-        raise ModelError(f"{path}: there is no such file") from None
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror}") from None
     model = ModelProto()

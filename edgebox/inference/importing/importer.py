@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from edgebox.domain.errors import ModelError
 from edgebox.inference.executor import SCORE_FLOOR
 from edgebox.inference.family import Family
-from edgebox.inference.importing.files import read_source
+from edgebox.inference.importing.files import read_source, size_of
 from edgebox.inference.importing.folder import (
     ImportedFamily,
     ImportedVariant,
@@ -149,6 +149,8 @@ def import_family(
     if imported or name in taken:
         instead = f", or remove it first: edgebox models remove {name}" if imported else ""
         raise ModelError(f"there is a family {name!r} already; choose another --name{instead}")
+    for path in paths:
+        size_of(path)
     proven = []
     for at, path in enumerate(paths):
 
@@ -350,7 +352,7 @@ def _sizes(
     if width is not None and height is not None:
         if wanted and set(wanted) != {(width, height)}:
             raise ModelError(
-                f"{path}: takes {width} x {height} px only, as it was exported; leave --sizes out, "
+                f"{path}: takes {width} × {height} px only, as it was exported; leave --sizes out, "
                 "or export it with free height and width"
             )
         wanted = ((width, height),)
@@ -361,7 +363,7 @@ def _sizes(
         good = {size: found for size, found in tried.items() if isinstance(found, list)}
         if not good:
             good = {(w, h): subject.one_by_one((w, h)) for w, h in [_trial(original)]}
-        left_out = [f"{w} x {h} px left out: it does not run there" for w, h in wanted]
+        left_out = [f"{w} × {h} px left out: it does not run there" for w, h in wanted]
         return good, [text for text, s in zip(left_out, wanted, strict=True) if s not in good]
     return {size: subject.one_by_one(size) for size in wanted}, []
 
@@ -405,7 +407,7 @@ def _costs(original: Original, batch: int | None, compared: int) -> list[str]:
     width, height = original.size_declared_px
     if width is not None and height is not None:
         remarks.append(
-            f"takes {width} x {height} px only: one variant, nothing smaller for a weak link or a "
+            f"takes {width} × {height} px only: one variant, nothing smaller for a weak link or a "
             "busy box; an export with free sides, or several files, would have more"
         )
     if not compared:

@@ -182,7 +182,7 @@ class Original:
             outputs: Arrays = self._session.run(None, feed)
         except Exception as error:  # as above
             raise ModelError(
-                f"{self.source.path}: fails on {batch} pictures of {width} x {height} px: "
+                f"{self.source.path}: fails on {batch} pictures of {width} × {height} px: "
                 f"{brief(error)}"
             ) from error
         self.ranks = {n: array.ndim for n, array in zip(self.outputs, outputs, strict=True)}

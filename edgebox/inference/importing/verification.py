@@ -99,7 +99,7 @@ class Subject:
         if found is None or found.strides != self.found.strides:
             shapes = ", ".join(str(list(array.shape)) for array in run)
             raise ModelError(
-                f"{original.source.path}: gives other outputs at {size_px[0]} x {size_px[1]} px "
+                f"{original.source.path}: gives other outputs at {size_px[0]} × {size_px[1]} px "
                 f"({shapes})"
             )
 
@@ -199,7 +199,7 @@ def check_served(
                 if wrong:
                     raise ModelError(
                         f"{subject.original.source.path}: the imported graph does not find what "
-                        f"the original finds at {size_px[0]} x {size_px[1]} px: {wrong}"
+                        f"the original finds at {size_px[0]} × {size_px[1]} px: {wrong}"
                     )
                 compared += min(COMPARED_MAX, len(expected[index].above(DOUBTFUL_MAX)))
     return compared, least
@@ -219,7 +219,7 @@ def _runner(
         except Exception as error:  # as above
             raise ModelError(
                 f"{subject.original.source.path}: the imported graph fails on {len(canvases)} "
-                f"pictures of {size_px[0]} x {size_px[1]} px: {brief(error)}"
+                f"pictures of {size_px[0]} × {size_px[1]} px: {brief(error)}"
             ) from error
         return decode(outputs, *size_px, SCORE_MIN)
 

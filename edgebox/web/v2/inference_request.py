@@ -342,7 +342,7 @@ def _rgbs(one: _Input, binary: memoryview) -> tuple[Picture, ...]:
         raise InvalidInputError(f"its shape must be [n, height, width, 3], not {list(one.shape)}")
     if one.shape[1] * one.shape[2] > PIXELS_MAX:
         raise InvalidInputError(
-            f"pictures of {one.shape[2]} x {one.shape[1]} px; at most {PIXELS_MAX / 1e6:.1f} "
+            f"pictures of {one.shape[2]} × {one.shape[1]} px; at most {PIXELS_MAX / 1e6:.1f} "
             "million are taken"
         )
     values = binary if one.data is None else _bytes_of(_flat(one.data, 4))

@@ -169,7 +169,7 @@ def test_a_picture_of_another_size_is_not_the_annotated_one(tmp_path: Path) -> N
     written(tmp_path / "labels.json", coco(["a.png"]))
     (only,) = read_dataset(tmp_path).pictures
     assert only.truth_at(64, 48) is only.truth
-    with pytest.raises(InvalidInputError, match="is 48 x 64 px, but annotated as 64 x 48"):
+    with pytest.raises(InvalidInputError, match="is 48 × 64 px, but annotated as 64 × 48"):
         only.truth_at(48, 64)
 
 

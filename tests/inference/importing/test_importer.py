@@ -115,14 +115,14 @@ def test_a_batch_that_is_merged_into_one(tmp_path: Path) -> None:
 
 def test_sizes_it_does_not_have(tmp_path: Path) -> None:
     import_options = ImportOptions(labels=LABELS, sizes_px=((320, 320),))
-    assert "takes 96 x 64 px only" in refused(tmp_path, import_options, tiny_of("yolov8"))
+    assert "takes 96 × 64 px only" in refused(tmp_path, import_options, tiny_of("yolov8"))
 
 
 def test_a_size_it_only_says_it_has(tmp_path: Path) -> None:
-    # Its rows are those of 96 x 64 px, whatever is put in.
+    # Its rows are those of 96 × 64 px, whatever is put in.
     tiny = tiny_of("yolox", width="w", height="h", metadata={"imgsz": "[64, 96]"})
     import_options = ImportOptions(labels=LABELS, sizes_px=((96, 64), (320, 320)))
-    assert "gives other outputs at 320 x 320 px" in refused(tmp_path, import_options, tiny)
+    assert "gives other outputs at 320 × 320 px" in refused(tmp_path, import_options, tiny)
 
 
 def test_a_layout_it_has_not(tmp_path: Path) -> None:
@@ -317,6 +317,19 @@ def test_the_number_of_cocos_classes_tells_two_layouts_apart(
     result = import_family([written(tmp_path, tiny)], tmp_path / "models", ImportOptions())
     assert result.candidate.name == name
     assert result.family.labels == COCO80
+
+
+def test_a_missing_file_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    steps: list[str] = []
+    there = written(tmp_path, tiny_of("yolov8"))
+    with pytest.raises(ModelError, match=r"nowhere\.onnx: there is no such file"):
+        import_family(
+            [there, tmp_path / "nowhere.onnx"],
+            tmp_path / "models",
+            ImportOptions(),
+            progress=lambda text, share: steps.append(text),
+        )
+    assert steps == []
 
 
 def test_labels_from_a_file(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def shares(*shape: int) -> np.ndarray:
 
 
 def by_stride(anchors: int, *columns: int) -> list[Raw]:
-    """Outputs one for each of the strides 8, 16 and 32 on 96 x 64 px."""
+    """Outputs one for each of the strides 8, 16 and 32 on 96 × 64 px."""
     counts = [anchors * cells for cells in (96, 24, 6)]
     return [
         Raw(f"out{kind}_{rows}", shares(rows, width))

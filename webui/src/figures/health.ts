@@ -105,7 +105,7 @@ function byTrouble(a: Camera, b: Camera): number {
 /** How many other cameras are as bad as the worst one, or in a lesser trouble: few words, which a header has room for. */
 function othersText(others: readonly Camera[], worst: Health, unseen = 0): string {
   const amount = unseen + others.filter(({ grade }) => grade === worst || !(FINE.includes(grade) || grade === 'gone')).length
-  return amount > 0 ? `, and ${amount} more` : ''
+  return amount > 0 ? `, and ${amount} more ${amount === 1 ? 'camera' : 'cameras'}` : ''
 }
 
 /** How long a connected camera has been silent: its picture no longer shows what is going on; null: it is not. */

@@ -1,6 +1,7 @@
 // The constraint that binds a camera, and what more of a resource would bring.
 
 import type { Limit, ResourcePrice } from '../api/api-types'
+import { count } from '../ui/format'
 
 /** Say what lifting a constraint would bring. */
 export function worth({ gain, missing, unit, price }: Limit): string {
@@ -17,7 +18,7 @@ export function priceText({ resource, of, price, unit, cameras }: ResourcePrice)
 
 /** Write a figure with two digits that count. */
 function number(value: number): string {
-  if (value >= 10) return String(Math.round(value))
+  if (value >= 10) return count(value)
   if (value === 0) return '0'
   return value.toFixed(Math.min(20, 1 - Math.floor(Math.log10(value)))).replace(/\.?0+$/, '')
 }

@@ -276,7 +276,7 @@ async def test_a_deadline_is_set_undone_and_reset(database: Path, browser: Brows
         assert (await get_json(app, "/v1/cameras/gate"))[1]["overrides"]["slo_ms"] is None
 
 
-async def test_what_is_refused_is_told_in_the_boxs_words_at_its_field(
+async def test_what_is_refused_is_told_in_the_words_of_its_field(
     database: Path, browser: Browser
 ) -> None:
     async with running(database) as app, streaming(app, "gate", **street()):
@@ -286,7 +286,7 @@ async def test_what_is_refused_is_told_in_the_boxs_words_at_its_field(
             await deadline.fill(typed)
             await page.get_by_role("button", name="Save").click()
             alert = page.locator("#setting-slo_ms-hint")
-            await expect(alert).to_contain_text("slo_ms must be a number from 1 to 60000")
+            await expect(alert).to_contain_text("Deadline must be a number from 1 to 60000")
             await expect(alert).to_have_attribute("role", "alert")
             await expect(deadline).to_have_attribute("aria-invalid", "true")
             await expect(deadline).to_have_value(typed)

@@ -65,6 +65,8 @@ class LiveFamilies:
     _withdrawing: asyncio.Lock = field(default_factory=asyncio.Lock)
     _adding: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while a family is added, to all executors or to one that lacks it."""
+    _hung: set[tuple[ExecutorId, FamilyName]] = field(default_factory=set)
+    """The families that hung on an executor while they were added to it: not tried there again."""
     _choosing: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while a family is removed or becomes the default: not both at once."""
 
@@ -133,7 +135,9 @@ class LiveFamilies:
                 await asyncio.to_thread(executor.add_family, family)
             return await self._profiles(family, executor, progress)
         except HungError:
-            self.box.driver.feed(ExecutorHung(executor.id))
+            self._hung.add((executor.id, family.name))
+            if any(each is executor for each in self.box.driver.executors):  # not replaced since
+                self.box.driver.feed(ExecutorHung(executor.id))
             raise
         except ModelError:
             await asyncio.to_thread(executor.drop_family, family)
@@ -178,6 +182,9 @@ class LiveFamilies:
                         await self._complete(executor, family)
 
     def _lacks(self, executor: ModelExecutor, family: Family) -> bool:
+        """Say whether an executor does not run a family that it may try."""
+        if (executor.id, family.name) in self._hung:
+            return False
         profiles = self.box.profiles[executor.id]
         known = any(variant.name in profiles for variant in family.variants)
         return family.name not in executor.families or not known
@@ -191,10 +198,17 @@ class LiveFamilies:
                 profiles, stored = await self._opened_on(
                     executor, family, lambda *_: None, held=held
                 )
+            except HungError as error:
+                text = f"{family.name} does not run on {executor.id}: {error}"
+                self.box.notices.publish("warning", text)
+                return
             except ModelError as error:
                 _log.debug("%s does not run on %s: %s", family.name, executor.id, error)
                 return
-            if family in self.served.families and executor in self._executors(family):
+            if family not in self.served.families:  # removed meanwhile
+                await asyncio.to_thread(executor.drop_family, family)
+                return
+            if executor in self._executors(family):
                 await self._use(executor, family, profiles, stored=stored)
                 text = f"{family.name} runs on {executor.id}, too, from now on"
                 self.box.notices.publish("info", text)
@@ -267,6 +281,7 @@ class LiveFamilies:
             for holder in self._executors(family):
                 await asyncio.to_thread(holder.drop_family, family)
             self.box.driver.measurements.forget(variants)
+            self._hung = {each for each in self._hung if each[1] != name}
             self.served.withdraw(name)
             self.box.driver.feed(VariantsAvailable(tuple(self.served.variants.values())))
 

@@ -32,6 +32,8 @@ _REPORT = "prft"
 _KEYFRAME_PATIENCE_NS = 5_000_000_000
 _UNDECODED_MAX_NS = 5_000_000_000
 """A stream of which nothing can be decoded for so long is another one now: it is opened anew."""
+_DAMAGED_MAX = 8
+"""A camera damages all its pictures if none of the first so many is whole."""
 _STAMPS_KEPT = 64
 """Packets whose pictures may still come out of the decoder."""
 
@@ -195,7 +197,7 @@ class _Opened:
         """
         found: list[Any] = []
         with suppress(import_av().error.InvalidDataError):
-            found = packet.decode()
+            found = self._decode(packet)
         now_ns = time.monotonic_ns()
         if found:
             self._undecoded_ns = None
@@ -203,6 +205,10 @@ class _Opened:
             self._undecoded_ns = now_ns
         elif now_ns - self._undecoded_ns > _UNDECODED_MAX_NS:
             raise SourceError(self.address.shown, losses.UNDECODABLE)
+        return found
+
+    def _decode(self, packet: Any) -> list[Any]:
+        found: list[Any] = packet.decode()
         return found
 
 
@@ -226,6 +232,10 @@ class LiveStream(_Opened):
         context = self._stream.codec_context
         if context.codec.intra_only:  # no later picture needs what is left of a damaged one
             context.options = {**context.options, "err_detect": "explode"}
+        self._damaged: int | None = 0 if context.codec.intra_only else None
+        """The damaged pictures since it was opened; None: one was whole."""
+        self._tolerant: Any = None
+        """Decodes what is left of damaged pictures, where all are."""
         self._captured: dict[int, int] = {}
         """The captures of pictures that are in the decoder, by their stamps."""
 
@@ -262,6 +272,21 @@ class LiveStream(_Opened):
             self._container.close()
         if not self._closed:
             raise SourceError(shown, losses.ENDED)
+
+    def _decode(self, packet: Any) -> list[Any]:
+        """Return the frames of a packet; of damaged pictures what is left, if all are damaged."""
+        if self._tolerant is not None:
+            return list(self._tolerant.decode(packet))
+        found: list[Any] = []
+        with suppress(import_av().error.InvalidDataError):
+            found = packet.decode()
+        if found:
+            self._damaged = None
+        elif self._damaged is not None:
+            self._damaged += 1
+            if self._damaged == _DAMAGED_MAX:
+                self._tolerant = import_av().CodecContext.create(self.codec, "r")
+        return found
 
     def _video_packets(self) -> Iterator[Any]:
         """Yield the packets of the video until `close`; its sound is read only to notice silence.

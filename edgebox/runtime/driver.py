@@ -425,8 +425,7 @@ class Driver:
             return
         if not (refused := bool(result.overloaded)):
             self.measurements.add_sample(order, result, app)
-        ended = SampleCompleted(order.executor, order.batch, result.took_ns, refused)
-        self._loop.later(result.rest_s, lambda: self.feed(ended))
+        self.feed(SampleCompleted(order.executor, order.batch, result.took_ns, refused))
 
     def _planned(self, plan: Plan | None, took_ns: int) -> None:
         if plan is None:

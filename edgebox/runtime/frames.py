@@ -457,7 +457,9 @@ DROP_MESSAGES = {
     DropReason.QUEUE: "waiting behind other work, it could no longer be answered by its deadline",
     DropReason.INFEASIBLE: "on arrival there was too little time left before its deadline",
     DropReason.INVALID: "not a picture this box can decode",
-    DropReason.OVERLOAD: "more frames are at the box than it can answer in time",
+    DropReason.OVERLOAD: (
+        "more frames are at the box, or at a server that it asks, than it can answer in time"
+    ),
     DropReason.FAILED: "the model failed on its batch, or no executor that runs it was up",
     DropReason.DEPARTED: "its camera left before the answer",
     DropReason.SHUTDOWN: "the box is stopping",

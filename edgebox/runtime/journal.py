@@ -167,7 +167,7 @@ class Journal:
         self._segments.clear()
         self._block.clear()
         self.due_ns = _NEVER
-        _log.error("the flight recorder has stopped: %s", self.failure)
+        _log.error("the journal has stopped: %s", self.failure)
 
     def recording(self) -> Recording:
         """Return what is kept, from the oldest state on. Cheap: only the latest block is copied.
@@ -178,7 +178,7 @@ class Journal:
         scheduler = self._recorded
         self._complete()
         if self.failure:
-            raise NoJournalError(f"the flight recorder has stopped ({self.failure})")
+            raise NoJournalError(f"the journal has stopped ({self.failure})")
         blocks = [block for segment in self._segments for block in segment.blocks]
         entries = sum(segment.entries for segment in self._segments)
         header = {

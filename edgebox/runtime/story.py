@@ -186,7 +186,7 @@ class RequestStory:
                 )
             case RunAgain(request, _, refused) if request == self._id:
                 why = "its server had too much to do" if refused else "what ran its batch has ended"
-                self._say(now_ns, f"{why}: it waits for another executor")
+                self._say(now_ns, f"{why}: it waits for an executor again")
                 self._batch = None
             case Retain(request) if request == self._id:
                 self._say(now_ns, "its input was kept, to be run again when the box is idle")

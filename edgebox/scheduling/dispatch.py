@@ -158,8 +158,8 @@ class Dispatch:
     ) -> list[RunAgain]:
         """Let members of a batch wait again that can still be answered in time.
 
-        What ran the batch has ended, and is out of service. A trial is not repeated, nor a request
-        that may itself be what ends them.
+        What ran the batch has ended, or its server refused them. A trial is not repeated, nor a
+        request that may itself be what ends them.
 
         Args:
             executor: has the batch.
@@ -245,7 +245,7 @@ class Dispatch:
     def sample(self, now_ns: int) -> list[Sample]:
         """Start the sample that is due on a box that has nothing to do."""
         due_ns = self._sampling.due_ns()
-        if self._ledger.live or due_ns is None or due_ns > now_ns:
+        if self._ledger.live or self._ledger.running or due_ns is None or due_ns > now_ns:
             return []
         sample = self._sampling.start(self._new_batch(), now_ns)
         self._times.started(sample.executor, now_ns)

@@ -93,7 +93,7 @@ class ExecutionTimes:
             self.corrections.learn_speed(batch, slow_ns, now_ns)
             return isolated_ns, []
         drifts = self.corrections.batch_completed(batch, apps, isolated_ns, now_ns)
-        self.learning.completed(batch.infer, apps, isolated_ns, now_ns)
+        self.learning.completed(batch.infer, apps, isolated_ns, now_ns, batch.started_ns)
         return isolated_ns, drifts
 
     def batch_failed(self, executor: ExecutorId, now_ns: int) -> None:

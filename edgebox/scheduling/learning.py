@@ -424,8 +424,18 @@ class Learning:
             self.generation += 1
             self._samples_since_change = 0
 
-    def completed(self, batch: Infer, apps: Sequence[str], took_ns: int, now_ns: int) -> None:
-        """Learn from a batch and its members' applications; a batch of one is a sample too."""
+    def completed(
+        self, batch: Infer, apps: Sequence[str], took_ns: int, now_ns: int, started_ns: int
+    ) -> None:
+        """Learn from a batch and its members' applications; a batch of one is a sample too.
+
+        Args:
+            batch: the batch.
+            apps: of its members.
+            took_ns: its time without the interference of other executors, and with all threads.
+            now_ns: when it ended.
+            started_ns: when it started.
+        """
         self._now_ns = max(self._now_ns, now_ns)
         times = self.times(batch.executor, batch.variant)
         if times is None or batch.batch_size not in times.sizes or len(apps) == 0:
@@ -436,7 +446,7 @@ class Learning:
         if len(apps) > 1:
             work = times.longest_work(batch.batch_size, took_ns)
             multi_batch = MultiRequestBatch(members, work, now_ns, batch.executor)
-            self._learn_multi(batch.variant, multi_batch, now_ns - took_ns)
+            self._learn_multi(batch.variant, multi_batch, started_ns)
         if len(apps) == batch.batch_size == 1:
             work = times.work_of(took_ns)
             self._learn(batch.executor, batch.variant, members[0], work, now_ns)

@@ -174,7 +174,7 @@ class Scheduler(SchedulerState):
         ]
         if not self._stopping:
             due.append(self._adaptation.next_plan_ns())
-            if not self._ledger.live:
+            if not self._ledger.live and not self._ledger.running:
                 due.append(self._sampling.due_ns())
         if self._ledger.waiting:
             due.append(self._times.relax_at_ns(self._executors.without_batch()))

@@ -57,6 +57,8 @@ class Limit:
     """False: `at_ns` is the earliest possible, and the limit itself is still to be derived. Most
     batches end before."""
     extended: bool = False
+    rests: bool = False
+    """Whether its server refused it: nothing runs, and its limit is fixed."""
 
     @property
     def batch(self) -> BatchId | None:
@@ -134,7 +136,7 @@ class Supervised:
     def delayed(self) -> Infer | Sample | None:
         """The order that waits for work that was not ordered; None: none does."""
         limit, lent_ns = self.limit, self.lent_ns
-        if limit is None or lent_ns is None or limit.began_ns < lent_ns:
+        if limit is None or limit.rests or lent_ns is None or limit.began_ns < lent_ns:
             return None
         return limit.order
 

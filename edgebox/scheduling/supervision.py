@@ -199,6 +199,7 @@ class Supervision:
                 self._ended(of, event, now_ns)
             case RequestsRefused() if of.limit is not None and of.limit.batch == event.batch:
                 of.limit.at_ns, of.limit.derived = now_ns + LIMIT_MAX_NS, True
+                of.limit.rests = True
             case WeightsLoaded() | LoadFailed():
                 if of.load is None:
                     returned(of, None, now_ns)

@@ -159,11 +159,12 @@ class Writer:
             try:
                 await self._write([row])
             except _WRITE_ERRORS as error:
-                await self._failed(error)
                 if not _is_refused(error):
                     self._put_back(batch[at:])
+                    await self._failed(error)
                     return False
                 self.lost_rows += 1
+                await self._failed(error)
         return True
 
     async def _lost_file(self) -> str:

@@ -20,11 +20,13 @@ from edgebox.config.config_file import Config, load
 from edgebox.domain.errors import ModelError
 from edgebox.domain.job_errors import FamilyInUseError
 from edgebox.domain.model_family import FamilyName, LatencyProfile
+from edgebox.inference.executor import HungError
 from edgebox.inference.family import Family
 from edgebox.inference.model_executor import ModelExecutor
 from edgebox.runtime.box import Box
 from edgebox.runtime.frames import Answer
 from edgebox.runtime.model_choice import ModelChoice
+from edgebox.scheduling.supervised import ExecutorState
 from edgebox.storage.database import Storage
 from tests.conftest import PATIENCE_S, settings
 from tests.end_to_end.running import until
@@ -247,6 +249,29 @@ async def test_a_server_is_asked_again_once_its_files_may_fit(
     lacking.fits = True
     lacking.now_s += ASK_AGAIN_S
     await until(lambda: scene.box.profiles[CPU] == KNOWN, "it to have the family")
+    await ended(scene, task)
+
+
+async def test_a_family_that_hangs_on_an_executor_is_not_tried_there_again(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lacking, told = Lacking(scene, monkeypatch), list[str]()
+    scene.box.notices.publish = lambda severity, text: told.append(f"{severity}: {text}")
+
+    def hang(family: Family) -> None:
+        lacking.asked.append(family.name)
+        raise HungError("it does not answer")
+
+    monkeypatch.setattr(scene.executor, "add_family", hang)
+    task = asyncio.ensure_future(scene.live.complete())
+    await lacking.looked()
+    for restarts in (1, 2):
+        scene.driver.scheduler.supervised[CPU].restarts = restarts
+        scene.driver.scheduler.supervised[CPU].state = ExecutorState.UP
+        await until(lambda: bool(told), "the executor to be asked")
+        await lacking.looked()
+    assert lacking.asked == [STREET]
+    assert told == ["warning: street does not run on cpu/0: it does not answer"]
     await ended(scene, task)
 
 

@@ -77,7 +77,9 @@ def test_scaling_starts_no_threads(pictures: list[DecodedPicture]) -> None:
 
 
 class DamagingCamera(BaseHTTPRequestHandler):
-    """Sends 30 white pictures, every third one cut off, as MJPEG over HTTP."""
+    """Sends 30 white pictures, some of them cut off, as MJPEG over HTTP."""
+
+    cut_off_every = 3
 
     def do_GET(self) -> None:
         whole = encode(np.full((360, 640, 3), 255, np.uint8), 85)
@@ -85,7 +87,7 @@ class DamagingCamera(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "multipart/x-mixed-replace; boundary=next")
         self.end_headers()
         for number in range(30):
-            picture = whole[: len(whole) // 2] if number % 3 == 2 else whole
+            picture = whole[: len(whole) // 2] if number % self.cut_off_every == 0 else whole
             head = f"--next\r\nContent-Type: image/jpeg\r\nContent-Length: {len(picture)}\r\n\r\n"
             self.wfile.write(head.encode() + picture + b"\r\n")
 
@@ -93,8 +95,15 @@ class DamagingCamera(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def test_a_damaged_picture_of_a_camera_costs_itself_alone() -> None:
-    with ThreadingHTTPServer(("127.0.0.1", 0), DamagingCamera) as server:
+class DamagingAll(DamagingCamera):
+    """Cuts off all."""
+
+    cut_off_every = 1
+
+
+def darkest_of_each(camera: type[DamagingCamera]) -> list[int]:
+    """Return the brightness of the darkest place of each picture that is decoded."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), camera) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}/"
         stream = LiveStream(SourceAddress(SourceKind.NETWORK, url))
@@ -102,8 +111,19 @@ def test_a_damaged_picture_of_a_camera_costs_itself_alone() -> None:
         with pytest.raises(SourceError):
             darkest.extend(int(each.luma(64, 36).min()) for each in stream.pictures(lambda _: True))
         server.shutdown()
+    return darkest
+
+
+def test_a_damaged_picture_of_a_camera_costs_itself_alone() -> None:
+    darkest = darkest_of_each(DamagingCamera)
     assert len(darkest) > 15
     assert min(darkest) > 200
+
+
+def test_what_is_left_is_shown_of_a_camera_that_damages_all_its_pictures() -> None:
+    darkest = darkest_of_each(DamagingAll)
+    assert len(darkest) > 15
+    assert max(darkest) < 200
 
 
 class Sounding:

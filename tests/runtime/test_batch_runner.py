@@ -1,4 +1,4 @@
-"""What the core is told of batches that fail."""
+"""What the core is told of batches that fail, and of those that a server refuses."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -8,8 +8,10 @@ import pytest
 
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, VariantName
-from edgebox.domain.requests import BatchId, RequestId
+from edgebox.domain.requests import BatchId, DropReason, RequestId
+from edgebox.inference.encoded_pictures import Refused
 from edgebox.inference.executor import ConnectionBrokenError, ExecutorGoneError
+from edgebox.inference.executor_thread import BatchResult
 from edgebox.runtime.batch_runner import BatchRunner
 from edgebox.scheduling.events import (
     BatchCompleted,
@@ -18,6 +20,7 @@ from edgebox.scheduling.events import (
     Infer,
     RequestsRefused,
 )
+from edgebox.vision.detections import Detections
 
 Told = BatchCompleted | BatchFailed | ExecutorGone | RequestsRefused
 
@@ -47,3 +50,38 @@ def test_the_core_is_told_whose_fault_a_failure_is(error: ModelError, told: list
     )  # fmt: skip
     runner.run(Infer(FAR, BATCH, VariantName("gate-32"), (RequestId(1),), 1), [])
     assert heard == told
+
+
+class Resting:
+    """A server that refused a batch, and rests."""
+
+    def __init__(self) -> None:
+        found = [Detections.empty()]
+        refused = {0: Refused(DropReason.OVERLOAD, "too much to do")}
+        done: Future[BatchResult] = Future()
+        done.set_result(BatchResult(found, 0, 5, refused=refused, rest_s=0.4))
+        self.heard: list[Told] = []
+        self.rests: list[tuple[float, Callable[[], None]]] = []
+        self.runner = BatchRunner(
+            {FAR: Mock(submit=Mock(return_value=done))}, at_once,
+            later=lambda delay_s, call: self.rests.append((delay_s, call)),
+            feed=self.heard.append, on_result=Mock(), on_error=Mock(),
+        )  # fmt: skip
+        self.runner.run(Infer(FAR, BATCH, VariantName("gate-32"), (RequestId(1),), 1), [])
+
+
+def test_a_refused_batch_ends_once_its_server_has_rested() -> None:
+    resting = Resting()
+    assert resting.heard == [RequestsRefused(FAR, BATCH, (RequestId(1),))]
+    assert resting.runner.executor_of(RequestId(1)) is None, "its input may be used elsewhere"
+    ((delay_s, rested),) = resting.rests
+    assert delay_s == 0.4
+    rested()
+    assert resting.heard[1:] == [BatchCompleted(FAR, BATCH, 5 + 400_000_000, refused=True)]
+
+
+def test_an_executor_that_is_lost_while_it_rests_is_told_as_late() -> None:
+    resting = Resting()
+    resting.runner.abandon(FAR)
+    resting.rests[0][1]()
+    assert len(resting.heard) == 2

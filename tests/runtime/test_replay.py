@@ -176,7 +176,7 @@ def test_the_story_of_a_request_whose_executor_was_gone() -> None:
         story.see(entry)
     assert story.lines()[-3:] == [
         "+1.0 ms joined a batch of 1 on cpu/0 as street-256, 299.0 ms before its deadline",
-        "+6.0 ms what ran its batch has ended: it waits for another executor",
+        "+6.0 ms what ran its batch has ended: it waits for an executor again",
         "+6.0 ms joined a batch of 1 on cpu/1 as street-256, 294.0 ms before its deadline",
     ]
     assert replay(life.entries, fresh()).differing == 0

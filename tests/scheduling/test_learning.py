@@ -181,13 +181,13 @@ def test_what_batches_of_several_said_gives_way_to_single_requests() -> None:
     _, learnt = learning()
     of = Infer(CPU, BatchId(1), HALL, (RequestId(1), RequestId(2)), 2)
     for at in range(16):
-        learnt.completed(of, ["a", "a"], 32 * MS, at * S)
+        learnt.completed(of, ["a", "a"], 32 * MS, at * S, at * S - 32 * MS)
     slow_ns = learnt.quantile_ns(CPU, HALL, ["a"], 1, 0.5)
     assert slow_ns is not None
     assert slow_ns > 1.5 * 8 * MS
     for at in range(SAMPLES_ENOUGH):
         single = Infer(CPU, BatchId(2 + at), HALL, (RequestId(3 + at),), 1)
-        learnt.completed(single, ["a"], 8 * MS, (16 + at) * S)
+        learnt.completed(single, ["a"], 8 * MS, (16 + at) * S, (16 + at) * S - 8 * MS)
     assert learnt.quantile_ns(CPU, HALL, ["a"], 1, 0.5) == pytest.approx(8 * MS, rel=0.05)
 
 
@@ -252,7 +252,7 @@ def test_batches_of_who_lost_its_place_are_not_those_of_who_got_it() -> None:
     learnt.app(HALL, "gone", 1)
     for at in range(20):
         batch = Infer(CPU, BatchId(at), HALL, (RequestId(1), RequestId(2)), 2)
-        learnt.completed(batch, ["gone", "gone"], 160 * MS, at + 1)
+        learnt.completed(batch, ["gone", "gone"], 160 * MS, at + 1, at + 1 - 160 * MS)
     for number in range(APPS_MAX):
         learnt.app(HALL, f"app-{number}", 100 + number)
     assert learnt.replaced(HALL) == 0
@@ -261,7 +261,7 @@ def test_batches_of_who_lost_its_place_are_not_those_of_who_got_it() -> None:
     assert learnt.replaced(HALL) == 1
     for at in range(20):
         batch = Infer(CPU, BatchId(at), HALL, (RequestId(1), RequestId(2)), 2)
-        learnt.completed(batch, ["new", "new"], 16 * MS, now_ns + at)
+        learnt.completed(batch, ["new", "new"], 16 * MS, now_ns + at, now_ns + at - 16 * MS)
     expected_ns = learnt.expected_ns(CPU, HALL, ["new"], 1)
     assert expected_ns is not None
     assert expected_ns < 12 * MS, "a batch of its like takes 16 ms for two"

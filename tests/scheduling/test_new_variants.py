@@ -127,7 +127,8 @@ def learn(
         size = 1 << (len(apps) - 1).bit_length()
         members = tuple(RequestId(member) for member in range(len(apps)))
         batch = Infer(CPU, BatchId(number), NEW, members, size)
-        learning.completed(batch, apps, round(size * ms * factor * MS), at_ms * MS)
+        took_ns = round(size * ms * factor * MS)
+        learning.completed(batch, apps, took_ns, at_ms * MS, at_ms * MS - took_ns)
     return at_ms
 
 

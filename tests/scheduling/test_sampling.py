@@ -22,6 +22,7 @@ from edgebox.scheduling.events import (
     Release,
     RequestArrived,
     RequestPrepared,
+    RequestsRefused,
     Retain,
     Sample,
     SampleCompleted,
@@ -473,6 +474,25 @@ def test_infers_are_never_on_the_sampling_executor_of_two() -> None:
     bench(RequestArrived(request(9, 1400, arrival_ms=1011)), 1011)
     (infer,) = infers(bench(RequestPrepared(RequestId(9), 0), 1011))
     assert {infer.executor, sample.executor} == {CPU, other}
+
+
+def test_no_sample_runs_while_an_executor_rests() -> None:
+    box = Box()
+    (sample,) = samples(box.burst(1000, "default", "default", "default", "default"))
+    box.bench(SampleCompleted(CPU, sample.batch, 2 * MS), 1020)
+    assert not samples(box.burst(1030, "default", "default", "default", "default"))
+    due_ms = box.due_ms()
+    assert due_ms is not None
+    box.arrive(due_ms - 1, slo_ms=5)
+    infer = box.bench.scheduler.running[CPU]
+    refusal = RequestsRefused(CPU, infer.batch, infer.requests)
+    actions = box.bench(refusal, due_ms + 3)
+    assert Drop(RequestId(box.at), DropReason.OVERLOAD, Cause.OVERLOADED) in actions
+    assert not samples(actions + box.bench(None, due_ms + 100))
+    wakeup_ns = box.bench.scheduler.next_wakeup_ns()
+    assert wakeup_ns is None or wakeup_ns > (due_ms + 100) * MS
+    rested = BatchCompleted(CPU, infer.batch, 200 * MS, refused=True)
+    assert samples(box.bench(rested, due_ms + 203))
 
 
 def test_what_ends_after_the_box_was_told_to_stop_is_not_retained() -> None:

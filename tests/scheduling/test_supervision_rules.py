@@ -486,6 +486,16 @@ def test_an_executor_that_rests_longer_than_a_batch_may_take_does_not_hang() -> 
     assert box.state() is ExecutorState.UP
 
 
+def test_nor_does_one_that_rests_after_a_measurement_that_it_was_lent_for() -> None:
+    box = Box()
+    box(ExecutorLent(CPU, True), 0)
+    infer = box.begin(1)
+    box(RequestsRefused(CPU, infer.batch, infer.requests), 2)
+    box(ExecutorLent(CPU, False), 3)
+    assert orders(box(None, 30_000)) == []
+    assert box.state() is ExecutorState.UP
+
+
 def test_a_batch_that_is_refused_in_part_counts_as_slow_and_teaches_nothing_else() -> None:
     times = Box().scheduler.times
     before = times.expectations.single_request(name(416), "default")

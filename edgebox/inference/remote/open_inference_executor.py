@@ -38,6 +38,8 @@ REST_S = 0.2
 _REST_FACTOR = 2
 """And at least this many times as long as the last batch that was answered: so the core learns that
 the server is slow, and chooses other executors."""
+_REST_MAX_S = 10.0
+"""But no longer than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +174,7 @@ class OpenInferenceExecutor(RemoteExecutor):
             found, refused = error.found or _all_refused(job, error)
         ended_ns, rows = self._clock_ns(), range(len(found))
         if all(row in refused and refused[row].reason is DropReason.OVERLOAD for row in rows):
-            rest_s = max(REST_S, _REST_FACTOR * self._took_s)
+            rest_s = min(max(REST_S, _REST_FACTOR * self._took_s), _REST_MAX_S)
             return BatchResult(found, started_ns, ended_ns, refused=refused, rest_s=rest_s)
         self._took_s = (ended_ns - started_ns) / 1e9
         return BatchResult(found, started_ns, ended_ns, refused=refused)

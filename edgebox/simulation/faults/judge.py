@@ -405,6 +405,7 @@ class World(Observed):
 
     def _judge_sample(self, sample: Sample) -> None:
         assert not self.alive, "somebody waits or runs"
+        assert not self.busy, "an executor rests"
         assert self.sampling is None
         assert not self.stopping
         assert self.scheduler.policy.wants_samples

@@ -174,7 +174,7 @@ class OpenInferenceExecutor(RemoteExecutor):
             found, refused = error.found or _all_refused(job, error)
         ended_ns, rows = self._clock_ns(), range(len(found))
         if all(row in refused and refused[row].reason is DropReason.OVERLOAD for row in rows):
-            rest_s = min(max(REST_S, _REST_FACTOR * self._took_s), _REST_MAX_S)
+            rest_s = max(REST_S, min(_REST_FACTOR * self._took_s, _REST_MAX_S))
             return BatchResult(found, started_ns, ended_ns, refused=refused, rest_s=rest_s)
         self._took_s = (ended_ns - started_ns) / 1e9
         return BatchResult(found, started_ns, ended_ns, refused=refused)

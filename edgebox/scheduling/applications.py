@@ -73,9 +73,9 @@ class Applications:
     """The last batches with several requests."""
     unprocessed: int = 0
     """Number of these batches since they were last used for inference."""
-    tested: dict[tuple[int, bool, ExecutorId], deque[Tested]] = field(default_factory=dict)
-    """For each application and executor, its last batches; those of this application only are kept
-    separately, because only of them the longest member is surely its own."""
+    tested: dict[int, dict[tuple[bool, ExecutorId], deque[Tested]]] = field(default_factory=dict)
+    """For each application, its last batches on each executor; those of this application only are
+    kept separately, because only of them the longest member is surely its own."""
 
     def find(self, name: str) -> int | None:
         """Return the index of an application; None if it is new and may get a slot."""
@@ -102,7 +102,7 @@ class Applications:
         self.multi_batches = deque(
             (b for b in self.multi_batches if idlest not in b.apps), MULTI_BATCH_WINDOW
         )
-        self._untest(idlest)
+        self.tested.pop(idlest, None)
         self.replaced += 1
         return idlest
 
@@ -135,8 +135,8 @@ class Applications:
             return
         owned = batch.apps.count(owner)
         alike = owned == len(batch.apps)
-        key = owner, alike, batch.executor
-        row = self.tested.setdefault(key, deque(maxlen=CONTRADICTION_WINDOW))
+        rows = self.tested.setdefault(owner, {})
+        row = rows.setdefault((alike, batch.executor), deque(maxlen=CONTRADICTION_WINDOW))
         if row and started_ns - row[-1].ended_ns < CONTRADICTION_SPACING_NS:
             return
         fast = chance_as_fast(values, owned, batch.work)
@@ -146,9 +146,7 @@ class Applications:
     def contradicted_since(self, app: int) -> int | None:
         """Return when the first batch ended that contradicts an application's samples, or None."""
         found = []
-        for (owner, _, _), row in self.tested.items():
-            if owner != app:
-                continue
+        for row in self.tested.get(app, {}).values():
             fast = too_fast([batch.chance_as_fast for batch in row])
             found += [batch.ended_ns for batch in row if batch.chance_as_fast <= fast]
             slow = [batch.ended_ns for batch in row if batch.slow]
@@ -158,11 +156,8 @@ class Applications:
 
     def forget_contradicted(self, app: int, since_ns: int) -> None:
         """Forget the samples and batches from before the batches that contradict them."""
-        self._untest(app)
+        self.tested.pop(app, None)
         self.distributions[app].forget_before(since_ns)
         self.multi_batches = deque(
             (b for b in self.multi_batches if b.ended_ns >= since_ns), MULTI_BATCH_WINDOW
         )
-
-    def _untest(self, app: int) -> None:
-        self.tested = {key: row for key, row in self.tested.items() if key[0] != app}

@@ -82,9 +82,9 @@ def test_long_batches_are_not_looked_at_more_often_than_others() -> None:
     served = Served(modes(0.5), 500, seed=1)
     looked_at = []
     for _ in range(4_000):
-        before = list(served.of.tested.get((0, True, CPU), ()))
+        before = list(served.of.tested.get(0, {}).get((True, CPU), ()))
         served.batch(modes(0.5), 1, lambda work: 1e8 * work)
-        row = list(served.of.tested[0, True, CPU])
+        row = list(served.of.tested[0][True, CPU])
         if row != before:
             looked_at.append(row[-1].chance_as_fast > 0.55)
     assert len(looked_at) > 500

@@ -458,7 +458,8 @@ DROP_MESSAGES = {
     DropReason.INFEASIBLE: "on arrival there was too little time left before its deadline",
     DropReason.INVALID: "not a picture this box can decode",
     DropReason.OVERLOAD: (
-        "more frames are at the box, or at a server that it asks, than it can answer in time"
+        "more frames are at the box than it can answer in time, or a server that it asks "
+        "has too much to do"
     ),
     DropReason.FAILED: "the model failed on its batch, or no executor that runs it was up",
     DropReason.DEPARTED: "its camera left before the answer",

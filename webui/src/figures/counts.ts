@@ -24,7 +24,7 @@ const MEANINGS: Readonly<Record<string, string>> = {
   queue: 'they waited too long behind other work',
   infeasible: 'too little time was left on arrival',
   invalid: 'not a usable JPEG',
-  overload: 'more frames at the box, or at a server that it asks, than it can answer in time',
+  overload: 'more frames at the box than it can answer in time, or a server that it asks has too much to do',
   failed: 'the model failed on the batch',
   departed: 'the camera left before the answer',
   shutdown: 'the box was stopping',

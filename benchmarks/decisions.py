@@ -35,19 +35,14 @@ from edgebox.domain.requests import Camera, CameraId, LinkState, Request, Reques
 from edgebox.planning.planner import plan
 from edgebox.runtime.garbage import collect_on_request_only
 from edgebox.runtime.planning_thread import PLANNER_ITERATIONS_MAX
+from edgebox.scheduling.actions import Advise, ComputePlan, Drop, Finish, Infer, Prepare
 from edgebox.scheduling.events import (
-    Advise,
     BatchCompleted,
     CameraConnected,
-    ComputePlan,
-    Drop,
     Event,
     ExecutorStarted,
-    Finish,
-    Infer,
     LinkMeasured,
     PlanComputed,
-    Prepare,
     RequestArrived,
     RequestPrepared,
     VariantsAvailable,

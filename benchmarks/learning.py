@@ -15,8 +15,8 @@ from typing import Any
 
 import click
 
+from edgebox.scheduling.actions import ReportDrift
 from edgebox.scheduling.adaptive import DistributionAware
-from edgebox.scheduling.events import ReportDrift
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 from edgebox.simulation.batching_simulator import (
     PARAMETERS,

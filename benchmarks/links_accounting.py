@@ -19,13 +19,8 @@ from edgebox.link.bandwidth import OVERHEAD_BYTES, REFERENCE_PX
 from edgebox.link.shaping import ShapedLink
 from edgebox.link.transit import compute_deadline_ns
 from edgebox.runtime.entries import JournalEntry
-from edgebox.scheduling.events import (
-    BatchCompleted,
-    ComputePlan,
-    Infer,
-    PlanComputed,
-    RequestPrepared,
-)
+from edgebox.scheduling.actions import ComputePlan, Infer
+from edgebox.scheduling.events import BatchCompleted, PlanComputed, RequestPrepared
 from edgebox.simulation.report import UNDELIVERED, Ended, Report, Unsent
 from edgebox.simulation.scenario import Hardware, Scenario
 from edgebox.simulation.simulated_cameras import PictureBytes, SimulatedCamera

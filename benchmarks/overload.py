@@ -32,19 +32,14 @@ from edgebox.link.receive_budget import ReceiveBudget
 from edgebox.planning.planner import plan
 from edgebox.runtime.decode_queue import Deferrable, FairQueue, Taken
 from edgebox.runtime.decoded_ahead import DecodedAhead
+from edgebox.scheduling.actions import Advise, ComputePlan, Drop, Finish, Infer, Prepare
 from edgebox.scheduling.events import (
-    Advise,
     BatchCompleted,
     CameraConnected,
     CameraDisconnected,
-    ComputePlan,
-    Drop,
     Event,
     ExecutorStarted,
-    Finish,
-    Infer,
     PlanComputed,
-    Prepare,
     RequestArrived,
     RequestPrepared,
     VariantsAvailable,

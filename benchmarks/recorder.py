@@ -27,7 +27,8 @@ from edgebox.scheduling.invariants import check_invariants
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
 from edgebox.simulation.report import SchedulerCall
 from edgebox.simulation.simulated_cameras import SimulatedCamera
-from edgebox.simulation.simulator import SimulationParameters, Simulator
+from edgebox.simulation.simulation_parameters import SimulationParameters
+from edgebox.simulation.simulator import Simulator
 
 MS = 1_000_000
 LIFE_S = 90

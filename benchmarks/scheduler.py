@@ -21,16 +21,14 @@ import click
 from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile, Variant, VariantName
 from edgebox.domain.requests import Camera, CameraId, LinkState, Request, RequestId, UtilityStep
 from edgebox.planning.planner import plan
+from edgebox.scheduling.actions import ComputePlan, Infer, Prepare
 from edgebox.scheduling.events import (
     BatchCompleted,
     CameraConnected,
-    ComputePlan,
     Event,
     ExecutorStarted,
-    Infer,
     LinkMeasured,
     PlanComputed,
-    Prepare,
     RequestArrived,
     RequestPrepared,
     VariantsAvailable,

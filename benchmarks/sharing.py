@@ -25,13 +25,12 @@ from edgebox.domain.model_family import (
     VariantName,
 )
 from edgebox.domain.requests import CameraId, Outcome, Request, RequestId
+from edgebox.scheduling.actions import Finish, Infer
 from edgebox.scheduling.concurrency import concurrent_batches
 from edgebox.scheduling.events import (
     BatchCompleted,
     Event,
     ExecutorStarted,
-    Finish,
-    Infer,
     RequestArrived,
     RequestPrepared,
     VariantsAvailable,

@@ -59,11 +59,8 @@ from edgebox.runtime.machine_measurements import MachineMeasurements
 from edgebox.runtime.model_choice import served
 from edgebox.runtime.preparation import CanvasPool
 from edgebox.runtime.recordings import keep
-from edgebox.scheduling.events import (
-    ExecutorStarted,
-    ReportDrift,
-    VariantsAvailable,
-)
+from edgebox.scheduling.actions import ReportDrift
+from edgebox.scheduling.events import ExecutorStarted, VariantsAvailable
 from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.scheduler import Scheduler
 from edgebox.storage.database import Storage

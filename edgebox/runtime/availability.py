@@ -4,7 +4,7 @@ Pure: turns the state of supervision into sentences.
 """
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from edgebox.domain.model_family import ExecutorId, Variant, VariantName
@@ -107,3 +107,19 @@ def holders(
         for name, of in executors.items()
         if variants is None or not of.variants.isdisjoint(variants)
     }
+
+
+def likely_executors(
+    executors: Executors, running: Container[ExecutorId], variant: VariantName
+) -> list[ExecutorId]:
+    """Return where a request that arrives now will run: on one that is idle, else on any.
+
+    Args:
+        executors: as above.
+        running: those that run something.
+        variant: that the request is for.
+    """
+    up = [
+        name for name, of in holders(executors, (variant,)).items() if of.state is ExecutorState.UP
+    ]
+    return [name for name in up if name not in running] or up

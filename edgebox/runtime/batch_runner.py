@@ -11,13 +11,8 @@ from edgebox.inference.executor import ConnectionBrokenError, Executor, Executor
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.tensors import ModelInput
 from edgebox.runtime.repeat_limiter import FailedBatches
-from edgebox.scheduling.events import (
-    BatchCompleted,
-    BatchFailed,
-    ExecutorGone,
-    Infer,
-    RequestsRefused,
-)
+from edgebox.scheduling.actions import Infer
+from edgebox.scheduling.events import BatchCompleted, BatchFailed, ExecutorGone, RequestsRefused
 
 _log = logging.getLogger(__name__)
 

@@ -53,8 +53,8 @@ from edgebox.runtime.refusals import (
 )
 from edgebox.runtime.shown_frames import ShownFrames
 from edgebox.runtime.source_status import SourceStatus
+from edgebox.scheduling.actions import Advise
 from edgebox.scheduling.events import (
-    Advise,
     CameraChanged,
     CameraConnected,
     CameraDisconnected,

@@ -7,7 +7,7 @@ from typing import Protocol
 from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.plans import Plan
-from edgebox.scheduling.events import Advise, ReportDrift
+from edgebox.scheduling.actions import Advise, ReportDrift
 from edgebox.storage.rows import Level
 
 

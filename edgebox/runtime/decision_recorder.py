@@ -15,7 +15,8 @@ from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.requests import BatchId
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.timeline_recorder import Timeline
-from edgebox.scheduling.events import Action, Event, Infer, Sample
+from edgebox.scheduling.actions import Action, Infer, Sample
+from edgebox.scheduling.events import Event
 from edgebox.scheduling.invariants import check_invariants
 from edgebox.scheduling.scheduler import Scheduler
 

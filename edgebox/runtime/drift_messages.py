@@ -1,6 +1,6 @@
 """Formats the notice that an executor's times differ from its profiles."""
 
-from edgebox.scheduling.events import ReportDrift
+from edgebox.scheduling.actions import ReportDrift
 from edgebox.storage.rows import Level
 
 

@@ -17,7 +17,7 @@ from edgebox.domain.plans import Plan
 from edgebox.domain.requests import DropReason, Outcome, Request, RequestId
 from edgebox.inference.executor import Executor
 from edgebox.inference.executor_thread import BatchResult
-from edgebox.runtime.availability import dropped_because
+from edgebox.runtime.availability import dropped_because, likely_executors
 from edgebox.runtime.batch_runner import BatchRunner
 from edgebox.runtime.callbacks import Callbacks
 from edgebox.runtime.cascade_decisions import CascadeDecisions
@@ -30,44 +30,46 @@ from edgebox.runtime.journal import Journal
 from edgebox.runtime.loading import Loader, Loads
 from edgebox.runtime.loop_calls import LoopCalls
 from edgebox.runtime.measurements import Measurements
+from edgebox.runtime.pending_frames import PendingFrames, report_end
 from edgebox.runtime.planning_thread import PlanFunction, PlanningThread
 from edgebox.runtime.preparation import CanvasPool, batch_inputs
 from edgebox.runtime.sample_runs import Samples
 from edgebox.runtime.supervisor import Opener, Supervisor
-from edgebox.scheduling.events import (
+from edgebox.scheduling.actions import (
     Abandon,
     Action,
     Advise,
     Collect,
     ComputePlan,
-    CropsPrepared,
     Drop,
-    Event,
     ExitProcess,
     Finish,
-    FrameDetected,
     Infer,
     Load,
     Open,
-    PartialAnswered,
-    PlanComputed,
-    PlanFailed,
     Prepare,
     Release,
     ReportDrift,
+    Retain,
+    Sample,
+    Unload,
+)
+from edgebox.scheduling.events import (
+    CropsPrepared,
+    Event,
+    FrameDetected,
+    PartialAnswered,
+    PlanComputed,
+    PlanFailed,
     RequestArrived,
     RequestCancelled,
     RequestPrepared,
     RequestRejected,
-    Retain,
-    Sample,
     SampleCompleted,
     SampleFailed,
     ShutdownRequested,
-    Unload,
 )
 from edgebox.scheduling.scheduler import Scheduler
-from edgebox.scheduling.supervised import ExecutorState
 
 _log = logging.getLogger(__name__)
 
@@ -114,14 +116,12 @@ class Driver:
         self._callbacks = callbacks
         self.variants, self._canvases = variants, canvases
         self._executors: dict[ExecutorId, Executor] = {e.id: e for e in executors}
-        self._frames: dict[RequestId, PendingFrame] = {}
+        self._frames = PendingFrames()
         self._inbox, self._draining = deque[Event | None](), False
         self._request_ids = itertools.count(1)
         self.cascades = CascadeDecisions(scheduler, lambda: len(self._frames) == 1, self.feed)
         self._crops = CropCutter(labels or {}, self.next_request_id, self.cascades.decide)
         self._to_cut: list[tuple[PendingFrame, Variant]] = []
-        self._idle = asyncio.Event()
-        self._idle.set()
         self._loop = LoopCalls(lambda: self.feed(None), clock_ns)
         self.from_thread = self._loop.from_thread
         """Calls a function on the loop, before the next event. May be used in any thread."""
@@ -193,19 +193,16 @@ class Driver:
     @property
     def frames_pending(self) -> int:
         """Frames that have arrived and not ended."""
-        return sum(frame.parent is None for frame in self._frames.values())
+        return self._frames.frames
 
     def submit(self, frame: PendingFrame) -> None:
         """Hand over a frame that has just arrived; `frame.on_end` is called exactly once."""
-        self._frames[frame.request.id] = frame
-        self._idle.clear()
+        self._frames.add((frame,))
         self.feed(RequestArrived(frame.request))
 
     def submit_detected(self, frame: PendingFrame) -> None:
         """Hand over a frame whose first stage its camera has run (`camera_placement`)."""
-        self._frames[frame.request.id] = frame
-        self._frames.update((crop.request.id, crop) for crop in frame.crops)
-        self._idle.clear()
+        self._frames.add((frame, *frame.crops))
         self.feed(FrameDetected(frame.request, tuple(crop.request for crop in frame.crops)))
 
     def cancel(self, request: RequestId) -> None:
@@ -255,7 +252,7 @@ class Driver:
         self.feed(ShutdownRequested())
         try:
             async with asyncio.timeout(patience_s):
-                await self._idle.wait()
+                await self._frames.until_empty()
         except TimeoutError:
             _log.warning("%d frames did not end within %s s", len(self._frames), patience_s)
         self._loop.stop()
@@ -296,7 +293,7 @@ class Driver:
         self._callbacks.on_failure(self.failure)
 
     def _drop_everything(self) -> None:
-        for request in list(self._frames):
+        for request in self._frames:
             self._drop(request, DropReason.SHUTDOWN)
 
     def _carry_out_all(self, actions: list[Action], now_ns: int) -> None:
@@ -380,18 +377,12 @@ class Driver:
         """Return whether a picture that arrives now will run where it is decoded."""
         if not any(each.takes_encoded for each in self._executors.values()):
             return False
-        up = [
-            executor
-            for executor, of in self.scheduler.supervised.items()
-            if of.state is ExecutorState.UP and variant in of.variants
-        ]
-        idle = [executor for executor in up if executor not in self.scheduler.running]
-        likely = idle or up
+        likely = likely_executors(self.scheduler.supervised, self.scheduler.running, variant)
         return bool(likely) and all(self._executors[each].takes_encoded for each in likely)
 
     def _measured(self, order: Infer, result: BatchResult) -> tuple[Request, ...]:
         """Note a batch's result; return the crops that later stages take."""
-        alive = (self._frames[each] for each in order.requests if each in self._frames)
+        alive = self._frames.of(order.requests)
         frames = [frame for frame in alive if frame.refusal_in(order, result) is None]
         self.measurements.add_batch(
             order,
@@ -413,7 +404,7 @@ class Driver:
                 frame, frame.detections(order, result), order.variant, now_ns
             )
         ]
-        self._frames.update((crop.request.id, crop) for crop in crops)
+        self._frames.add(crops)
         return tuple(crop.request for crop in crops)
 
     def _batch_failed(self, executor: ExecutorId, text: str) -> None:
@@ -461,7 +452,7 @@ class Driver:
             answer = frame.joined(frame.collected, order.outcome, order.missing, now_ns)
             self.cascades.answered(frame, frame.collected, answer, now_ns)
         self._canvases.give_back(frame)
-        self._report_end(frame, answer)
+        report_end(frame, answer)
 
     def _drop(self, request_id: RequestId, reason: DropReason) -> None:
         frame = self._end(request_id)
@@ -477,23 +468,9 @@ class Driver:
             offered=self.variants.values(),
             now_ns=self.clock_ns(),
         )
-        self._report_end(frame, Refusal(reason, because))
+        report_end(frame, Refusal(reason, because))
         frame.jpeg = b""  # the frame may still wait for a thread; its megabytes need not
 
-    def _report_end(self, frame: PendingFrame, ending: FrameResult) -> None:
-        try:
-            frame.on_end(frame, ending)
-        except Exception:  # a listener's defect must not stop other frames
-            _log.exception("the listener of request %d failed", frame.request.id)
-        if frame.parent is None:
-            frame.forget_crops()
-
-    def _end(self, request_id: RequestId) -> PendingFrame:
-        frame = self._frames.pop(request_id)
-        frame.ended = True
-        self._ahead.taken((request_id,))
-        frame.picture = None
-        frame.features = ()
-        if not self._frames:
-            self._idle.set()
-        return frame
+    def _end(self, request: RequestId) -> PendingFrame:
+        self._ahead.taken((request,))
+        return self._frames.end(request)

@@ -1,8 +1,9 @@
 """Writes one call of the core as a line of JSON, and reads it back.
 
 Writing is one call into orjson, cheap enough for every decision. Reading follows the annotations
-of the dataclasses in `scheduling.events`, so a new event or field needs no code here; an error
-names the place that does not fit. docs/how-to/journal.md specifies the lines.
+of the dataclasses in `scheduling.events` and `scheduling.actions`, so a new one, or a new field,
+needs no code here; an error names the place that does not fit. docs/how-to/journal.md specifies
+the lines.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +16,8 @@ from typing import Any, NewType, Union, get_args, get_origin, get_type_hints
 import orjson
 
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
-from edgebox.scheduling.events import Action, Event
+from edgebox.scheduling.actions import Action
+from edgebox.scheduling.events import Event
 
 _OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
 

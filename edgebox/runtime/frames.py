@@ -26,7 +26,7 @@ from edgebox.link.detected_frames import DetectedFrame
 from edgebox.link.messages import FrameHeader
 from edgebox.link.receipts import MessageReceipt
 from edgebox.link.transit import FrameArrival
-from edgebox.scheduling.events import Infer
+from edgebox.scheduling.actions import Infer
 from edgebox.vision.detections import Detections
 from edgebox.vision.letterbox import Placement
 

@@ -16,8 +16,9 @@ import orjson
 
 from edgebox import __version__
 from edgebox.runtime.entries import JournalError, write_entry, write_raised
+from edgebox.scheduling.actions import Action
 from edgebox.scheduling.checkpoint import write_state
-from edgebox.scheduling.events import Action, Event
+from edgebox.scheduling.events import Event
 from edgebox.scheduling.scheduler import Scheduler
 from edgebox.storage.wall_clock import wall_clock_ms
 

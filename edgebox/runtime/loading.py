@@ -12,7 +12,8 @@ from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.latency_histogram import METRIC_BUCKETS, Histogram
 from edgebox.domain.model_family import ExecutorId, WeightsId
 from edgebox.runtime.threads import DaemonPool, InOrder
-from edgebox.scheduling.events import Load, LoadFailed, LoadReturned, Unload, WeightsLoaded
+from edgebox.scheduling.actions import Load, Unload
+from edgebox.scheduling.events import LoadFailed, LoadReturned, WeightsLoaded
 
 _log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from edgebox.runtime.app_latency import AppLatencies
 from edgebox.runtime.batch_latency import BatchLatencies
 from edgebox.runtime.decision_recorder import DecisionRecorder
 from edgebox.runtime.meters import ExecutorMeter
-from edgebox.scheduling.events import Infer, Sample
+from edgebox.scheduling.actions import Infer, Sample
 
 
 class Measurements:

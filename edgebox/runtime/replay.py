@@ -10,7 +10,8 @@ from edgebox.domain.requests import CameraId, RequestId
 from edgebox.runtime.entries import JournalEntry, JournalError
 from edgebox.runtime.recordings import Header, RecordingFile
 from edgebox.runtime.story import CameraStory, RequestStory, Story
-from edgebox.scheduling.events import Drop, Finish, FrameDetected, RequestArrived
+from edgebox.scheduling.actions import Drop, Finish
+from edgebox.scheduling.events import FrameDetected, RequestArrived
 from edgebox.scheduling.scheduler import Scheduler
 
 DIFFERENCES_KEPT = 100

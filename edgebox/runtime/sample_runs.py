@@ -19,7 +19,7 @@ from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.tensors import Canvas, EncodedPicture
 from edgebox.runtime.frames import PendingFrame
 from edgebox.runtime.preparation import CanvasPool, as_arrived
-from edgebox.scheduling.events import Release, Sample
+from edgebox.scheduling.actions import Release, Sample
 
 _log = logging.getLogger(__name__)
 

@@ -23,29 +23,31 @@ from edgebox.domain.requests import (
 from edgebox.domain.requests import RequestId as Id
 from edgebox.runtime.entries import JournalEntry
 from edgebox.runtime.frames import DROP_MESSAGES
-from edgebox.scheduling.events import (
+from edgebox.scheduling.actions import (
     Action,
     Advise,
+    Collect,
+    Drop,
+    Finish,
+    Infer,
+    Prepare,
+    Release,
+    Retain,
+    RunAgain,
+    Sample,
+)
+from edgebox.scheduling.events import (
     BatchCompleted,
     BatchFailed,
     CameraChanged,
     CameraConnected,
     CameraDisconnected,
-    Collect,
     CropsPrepared,
-    Drop,
     Event,
-    Finish,
     FrameDetected,
-    Infer,
-    Prepare,
-    Release,
     RequestArrived,
     RequestPrepared,
     RequestRejected,
-    Retain,
-    RunAgain,
-    Sample,
     SampleCompleted,
     SampleFailed,
 )

@@ -15,15 +15,8 @@ from edgebox.domain.model_family import ExecutorId, LatencyProfile
 from edgebox.inference.executor import THREADS, Executor
 from edgebox.runtime.callbacks import Callbacks
 from edgebox.runtime.loading import Loader, Loads
-from edgebox.scheduling.events import (
-    Abandon,
-    Event,
-    ExecutorStarted,
-    ExitProcess,
-    MemoryLimited,
-    Open,
-    OpenFailed,
-)
+from edgebox.scheduling.actions import Abandon, ExitProcess, Open
+from edgebox.scheduling.events import Event, ExecutorStarted, MemoryLimited, OpenFailed
 from edgebox.scheduling.supervised import HANGS_MAX
 from edgebox.scheduling.supervision import FAILURES_MAX, REFUSALS_MAX
 

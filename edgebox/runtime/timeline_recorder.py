@@ -16,8 +16,9 @@ from typing import Any, Generic, TypeVar
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.plans import Advice
 from edgebox.domain.requests import BatchId, CameraId, DropReason, Outcome, Request, RequestId
-from edgebox.scheduling import events
-from edgebox.scheduling.events import Action, Event
+from edgebox.scheduling import actions, events
+from edgebox.scheduling.actions import Action
+from edgebox.scheduling.events import Event
 
 _log = logging.getLogger(__name__)
 
@@ -167,7 +168,7 @@ class Timeline:
         self,
         now_ns: int,
         event: Event | None,
-        actions: Iterable[Action],
+        orders: Iterable[Action],
         expected_ns: Sequence[int | None] = (),
     ) -> None:
         """Record one call of the core.
@@ -175,7 +176,7 @@ class Timeline:
         Args:
             now_ns: when it was.
             event: what it was told.
-            actions: what it ordered.
+            orders: what it ordered.
             expected_ns: the median execution time that it expected of each batch and sample among
                 these; None, or none given: nothing.
         """
@@ -188,7 +189,7 @@ class Timeline:
             hear = _EVENTS.get(type(event))
             if hear is not None:
                 hear(self, event, now_ns)
-            for action in actions:
+            for action in orders:
                 note = _ACTIONS.get(type(action))
                 if note is not None:
                     note(self, action, now_ns)
@@ -219,7 +220,7 @@ class Timeline:
             self.queues.add(now_ns, QueueSlot(end_ns, dict(self.waiting)))
         self._slot_end_ns, self._longest = slot_ns + SLOT_NS, dict(self.waiting)
 
-    def _waits(self, order: events.Prepare | events.RunAgain, now_ns: int) -> None:
+    def _waits(self, order: actions.Prepare | actions.RunAgain, now_ns: int) -> None:
         variant = order.variant
         self._waits_for[order.request] = variant
         length = self.waiting[variant] = self.waiting.get(variant, 0) + 1
@@ -248,7 +249,7 @@ class Timeline:
     def _completed(self, event: events.BatchCompleted, now_ns: int) -> None:
         self._living.update((crop.id, crop) for crop in event.spawned)
 
-    def _collect(self, order: events.Collect, now_ns: int) -> None:
+    def _collect(self, order: actions.Collect, now_ns: int) -> None:
         request = self._living[order.request]
         if request.frame is None:
             self._joined.add(request.id)
@@ -257,14 +258,14 @@ class Timeline:
         in_time = now_ns <= request.deadline_ns
         self._ended_in_batch(request.id, Outcome.ON_TIME if in_time else Outcome.LATE, now_ns)
 
-    def _finish(self, order: events.Finish, now_ns: int) -> None:
+    def _finish(self, order: actions.Finish, now_ns: int) -> None:
         del self._living[order.request]
         if order.request in self._joined:
             self._joined.remove(order.request)
         elif order.batch is not None:
             self._ended_in_batch(order.request, order.outcome, now_ns)
 
-    def _drop(self, order: events.Drop, now_ns: int) -> None:
+    def _drop(self, order: actions.Drop, now_ns: int) -> None:
         request = self._living.pop(order.request)
         if order.request in self._joined:
             self._joined.remove(order.request)
@@ -276,7 +277,7 @@ class Timeline:
 
     # -- batches ----------------------------------------------------------------------------
 
-    def _infer(self, order: events.Infer, now_ns: int) -> None:
+    def _infer(self, order: actions.Infer, now_ns: int) -> None:
         living = self._living
         members = tuple([living[request] for request in order.requests])
         batch = self.running[order.executor] = self._ordered(order, members, now_ns)
@@ -285,17 +286,17 @@ class Timeline:
             self._batch_of[request] = batch
 
     def _ordered(
-        self, order: events.Infer | events.Sample, members: tuple[Request, ...], now_ns: int
+        self, order: actions.Infer | actions.Sample, members: tuple[Request, ...], now_ns: int
     ) -> RanBatch:
         executor, variant, size = order.executor, order.variant, order.batch_size
-        sample = isinstance(order, events.Sample)
-        threads = 0 if isinstance(order, events.Sample) else order.threads
+        sample = isinstance(order, actions.Sample)
+        threads = 0 if isinstance(order, actions.Sample) else order.threads
         expected_ns = next(self._expected_ns, None)
         return RanBatch(
             order.batch, executor, variant, size, members, now_ns, expected_ns, sample, threads
         )
 
-    def _run_again(self, order: events.RunAgain, now_ns: int) -> None:
+    def _run_again(self, order: actions.RunAgain, now_ns: int) -> None:
         ending = DropReason.OVERLOAD if order.refused else DropReason.FAILED
         self._ended_in_batch(order.request, ending, now_ns)
         self._waits(order, now_ns)
@@ -314,13 +315,13 @@ class Timeline:
 
     # -- samples ----------------------------------------------------------------------------
 
-    def _retain(self, order: events.Retain, now_ns: int) -> None:
+    def _retain(self, order: actions.Retain, now_ns: int) -> None:
         self._retained[order.request] = self._living[order.request]
 
-    def _release(self, order: events.Release, now_ns: int) -> None:
+    def _release(self, order: actions.Release, now_ns: int) -> None:
         self._retained.pop(order.request, None)
 
-    def _sample(self, order: events.Sample, now_ns: int) -> None:
+    def _sample(self, order: actions.Sample, now_ns: int) -> None:
         members = (self._retained.pop(order.request),)
         self.running[order.executor] = self._ordered(order, members, now_ns)
 
@@ -337,7 +338,7 @@ class Timeline:
         plan = event.plan
         self.plans.add(now_ns, PlanRun(plan.computed_ns, now_ns, plan.utilisation))
 
-    def _advise(self, order: events.Advise, now_ns: int) -> None:
+    def _advise(self, order: actions.Advise, now_ns: int) -> None:
         before, after = self._advice.get(order.camera), order.advice
         self._advice[order.camera] = after
         if before is None or _told(before) != _told(after):
@@ -354,7 +355,7 @@ class Timeline:
         self._executors[event.executor] = None
 
     def _executor_stopped(
-        self, event: events.ExecutorStopped | events.Abandon, now_ns: int
+        self, event: events.ExecutorStopped | actions.Abandon, now_ns: int
     ) -> None:
         self._end_sample_of(event.executor, now_ns)
         self._executors.pop(event.executor, None)
@@ -388,15 +389,15 @@ _EVENTS: dict[type[object], _Note] = {
     events.VariantsAvailable: Timeline._variants_offered,
 }
 _ACTIONS: dict[type[object], _Note] = {
-    events.Prepare: Timeline._waits,
-    events.Infer: Timeline._infer,
-    events.RunAgain: Timeline._run_again,
-    events.Retain: Timeline._retain,
-    events.Release: Timeline._release,
-    events.Sample: Timeline._sample,
-    events.Collect: Timeline._collect,
-    events.Finish: Timeline._finish,
-    events.Drop: Timeline._drop,
-    events.Advise: Timeline._advise,
-    events.Abandon: Timeline._executor_stopped,
+    actions.Prepare: Timeline._waits,
+    actions.Infer: Timeline._infer,
+    actions.RunAgain: Timeline._run_again,
+    actions.Retain: Timeline._retain,
+    actions.Release: Timeline._release,
+    actions.Sample: Timeline._sample,
+    actions.Collect: Timeline._collect,
+    actions.Finish: Timeline._finish,
+    actions.Drop: Timeline._drop,
+    actions.Advise: Timeline._advise,
+    actions.Abandon: Timeline._executor_stopped,
 }

@@ -13,10 +13,11 @@ from edgebox.domain.model_family import Variant, VariantName
 from edgebox.domain.picture_size import camera_send_size
 from edgebox.domain.plans import Advice, Assignment, CameraSnapshot, Plan, PlanningSnapshot
 from edgebox.domain.requests import Camera, CameraId, LinkState, Request, SiteId
+from edgebox.scheduling.actions import Advise, ComputePlan
 from edgebox.scheduling.affinity import ExecutorAffinity
 from edgebox.scheduling.connected_camera import NEVER_NS, ConnectedCamera
 from edgebox.scheduling.crop_sides import CropSides
-from edgebox.scheduling.events import Advise, CascadeMeasured, ComputePlan
+from edgebox.scheduling.events import CascadeMeasured
 from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.fan_out import FanOut
 from edgebox.scheduling.ladders import Ladders, first_variant

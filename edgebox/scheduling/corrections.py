@@ -27,6 +27,7 @@ from dataclasses import replace
 from edgebox.domain.learned import FACTOR_LIMITS
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
 from edgebox.scheduling import drift_evidence
+from edgebox.scheduling.actions import Infer, ReportDrift
 from edgebox.scheduling.attribution import (
     Attribution,
     ObservedBatch,
@@ -37,7 +38,6 @@ from edgebox.scheduling.batch_times import BatchTimes
 from edgebox.scheduling.calibration import Calibration, SlowPeriod
 from edgebox.scheduling.drift import WINDOW, DriftDetector, Drifted
 from edgebox.scheduling.drift_evidence import Watched
-from edgebox.scheduling.events import Infer, ReportDrift
 from edgebox.scheduling.expected_latencies import Latencies
 from edgebox.scheduling.learning import Learning
 from edgebox.scheduling.ledger import RunningBatch

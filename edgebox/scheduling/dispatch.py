@@ -13,10 +13,10 @@ from collections.abc import Collection, Sequence
 
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import BatchId, Request, RequestId
+from edgebox.scheduling.actions import Infer, RunAgain, Sample
 from edgebox.scheduling.affinity import Excluded, ExecutorAffinity
 from edgebox.scheduling.cores.thread_choice import ThreadChoice
 from edgebox.scheduling.crop_wait import CropWait
-from edgebox.scheduling.events import Infer, RunAgain, Sample
 from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.fan_out import with_reserve
 from edgebox.scheduling.ladders import Ladders

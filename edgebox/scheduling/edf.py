@@ -12,8 +12,8 @@ from collections.abc import Iterable
 
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import Request, RequestId, UtilityStep
+from edgebox.scheduling.actions import Infer
 from edgebox.scheduling.affinity import NONE, Excluded
-from edgebox.scheduling.events import Infer
 from edgebox.scheduling.expectations import Expectations
 from edgebox.scheduling.expected_latencies import Latencies, Row
 from edgebox.scheduling.learning import Learning

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping
 
 from edgebox.domain.pipelines import Pipeline, StageName
 from edgebox.domain.requests import BatchId, CameraId, DropReason, FrameId, Request, RequestId
+from edgebox.scheduling.actions import Collect, Drop, Finish
 from edgebox.scheduling.adaptation import Adaptation
 from edgebox.scheduling.calibration import RecentValues
 from edgebox.scheduling.dispatch import Dispatch
-from edgebox.scheduling.events import Collect, Drop, Finish, FrameDetected, PartialAnswered
+from edgebox.scheduling.events import FrameDetected, PartialAnswered
 from edgebox.scheduling.fan_out import FanOut
 from edgebox.scheduling.frame_admission import FrameAdmission
 from edgebox.scheduling.joins import JoinedFrame

@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Sequence
 
 from edgebox.domain.learned import Learned
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
+from edgebox.scheduling.actions import ReportDrift
 from edgebox.scheduling.calibration import Calibration
 from edgebox.scheduling.corrections import Corrections
-from edgebox.scheduling.events import ReportDrift
 from edgebox.scheduling.expectations import Expectations
 from edgebox.scheduling.expected_latencies import Latencies
 from edgebox.scheduling.learning import Learning

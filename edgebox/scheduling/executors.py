@@ -9,11 +9,11 @@ from collections.abc import Collection
 
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.scheduling import events
+from edgebox.scheduling.actions import Action
 from edgebox.scheduling.adaptation import Adaptation
 from edgebox.scheduling.affinity import ExecutorAffinity
 from edgebox.scheduling.dispatch import Dispatch
 from edgebox.scheduling.endings import Endings
-from edgebox.scheduling.events import Action
 from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.ledger import Ledger
 from edgebox.scheduling.request_stages import Cause

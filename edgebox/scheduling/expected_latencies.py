@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName, device_of
+from edgebox.scheduling.actions import Infer
 from edgebox.scheduling.busy import BusyExecutors
 from edgebox.scheduling.concurrency import DeviceConcurrency, device_concurrency
-from edgebox.scheduling.events import Infer
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 
 

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
+from edgebox.scheduling.actions import Infer
 from edgebox.scheduling.applications import MULTI_BATCH_WINDOW, OTHER_APPS, Applications
 from edgebox.scheduling.attribution import ObservedBatch
 from edgebox.scheduling.batch_times import BatchTimes
@@ -20,7 +21,6 @@ from edgebox.scheduling.distributions import (
     SAMPLES_MIN,
     EmpiricalDistribution,
 )
-from edgebox.scheduling.events import Infer
 from edgebox.scheduling.expected_latencies import Latencies
 from edgebox.scheduling.work import Longest, WorkTable, tabulate
 

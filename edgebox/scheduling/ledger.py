@@ -17,7 +17,7 @@ from edgebox.domain.requests import (
     Request,
     RequestId,
 )
-from edgebox.scheduling.events import Collect, Drop, Finish, Infer
+from edgebox.scheduling.actions import Collect, Drop, Finish, Infer
 from edgebox.scheduling.joins import JoinedFrame, Joins
 from edgebox.scheduling.request_stages import WAITING, Cause, Stage, transition
 

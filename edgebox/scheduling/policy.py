@@ -12,8 +12,8 @@ from typing import Protocol
 
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import Request, RequestId
+from edgebox.scheduling.actions import Infer
 from edgebox.scheduling.affinity import NONE, Excluded
-from edgebox.scheduling.events import Infer
 from edgebox.scheduling.expectations import Expectations
 from edgebox.scheduling.expected_latencies import Latencies
 from edgebox.scheduling.learning import Learning

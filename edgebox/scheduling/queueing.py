@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import Request, RequestId
+from edgebox.scheduling.actions import Infer
 from edgebox.scheduling.affinity import NONE, Excluded
 from edgebox.scheduling.deadline_queue import DeadlineQueues, ReadyQueue
-from edgebox.scheduling.events import Infer
 from edgebox.scheduling.expectations import Expectations
 from edgebox.scheduling.expected_latencies import Latencies, Row
 from edgebox.scheduling.learning import Learning

@@ -14,14 +14,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from edgebox.domain.model_family import ExecutorId, VariantName, Weights, WeightsId
-from edgebox.scheduling.events import (
-    Action,
-    Load,
-    LoadFailed,
-    MemoryLimited,
-    Unload,
-    WeightsLoaded,
-)
+from edgebox.scheduling.actions import Action, Load, Unload
+from edgebox.scheduling.events import LoadFailed, MemoryLimited, WeightsLoaded
 from edgebox.scheduling.expected_latencies import Latencies
 from edgebox.scheduling.sampling import Sampling
 from edgebox.scheduling.weight_placement import choose_resident, matched

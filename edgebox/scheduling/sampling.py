@@ -36,8 +36,8 @@ from dataclasses import dataclass
 
 from edgebox.domain.model_family import ExecutorId, Variant, VariantName
 from edgebox.domain.requests import BatchId, Request, RequestId
+from edgebox.scheduling.actions import Infer, Release, Retain, Sample
 from edgebox.scheduling.distributions import SAMPLES_ENOUGH
-from edgebox.scheduling.events import Infer, Release, Retain, Sample
 from edgebox.scheduling.expected_latencies import Latencies
 from edgebox.scheduling.learning import Learning
 from edgebox.scheduling.ledger import LiveRequest

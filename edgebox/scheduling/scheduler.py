@@ -24,11 +24,12 @@ from edgebox.domain.loss_cause import LossCause
 from edgebox.domain.model_family import VariantName
 from edgebox.domain.requests import CameraId, DropReason, FrameId, Request, RequestId
 from edgebox.scheduling import events
+from edgebox.scheduling.actions import Action, Drop, Prepare
 from edgebox.scheduling.adaptation import Adaptation
 from edgebox.scheduling.affinity import ExecutorAffinity
 from edgebox.scheduling.dispatch import Dispatch
 from edgebox.scheduling.endings import Endings
-from edgebox.scheduling.events import Action, Drop, Event, Prepare
+from edgebox.scheduling.events import Event
 from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.executors import Executors
 from edgebox.scheduling.fan_out import FanOut

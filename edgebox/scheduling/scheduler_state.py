@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.plans import Advice, Assignment, Group, PlanningSnapshot
 from edgebox.domain.requests import CameraId, Request
+from edgebox.scheduling.actions import Infer, Sample
 from edgebox.scheduling.adaptation import Adaptation
 from edgebox.scheduling.affinity import ExecutorAffinity
-from edgebox.scheduling.events import Infer, Sample
 from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.executors import Executors
 from edgebox.scheduling.ledger import Ledger

@@ -7,7 +7,7 @@ from enum import StrEnum
 from edgebox.domain.loss_cause import LossCause
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import BatchId
-from edgebox.scheduling.events import Abandon, Infer, Sample
+from edgebox.scheduling.actions import Abandon, Infer, Sample
 
 LIMIT_DOUBLINGS_MAX = 6
 """Maximum number of doublings: a factor of 64."""

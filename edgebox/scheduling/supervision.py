@@ -43,9 +43,8 @@ from dataclasses import replace
 
 from edgebox.domain.loss_cause import LossCause
 from edgebox.domain.model_family import ExecutorId, VariantName
+from edgebox.scheduling.actions import Abandon, Action, ExitProcess, Infer, Load, Open, Sample
 from edgebox.scheduling.events import (
-    Abandon,
-    Action,
     BatchCompleted,
     BatchFailed,
     Event,
@@ -54,15 +53,10 @@ from edgebox.scheduling.events import (
     ExecutorLent,
     ExecutorStarted,
     ExecutorStopped,
-    ExitProcess,
-    Infer,
-    Load,
     LoadFailed,
     LoadReturned,
-    Open,
     OpenFailed,
     RequestsRefused,
-    Sample,
     SampleCompleted,
     SampleFailed,
     WeightsLoaded,

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
 from edgebox.domain.requests import RequestId
+from edgebox.scheduling.actions import Infer, Sample
 from edgebox.scheduling.batch_times import BatchTimes
-from edgebox.scheduling.events import Infer, Sample
 
 Profiles = Mapping[ExecutorId, Mapping[VariantName, LatencyProfile]]
 

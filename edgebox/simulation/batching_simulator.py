@@ -27,18 +27,14 @@ from edgebox.domain.model_family import (
     VariantName,
 )
 from edgebox.domain.requests import CameraId, Outcome, Request, RequestId, UtilityStep
+from edgebox.scheduling.actions import Action, Drop, Finish, Infer, Sample
 from edgebox.scheduling.events import (
-    Action,
     BatchCompleted,
-    Drop,
     Event,
     ExecutorStarted,
-    Finish,
-    Infer,
     RequestArrived,
     RequestPrepared,
     RequestSampled,
-    Sample,
     SampleCompleted,
     VariantsAvailable,
 )

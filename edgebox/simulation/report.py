@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import CameraId, DropReason, Outcome, Request, SiteId
-from edgebox.scheduling.events import Action, Event
+from edgebox.scheduling.actions import Action
+from edgebox.scheduling.events import Event
 from edgebox.simulation.simulated_pipelines import ExecutorTime, FrameWork
 
 

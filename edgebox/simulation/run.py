@@ -15,7 +15,8 @@ from edgebox.link.bandwidth import EstimatorKind
 from edgebox.planning.camera_admission import refusal
 from edgebox.planning.options import largest_of
 from edgebox.planning.planner import Planner, plan
-from edgebox.scheduling.events import Infer, MemoryLimited
+from edgebox.scheduling.actions import Infer
+from edgebox.scheduling.events import MemoryLimited
 from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.scheduler import Scheduler
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
@@ -23,7 +24,8 @@ from edgebox.simulation.report import Report
 from edgebox.simulation.scenario import PERFECT, Hardware, Scenario
 from edgebox.simulation.senders import SenderFactory, make_sender
 from edgebox.simulation.simulated_cameras import EstimateFactory, TransitFactory, estimated, known
-from edgebox.simulation.simulator import SimulationParameters, Simulator
+from edgebox.simulation.simulation_parameters import SimulationParameters
+from edgebox.simulation.simulator import Simulator
 
 _QUALITY = SchedulerParameters().quality
 DRAIN_NS = 2_000_000_000

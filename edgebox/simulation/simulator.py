@@ -11,7 +11,7 @@ Pure: the generator of randomness is an argument; the same seed gives the same r
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from heapq import heappop, heappush
 from itertools import count
 
@@ -19,7 +19,6 @@ from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, Variant, VariantName
 from edgebox.domain.plans import PlanningSnapshot
 from edgebox.domain.requests import (
-    Camera,
     CameraId,
     DropReason,
     FrameId,
@@ -33,30 +32,32 @@ from edgebox.link.shaping import ShapedLink
 from edgebox.link.site_estimates import SiteEstimates
 from edgebox.link.transit import FrameArrival
 from edgebox.planning.planner import Planner
-from edgebox.scheduling.events import (
+from edgebox.scheduling.actions import (
     Action,
     Advise,
+    Collect,
+    ComputePlan,
+    Drop,
+    Finish,
+    Infer,
+    Load,
+    Open,
+    Prepare,
+    Sample,
+)
+from edgebox.scheduling.events import (
     BatchCompleted,
     CameraChanged,
     CameraConnected,
     CameraDisconnected,
-    Collect,
-    ComputePlan,
     CropsPrepared,
-    Drop,
     Event,
     ExecutorStarted,
-    Finish,
-    Infer,
     LinkMeasured,
-    Load,
     MemoryLimited,
-    Open,
     PlanComputed,
-    Prepare,
     RequestArrived,
     RequestPrepared,
-    Sample,
     SampleCompleted,
     VariantsAvailable,
     WeightsLoaded,
@@ -64,66 +65,21 @@ from edgebox.scheduling.events import (
 from edgebox.scheduling.scheduler import Scheduler
 from edgebox.simulation.actual_times import ActualTimes
 from edgebox.simulation.report import DEPARTED, UNDELIVERED, Ended, Report, SchedulerCall, Unsent
-from edgebox.simulation.senders import SenderFactory, knowing
+from edgebox.simulation.senders import knowing
 from edgebox.simulation.shared_links import FairLink, Queueing, SimulatedSite
 from edgebox.simulation.simulated_cameras import (
     CameraEnd,
-    EstimateFactory,
     Sending,
     SimulatedCamera,
-    TransitFactory,
     Uplink,
 )
 from edgebox.simulation.simulated_pipelines import SimulatedPipelines
+from edgebox.simulation.simulation_parameters import SimulationParameters
 
 PLANNING_NS = 2_000_000, 400_000
 """The time of a plan, and per camera: `python -m benchmarks.planning`, rounded up."""
 RETRY_REFUSED_NS = 15_000_000_000
 """Time after which a refused camera tries again: the longest wait of the camera daemon."""
-
-
-@dataclass(frozen=True, slots=True)
-class SimulationParameters:
-    """The costs of the modelled parts."""
-
-    prepare_ns: tuple[int, int] = (1_000_000, 4_000_000)
-    """Minimum and maximum of the decoding time."""
-    crops_ns: tuple[int, int] = (500_000, 1_500_000)
-    """Minimum and maximum time of cutting and scaling the crops of a frame."""
-    overhead_ns: int = 300_000
-    """From the end of a batch until the core is notified."""
-    timer_early_ns: int = 500_000
-    """Maximum time by which a timer fires early."""
-    planning_ns: int | None = None
-    """The time of a plan; None: `PLANNING_NS`, by the number of cameras."""
-    planning_clock_ns: Callable[[], int] | None = None
-    """CPU time, if a plan is to take its real time; None: it is not."""
-    iterations_max: int = 1_000
-    slowdown: Mapping[ExecutorId, float] = field(default_factory=dict)
-    """The factor by which executors are slower than their profiles; 1 if not listed."""
-    throttling: Callable[[int], float] | None = None
-    """A further factor of all executors at an instant; None: 1."""
-    load_ns: int = 200_000_000
-    """The time of loading weights, if memory is limited."""
-    open_ns: int = 500_000_000
-    """The time of opening a lost executor again."""
-    hangs: Callable[[Infer, int], bool] | None = None
-    """Says of a batch and the instant of its start whether it never comes back; None: none does."""
-    captures_until_ns: int | None = None
-    """From this instant on no camera captures pictures, so that frames in transit can end."""
-    keep_journal: bool = True
-    """Needs memory of hundreds of bytes per event."""
-    sender: SenderFactory | None = None
-    """What decides at the cameras; None: edgebox's window."""
-    estimate: EstimateFactory | None = None
-    """The link estimate of both ends; None: edgebox's."""
-    admission: Callable[[PlanningSnapshot, Camera], str | None] | None = None
-    """Returns the cameras that would lose service to a new one, which is then refused and tries
-    again; None: none is refused."""
-    transit: TransitFactory | None = None
-    """The frame timing; None: edgebox's own."""
-    known_ahead_ns: int = 0
-    """Above 0: the planner knows the rate of every link for this long."""
 
 
 class Simulator:

@@ -28,15 +28,8 @@ from edgebox.domain.plans import Plan, PlanningSnapshot
 from edgebox.domain.requests import BatchId, RequestId
 from edgebox.link.bandwidth import OVERHEAD_BYTES
 from edgebox.runtime.entries import JournalEntry
-from edgebox.scheduling.events import (
-    Action,
-    BatchCompleted,
-    ComputePlan,
-    Event,
-    Infer,
-    PlanComputed,
-    RequestPrepared,
-)
+from edgebox.scheduling.actions import Action, ComputePlan, Infer
+from edgebox.scheduling.events import BatchCompleted, Event, PlanComputed, RequestPrepared
 from edgebox.simulation.figures import figures
 from edgebox.simulation.run import run_scenario
 from edgebox.simulation.scenario import Scenario, parse_scenario

@@ -19,7 +19,7 @@ from edgebox.media.sources import open_source
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.recordings import write_file
 from edgebox.runtime.replay import replay_file
-from edgebox.scheduling.events import Advise
+from edgebox.scheduling.actions import Advise
 from edgebox.storage.database import Storage
 from edgebox.storage.levels import DROPPED, HOUR, MINUTE, SUMS
 from tests.conftest import PATIENCE_S, settings

@@ -22,7 +22,8 @@ from edgebox.runtime.driver import Driver
 from edgebox.runtime.frames import FrameResult, PendingFrame
 from edgebox.runtime.preparation import CanvasPool
 from edgebox.runtime.supervisor import Opener
-from edgebox.scheduling.events import Advise, CameraConnected, ExecutorStarted, VariantsAvailable
+from edgebox.scheduling.actions import Advise
+from edgebox.scheduling.events import CameraConnected, ExecutorStarted, VariantsAvailable
 from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
 from edgebox.vision.detections import Detections

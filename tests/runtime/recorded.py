@@ -7,6 +7,7 @@ from edgebox.domain.errors import EdgeboxError
 from edgebox.runtime.entries import JournalEntry, read_entry
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.recordings import write_file
+from edgebox.scheduling.actions import Infer
 from edgebox.scheduling.events import (
     BatchCompleted,
     BatchFailed,
@@ -14,7 +15,6 @@ from edgebox.scheduling.events import (
     CameraDisconnected,
     Event,
     ExecutorStarted,
-    Infer,
     RequestArrived,
     RequestPrepared,
     RequestRejected,

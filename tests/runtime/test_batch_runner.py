@@ -13,13 +13,8 @@ from edgebox.inference.encoded_pictures import Refused
 from edgebox.inference.executor import ConnectionBrokenError, ExecutorGoneError
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.runtime.batch_runner import BatchRunner
-from edgebox.scheduling.events import (
-    BatchCompleted,
-    BatchFailed,
-    ExecutorGone,
-    Infer,
-    RequestsRefused,
-)
+from edgebox.scheduling.actions import Infer
+from edgebox.scheduling.events import BatchCompleted, BatchFailed, ExecutorGone, RequestsRefused
 from edgebox.vision.detections import Detections
 
 Told = BatchCompleted | BatchFailed | ExecutorGone | RequestsRefused

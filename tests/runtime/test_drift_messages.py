@@ -6,7 +6,7 @@ import pytest
 
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.runtime.drift_messages import drift_text
-from edgebox.scheduling.events import ReportDrift
+from edgebox.scheduling.actions import ReportDrift
 
 
 def test_with_one_application_its_requests_may_be_what_has_changed() -> None:

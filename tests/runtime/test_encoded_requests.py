@@ -12,7 +12,8 @@ from edgebox.inference.tensors import EncodedPicture
 from edgebox.media.jpeg import encode
 from edgebox.runtime import frame_decoder
 from edgebox.runtime.frames import Answer, Refusal
-from edgebox.scheduling.events import Event, ExecutorStarted, Sample, SampleCompleted
+from edgebox.scheduling.actions import Sample
+from edgebox.scheduling.events import Event, ExecutorStarted, SampleCompleted
 from edgebox.scheduling.supervision import REFUSALS_MAX
 from edgebox.vision.detections import Detections
 from tests.end_to_end.running import until

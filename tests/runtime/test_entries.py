@@ -25,7 +25,8 @@ from edgebox.runtime.entries import (
     write_entry,
     write_raised,
 )
-from edgebox.scheduling.events import Action, CameraConnected, Drop, Event, RequestPrepared
+from edgebox.scheduling.actions import Action, Drop
+from edgebox.scheduling.events import CameraConnected, Event, RequestPrepared
 from edgebox.scheduling.request_stages import Cause
 from tests.scheduling.cascades import CURVE
 

@@ -12,19 +12,16 @@ from edgebox.runtime.frames import DROP_MESSAGES
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.replay import DIFFERENCES_KEPT, Replay, replay, replay_file, to_json
 from edgebox.runtime.story import CameraStory, RequestStory
+from edgebox.scheduling.actions import Drop, Infer, Prepare, Sample
 from edgebox.scheduling.edf import EarliestDeadlineFirst
 from edgebox.scheduling.events import (
     BatchFailed,
     CameraChanged,
-    Drop,
     ExecutorGone,
     ExecutorStarted,
     ExecutorStopped,
-    Infer,
-    Prepare,
     RequestArrived,
     RequestPrepared,
-    Sample,
     SampleCompleted,
     SampleFailed,
 )

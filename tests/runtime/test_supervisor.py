@@ -19,7 +19,8 @@ from edgebox.runtime.frames import Answer, Refusal
 from edgebox.runtime.loading import Loads
 from edgebox.runtime.supervisor import Reopened
 from edgebox.runtime.threads import LEFT_BEHIND_MAX
-from edgebox.scheduling.events import ExecutorHung, Load, LoadReturned
+from edgebox.scheduling.actions import Load
+from edgebox.scheduling.events import ExecutorHung, LoadReturned
 from edgebox.scheduling.invariants import check_invariants
 from edgebox.scheduling.supervised import BACK_OFF_MAX_NS, OPEN_LIMIT_NS, ExecutorState
 from tests.end_to_end.running import until

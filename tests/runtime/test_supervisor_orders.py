@@ -15,14 +15,8 @@ from edgebox.inference.null_executor import NullExecutor
 from edgebox.runtime.callbacks import Callbacks
 from edgebox.runtime.loading import Loader, Loads
 from edgebox.runtime.supervisor import Opener, Reopened, Supervisor
-from edgebox.scheduling.events import (
-    Abandon,
-    ExecutorStarted,
-    ExitProcess,
-    MemoryLimited,
-    Open,
-    OpenFailed,
-)
+from edgebox.scheduling.actions import Abandon, ExitProcess, Open
+from edgebox.scheduling.events import ExecutorStarted, MemoryLimited, OpenFailed
 from tests.scheduling.scene import CPU, MEDIAN_MS, name, profile
 
 PROFILES = tuple(profile(px) for px in MEDIAN_MS)

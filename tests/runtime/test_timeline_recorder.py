@@ -9,26 +9,28 @@ from hypothesis import strategies as st
 from edgebox.domain.model_family import VariantName
 from edgebox.domain.requests import BatchId, DropReason, Outcome, RequestId
 from edgebox.runtime.timeline_recorder import KEPT_MAX, SLOT_NS, WINDOW_NS, Recent, Timeline
-from edgebox.scheduling.events import (
+from edgebox.scheduling.actions import (
     Action,
     Advise,
-    BatchCompleted,
-    CameraConnected,
-    CameraDisconnected,
     Collect,
     Drop,
-    Event,
-    ExecutorStarted,
-    ExecutorStopped,
     Finish,
     Infer,
     Prepare,
-    RequestArrived,
-    RequestPrepared,
-    RequestSampled,
     Retain,
     RunAgain,
     Sample,
+)
+from edgebox.scheduling.events import (
+    BatchCompleted,
+    CameraConnected,
+    CameraDisconnected,
+    Event,
+    ExecutorStarted,
+    ExecutorStopped,
+    RequestArrived,
+    RequestPrepared,
+    RequestSampled,
     SampleCompleted,
     VariantsAvailable,
 )

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
 from edgebox.domain.requests import CameraId, Request, RequestId, UtilityStep
+from edgebox.scheduling.actions import Action, Infer
 from edgebox.scheduling.edf import EarliestDeadlineFirst
-from edgebox.scheduling.events import Action, Event, ExecutorStarted, Infer, VariantsAvailable
+from edgebox.scheduling.events import Event, ExecutorStarted, VariantsAvailable
 from edgebox.scheduling.invariants import check_invariants
 from edgebox.scheduling.policy import BatchingPolicy
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters

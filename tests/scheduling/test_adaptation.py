@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from edgebox.domain.plans import Advice, Assignment, CameraSnapshot, Plan
 from edgebox.domain.requests import CameraId, LinkState, RequestId, SiteId
+from edgebox.scheduling.actions import Action, Advise, ComputePlan
 from edgebox.scheduling.adaptation import (
     FIRST_REASON,
     two_digits,
@@ -18,13 +19,10 @@ from edgebox.scheduling.adaptation import (
 from edgebox.scheduling.calibration import ALL_SLOWER
 from edgebox.scheduling.connected_camera import OVERRUN_WINDOW, SENDING_WINDOW
 from edgebox.scheduling.events import (
-    Action,
-    Advise,
     BatchCompleted,
     CameraChanged,
     CameraConnected,
     CameraDisconnected,
-    ComputePlan,
     ExecutorStarted,
     LinkMeasured,
     PlanComputed,

@@ -8,14 +8,12 @@ import pytest
 from edgebox.domain.model_family import ExecutorId, Weights, WeightsId
 from edgebox.domain.plans import Assignment, Group, Plan
 from edgebox.domain.requests import BatchId, RequestId
+from edgebox.scheduling.actions import Action, Infer, Load
 from edgebox.scheduling.checkpoint import StateError, read_state, write_state
 from edgebox.scheduling.events import (
-    Action,
     BatchCompleted,
     CameraConnected,
     ExecutorStopped,
-    Infer,
-    Load,
     MemoryLimited,
     PlanComputed,
     RequestArrived,

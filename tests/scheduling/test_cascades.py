@@ -7,15 +7,11 @@ from hypothesis import strategies as st
 
 from edgebox.domain.plans import Assignment, Plan
 from edgebox.domain.requests import BatchId, Camera, DropReason, Outcome, Request, RequestId
+from edgebox.scheduling.actions import Advise, Collect, ComputePlan, Drop, Finish
 from edgebox.scheduling.events import (
-    Advise,
     BatchCompleted,
     CameraConnected,
-    Collect,
-    ComputePlan,
     CropsPrepared,
-    Drop,
-    Finish,
     PlanComputed,
     RequestArrived,
     RequestPrepared,

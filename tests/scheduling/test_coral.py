@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import DropReason, RequestId
+from edgebox.scheduling.actions import Drop, Finish, Infer
 from edgebox.scheduling.baselines.coral import IDLE_NS, SCALE_INTERVAL_NS, Coral
 from edgebox.scheduling.baselines.coral_plan import (
     ModelDemand,
@@ -21,9 +22,6 @@ from edgebox.scheduling.baselines.coral_plan import (
 from edgebox.scheduling.events import (
     BatchCompleted,
     CameraConnected,
-    Drop,
-    Finish,
-    Infer,
     RequestArrived,
     RequestPrepared,
 )

@@ -4,12 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebox.domain.requests import BatchId
+from edgebox.scheduling.actions import Infer
 from edgebox.scheduling.crop_wait import CUT_WINDOW, WAIT_SHARE_MAX, CropWait
 from edgebox.scheduling.events import (
     BatchCompleted,
     CameraConnected,
     CropsPrepared,
-    Infer,
     RequestArrived,
     RequestPrepared,
 )

@@ -16,6 +16,7 @@ from edgebox.domain.requests import (
     UtilityStep,
     single_deadlines,
 )
+from edgebox.scheduling.actions import Drop, Finish, Prepare
 from edgebox.scheduling.baselines.orloj import priorities, step_priorities
 from edgebox.scheduling.batch_candidates import (
     BatchCost,
@@ -29,10 +30,7 @@ from edgebox.scheduling.distributions import EmpiricalDistribution
 from edgebox.scheduling.events import (
     BatchCompleted,
     CameraConnected,
-    Drop,
     ExecutorStarted,
-    Finish,
-    Prepare,
     RequestArrived,
     RequestPrepared,
     VariantsAvailable,

@@ -8,22 +8,16 @@ from hypothesis import strategies as st
 
 from edgebox.domain.plans import Assignment, Plan
 from edgebox.domain.requests import DropReason, Outcome, Request, RequestId
+from edgebox.scheduling.actions import Action, Collect, ComputePlan, Drop, Finish, Infer, Prepare
 from edgebox.scheduling.connected_camera import BOX_SHARE_MIN, PLACEMENT_WINDOW
 from edgebox.scheduling.events import (
-    Action,
     BatchCompleted,
     BatchFailed,
     CameraConnected,
     CameraDisconnected,
-    Collect,
-    ComputePlan,
     CropsPrepared,
-    Drop,
-    Finish,
     FrameDetected,
-    Infer,
     PlanComputed,
-    Prepare,
     RequestArrived,
     ShutdownRequested,
 )

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from edgebox.domain.learned import FACTOR_LIMITS
 from edgebox.domain.model_family import ExecutorId, LatencyProfile
 from edgebox.domain.requests import BatchId, RequestId
+from edgebox.scheduling.actions import Infer, ReportDrift
 from edgebox.scheduling.calibration import Calibration
 from edgebox.scheduling.corrections import Corrections
 from edgebox.scheduling.drift import NEEDED, SLOW, WINDOW, DriftDetector, Drifted
-from edgebox.scheduling.events import Infer, ReportDrift
 from edgebox.scheduling.expected_latencies import Latencies
 from edgebox.scheduling.learning import Learning
 from edgebox.scheduling.ledger import RunningBatch

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from edgebox.domain.requests import BatchId, RequestId
-from edgebox.scheduling.events import Infer, ReportDrift
+from edgebox.scheduling.actions import Infer, ReportDrift
 from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.ledger import RunningBatch
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters

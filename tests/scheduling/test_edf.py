@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.requests import Outcome, RequestId
+from edgebox.scheduling.actions import Finish
 from edgebox.scheduling.edf import GROWTH_MIN, EarliestDeadlineFirst, fill
-from edgebox.scheduling.events import BatchCompleted, Finish, RequestArrived, RequestPrepared
+from edgebox.scheduling.events import BatchCompleted, RequestArrived, RequestPrepared
 from edgebox.scheduling.expectations import Expectations
 from edgebox.scheduling.expected_latencies import Latencies, Row
 from edgebox.scheduling.learning import Learning

@@ -7,18 +7,13 @@ import pytest
 
 from edgebox.domain.model_family import LatencyProfile, VariantName, Weights, WeightsId
 from edgebox.domain.requests import DropReason, Outcome, RequestId
+from edgebox.scheduling.actions import Action, ComputePlan, Drop, Finish, Infer, Prepare
 from edgebox.scheduling.adaptive import DistributionAware
 from edgebox.scheduling.distributions import SAMPLES_MIN
 from edgebox.scheduling.events import (
-    Action,
     BatchCompleted,
     CameraConnected,
-    ComputePlan,
-    Drop,
-    Finish,
-    Infer,
     MemoryLimited,
-    Prepare,
     RequestArrived,
     RequestPrepared,
     RequestSampled,

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from edgebox.domain.pipelines import Pipeline, StageName
 from edgebox.domain.requests import BatchId, Camera, DropReason, FrameId, RequestId
+from edgebox.scheduling.actions import Drop
 from edgebox.scheduling.events import (
     BatchCompleted,
     CameraChanged,
     CameraConnected,
     CropsPrepared,
-    Drop,
     RequestArrived,
     RequestPrepared,
     VariantsAvailable,

@@ -11,13 +11,12 @@ from edgebox.domain.model_family import VariantName
 from edgebox.domain.pipelines import StageName
 from edgebox.domain.plans import Assignment, Plan
 from edgebox.domain.requests import Camera, CameraId, DropReason, Request
+from edgebox.scheduling.actions import Drop, Prepare
 from edgebox.scheduling.events import (
     CameraChanged,
     CameraConnected,
     CameraDisconnected,
-    Drop,
     PlanComputed,
-    Prepare,
     RequestArrived,
     RequestPrepared,
 )

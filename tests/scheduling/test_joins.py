@@ -1,21 +1,16 @@
 """A frame with crops ends once: with its last crop, or just before its deadline without some."""
 
 from edgebox.domain.requests import BatchId, CameraId, DropReason, Outcome, RequestId
+from edgebox.scheduling.actions import Action, Collect, Drop, Finish, Infer, Prepare
 from edgebox.scheduling.endings import PARTIAL_EARLY_MAX_NS, PARTIAL_WINDOW
 from edgebox.scheduling.events import (
-    Action,
     BatchCompleted,
     BatchFailed,
     CameraChanged,
     CameraConnected,
     CameraDisconnected,
-    Collect,
     CropsPrepared,
-    Drop,
-    Finish,
-    Infer,
     PartialAnswered,
-    Prepare,
     RequestArrived,
     RequestPrepared,
     RequestsRefused,

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from edgebox.domain.model_family import LatencyProfile
 from edgebox.domain.requests import BatchId, RequestId
+from edgebox.scheduling.actions import Infer
 from edgebox.scheduling.applications import APP_IDLE_NS, APPS_MAX, OTHER_APPS
 from edgebox.scheduling.distributions import SAMPLES_ENOUGH
-from edgebox.scheduling.events import ExecutorStarted, Infer, RequestSampled
+from edgebox.scheduling.events import ExecutorStarted, RequestSampled
 from edgebox.scheduling.expected_latencies import Latencies
 from edgebox.scheduling.learning import REFRESH_SAMPLES, Learning
 from edgebox.scheduling.policies import POLICIES, make_policy

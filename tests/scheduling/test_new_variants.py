@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from edgebox.domain.learned import Learned, LearnedDrift
 from edgebox.domain.model_family import LatencyProfile
 from edgebox.domain.requests import BatchId, RequestId
+from edgebox.scheduling.actions import Infer
 from edgebox.scheduling.batch_times import BatchTimes
 from edgebox.scheduling.events import (
     ExecutorStarted,
-    Infer,
     LearningRestored,
     RequestSampled,
     VariantsAvailable,

@@ -11,20 +11,22 @@ from edgebox.domain.requests import (
     DropReason,
     Outcome,
 )
-from edgebox.scheduling.events import (
+from edgebox.scheduling.actions import (
     Action,
-    BatchCompleted,
     Drop,
     Finish,
     Infer,
     Release,
-    RequestArrived,
     Retain,
     RunAgain,
     Sample,
+    Unload,
+)
+from edgebox.scheduling.events import (
+    BatchCompleted,
+    RequestArrived,
     SampleCompleted,
     ShutdownRequested,
-    Unload,
 )
 from edgebox.scheduling.policies import POLICIES
 from edgebox.scheduling.request_stages import TRANSITIONS, WAITING, Cause, Stage, Transition

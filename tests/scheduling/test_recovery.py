@@ -3,7 +3,8 @@
 import pytest
 
 from edgebox.domain.model_family import VariantName
-from edgebox.scheduling.events import BatchCompleted, Finish, RequestArrived, RequestPrepared
+from edgebox.scheduling.actions import Finish
+from edgebox.scheduling.events import BatchCompleted, RequestArrived, RequestPrepared
 from edgebox.scheduling.policies import make_policy
 from tests.scheduling.scene import CPU, MEDIAN_MS, MS, Bench, infers, request
 

@@ -6,11 +6,7 @@ from edgebox.domain.learned import Learned, LearnedDrift, LearnedWork
 from edgebox.domain.model_family import LatencyProfile
 from edgebox.runtime.entries import read_entry, write_entry
 from edgebox.scheduling.checkpoint import read_state, write_state
-from edgebox.scheduling.events import (
-    ExecutorStarted,
-    LearningRestored,
-    RequestSampled,
-)
+from edgebox.scheduling.events import ExecutorStarted, LearningRestored, RequestSampled
 from edgebox.scheduling.remembered import HALF_LIFE_NS, faded, thinned, work_of
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
 from tests.scheduling.scene import CPU, LARGE, MS, Bench, name, profile

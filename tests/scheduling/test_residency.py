@@ -5,25 +5,19 @@ import pytest
 from edgebox.domain.model_family import VariantName, Weights, WeightsId
 from edgebox.domain.plans import Assignment, Plan
 from edgebox.domain.requests import BatchId, CameraId, RequestId
+from edgebox.scheduling.actions import Action, Advise, ComputePlan, Infer, Load, Prepare, Unload
 from edgebox.scheduling.checkpoint import read_state, write_state
 from edgebox.scheduling.events import (
-    Action,
-    Advise,
     BatchCompleted,
     CameraConnected,
-    ComputePlan,
     ExecutorStarted,
     ExecutorStopped,
-    Infer,
-    Load,
     LoadFailed,
     MemoryLimited,
     PlanComputed,
-    Prepare,
     RequestArrived,
     RequestPrepared,
     ShutdownRequested,
-    Unload,
     WeightsLoaded,
 )
 from edgebox.scheduling.residency import RETRY_NS

@@ -9,22 +9,16 @@ from hypothesis import strategies as st
 
 from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.requests import BatchId, CameraId, DropReason, RequestId
+from edgebox.scheduling.actions import Action, Drop, Finish, Infer, Release, Retain, Sample
 from edgebox.scheduling.events import (
-    Action,
     BatchCompleted,
     CameraConnected,
     CameraDisconnected,
-    Drop,
     ExecutorStarted,
     ExecutorStopped,
-    Finish,
-    Infer,
-    Release,
     RequestArrived,
     RequestPrepared,
     RequestsRefused,
-    Retain,
-    Sample,
     SampleCompleted,
     SampleFailed,
     ShutdownRequested,

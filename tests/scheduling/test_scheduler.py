@@ -5,19 +5,15 @@ import pytest
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.plans import Assignment, Plan
 from edgebox.domain.requests import BatchId, CameraId, DropReason, Outcome, RequestId
+from edgebox.scheduling.actions import Action, Drop, Finish, Infer, Prepare
 from edgebox.scheduling.events import (
-    Action,
     BatchCompleted,
     BatchFailed,
     CameraConnected,
     CameraDisconnected,
-    Drop,
     ExecutorStarted,
     ExecutorStopped,
-    Finish,
-    Infer,
     PlanComputed,
-    Prepare,
     RequestArrived,
     RequestPrepared,
     RequestRejected,

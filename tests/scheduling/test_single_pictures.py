@@ -3,12 +3,11 @@
 from edgebox.domain.model_family import VariantName
 from edgebox.domain.plans import Assignment, Plan
 from edgebox.domain.requests import CameraId, DropReason, RequestId
+from edgebox.scheduling.actions import Drop, Finish
 from edgebox.scheduling.events import (
     BatchCompleted,
     CameraConnected,
     CameraDisconnected,
-    Drop,
-    Finish,
     PlanComputed,
     RequestArrived,
     RequestCancelled,

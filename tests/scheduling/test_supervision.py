@@ -8,32 +8,34 @@ from edgebox.domain.learned import Learned, LearnedDrift
 from edgebox.domain.loss_cause import LossCause
 from edgebox.domain.model_family import ExecutorId, FamilyName, VariantName
 from edgebox.domain.requests import BatchId, DropReason, Outcome, RequestId
-from edgebox.scheduling.checkpoint import read_state, write_state
-from edgebox.scheduling.events import (
+from edgebox.scheduling.actions import (
     Abandon,
     Action,
+    Drop,
+    ExitProcess,
+    Finish,
+    Infer,
+    Load,
+    Open,
+    Sample,
+)
+from edgebox.scheduling.checkpoint import read_state, write_state
+from edgebox.scheduling.events import (
     BatchCompleted,
     BatchFailed,
     CameraConnected,
-    Drop,
     Event,
     ExecutorHung,
     ExecutorStarted,
     ExecutorStopped,
-    ExitProcess,
-    Finish,
-    Infer,
     LearningRestored,
-    Load,
     LoadFailed,
     LoadReturned,
     MemoryLimited,
-    Open,
     OpenFailed,
     RequestArrived,
     RequestPrepared,
     RequestSampled,
-    Sample,
     SampleCompleted,
     VariantsAvailable,
 )

@@ -5,30 +5,32 @@ import pytest
 from edgebox.domain.loss_cause import LossCause
 from edgebox.domain.model_family import ExecutorId, LatencyProfile
 from edgebox.domain.requests import BatchId, DropReason, Outcome, RequestId
-from edgebox.scheduling.dispatch import RUNS_AGAIN_MAX
-from edgebox.scheduling.events import (
+from edgebox.scheduling.actions import (
     Abandon,
     Action,
-    BatchCompleted,
-    BatchFailed,
-    CameraConnected,
-    CameraDisconnected,
     Drop,
-    ExecutorGone,
-    ExecutorHung,
-    ExecutorLent,
-    ExecutorStarted,
     ExitProcess,
     Finish,
     Infer,
     Load,
-    MemoryLimited,
     Open,
+    RunAgain,
+)
+from edgebox.scheduling.dispatch import RUNS_AGAIN_MAX
+from edgebox.scheduling.events import (
+    BatchCompleted,
+    BatchFailed,
+    CameraConnected,
+    CameraDisconnected,
+    ExecutorGone,
+    ExecutorHung,
+    ExecutorLent,
+    ExecutorStarted,
+    MemoryLimited,
     OpenFailed,
     RequestArrived,
     RequestPrepared,
     RequestsRefused,
-    RunAgain,
     ShutdownRequested,
 )
 from edgebox.scheduling.ledger import RunningBatch

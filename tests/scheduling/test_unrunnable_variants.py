@@ -6,12 +6,12 @@ import pytest
 
 from edgebox.domain.model_family import VariantName
 from edgebox.domain.requests import Camera, DropReason
+from edgebox.scheduling.actions import Unload
 from edgebox.scheduling.adaptation import FIRST_REASON, NEW_FAMILY_REASON
 from edgebox.scheduling.events import (
     CameraChanged,
     CameraConnected,
     ExecutorStarted,
-    Unload,
     VariantsAvailable,
 )
 from edgebox.simulation.faults.small_box import FIND, pipeline

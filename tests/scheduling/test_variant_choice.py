@@ -10,12 +10,10 @@ from hypothesis import strategies as st
 
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
 from edgebox.domain.requests import DropReason, RequestId
+from edgebox.scheduling.actions import Action, Drop, Prepare
 from edgebox.scheduling.events import (
-    Action,
     BatchCompleted,
     CameraConnected,
-    Drop,
-    Prepare,
     RequestArrived,
     RequestPrepared,
     RequestSampled,

@@ -14,12 +14,8 @@ from edgebox.domain.plans import Advice
 from edgebox.domain.requests import CameraId, Outcome
 from edgebox.planning.capacity import ExecutorPool
 from edgebox.runtime.entries import read_entry, write_entry
-from edgebox.scheduling.events import (
-    Advise,
-    CameraConnected,
-    ComputePlan,
-    PlanComputed,
-)
+from edgebox.scheduling.actions import Advise, ComputePlan
+from edgebox.scheduling.events import CameraConnected, PlanComputed
 from edgebox.simulation.figures import figures
 from edgebox.simulation.report import Report
 from edgebox.simulation.run import run_scenario

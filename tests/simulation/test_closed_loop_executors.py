@@ -10,15 +10,8 @@ import pytest
 from edgebox.domain.loss_cause import LossCause
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, Weights, WeightsId
 from edgebox.domain.requests import DropReason
-from edgebox.scheduling.events import (
-    Abandon,
-    BatchCompleted,
-    ExecutorStarted,
-    Infer,
-    Load,
-    MemoryLimited,
-    ReportDrift,
-)
+from edgebox.scheduling.actions import Abandon, Infer, Load, ReportDrift
+from edgebox.scheduling.events import BatchCompleted, ExecutorStarted, MemoryLimited
 from edgebox.simulation.figures import figures
 from edgebox.simulation.run import run_scenario
 from edgebox.simulation.scenario import Scenario, parse_scenario

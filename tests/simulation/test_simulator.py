@@ -14,20 +14,16 @@ from edgebox.domain.plans import Plan
 from edgebox.domain.requests import CameraId
 from edgebox.link.shaping import BandwidthTrace
 from edgebox.planning.planner import plan
+from edgebox.scheduling.actions import Advise, ComputePlan, Sample
 from edgebox.scheduling.edf import EarliestDeadlineFirst
-from edgebox.scheduling.events import (
-    Advise,
-    ComputePlan,
-    PlanComputed,
-    Sample,
-    SampleCompleted,
-)
+from edgebox.scheduling.events import PlanComputed, SampleCompleted
 from edgebox.scheduling.invariants import check_invariants
 from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
 from edgebox.simulation.report import Report
 from edgebox.simulation.simulated_cameras import SimulatedCamera
-from edgebox.simulation.simulator import SimulationParameters, Simulator
+from edgebox.simulation.simulation_parameters import SimulationParameters
+from edgebox.simulation.simulator import Simulator
 from tests.scheduling.scene import CPU, FAMILY, MEDIAN_MS, MS, camera, name, profile
 
 pytestmark = pytest.mark.long

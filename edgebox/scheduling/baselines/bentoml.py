@@ -13,8 +13,8 @@ import numpy as np
 
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import RequestId
+from edgebox.scheduling.actions import Infer
 from edgebox.scheduling.deadline_queue import ReadyQueue
-from edgebox.scheduling.events import Infer
 from edgebox.scheduling.expected_latencies import Row
 from edgebox.scheduling.policy import Batch
 from edgebox.scheduling.queueing import QueueingPolicy, Queues, oldest

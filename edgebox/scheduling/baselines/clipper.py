@@ -9,7 +9,7 @@ default.
 
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import RequestId
-from edgebox.scheduling.events import Infer
+from edgebox.scheduling.actions import Infer
 from edgebox.scheduling.policy import Batch
 from edgebox.scheduling.queueing import QueueingPolicy, Queues, oldest
 

@@ -11,7 +11,7 @@ this box does not need because it hands over one batch at a time.
 from collections import deque
 
 from edgebox.domain.model_family import ExecutorId, VariantName
-from edgebox.scheduling.events import Infer
+from edgebox.scheduling.actions import Infer
 from edgebox.scheduling.expected_latencies import Row
 from edgebox.scheduling.policy import Batch
 from edgebox.scheduling.queueing import QueueingPolicy, Queues

@@ -14,9 +14,9 @@ from heapq import nsmallest
 
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import Request
+from edgebox.scheduling.actions import Infer
 from edgebox.scheduling.cores.arrival_forecast import ArrivalForecast
 from edgebox.scheduling.cores.core_choice import Awaited, WaitingWork, choose_cores
-from edgebox.scheduling.events import Infer
 from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.ledger import Ledger, LiveRequest
 from edgebox.scheduling.policy import Batch

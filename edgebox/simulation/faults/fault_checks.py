@@ -6,16 +6,8 @@ from collections.abc import Sequence
 from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.requests import BatchId, CameraId, Request, RequestId
-from edgebox.scheduling.events import (
-    Abandon,
-    Action,
-    BatchCompleted,
-    Drop,
-    Event,
-    Finish,
-    Infer,
-    SampleCompleted,
-)
+from edgebox.scheduling.actions import Abandon, Action, Drop, Finish, Infer
+from edgebox.scheduling.events import BatchCompleted, Event, SampleCompleted
 from edgebox.scheduling.supervised import (
     LATE_FROM_NS,
     LATE_NS,

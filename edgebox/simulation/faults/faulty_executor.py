@@ -5,7 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
-from edgebox.scheduling.events import Infer, Sample
+from edgebox.scheduling.actions import Infer, Sample
 from edgebox.simulation.faults.fault_kinds import MS, SECOND, FaultKind, Faults
 from edgebox.simulation.faults.small_box import MEDIAN_MS, name, profiles
 

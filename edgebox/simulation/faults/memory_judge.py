@@ -4,14 +4,13 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from edgebox.domain.model_family import ExecutorId, VariantName, Weights, WeightsId
+from edgebox.scheduling.actions import Load, Unload
 from edgebox.scheduling.events import (
     Event,
     ExecutorStarted,
     ExecutorStopped,
-    Load,
     LoadFailed,
     MemoryLimited,
-    Unload,
     WeightsLoaded,
 )
 from edgebox.simulation.faults.small_box import FAMILY, STREET

@@ -8,12 +8,11 @@ from hypothesis import strategies as st
 
 from edgebox.domain.model_family import ExecutorId, LatencyProfile
 from edgebox.domain.requests import RequestId
+from edgebox.scheduling.actions import Action, Infer
 from edgebox.scheduling.cores.core_choice import Awaited, WaitingWork, choose_cores
 from edgebox.scheduling.events import (
-    Action,
     BatchCompleted,
     CameraConnected,
-    Infer,
     RequestArrived,
     RequestPrepared,
 )

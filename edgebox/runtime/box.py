@@ -488,6 +488,6 @@ class Box:
             was = self.driver.variants.get(before.variant)
             moved = "moved" if was is None else f"moved from {was.size_text}"
             text = f"{order.camera} {moved} to {after.reason}"  # begins with the size it has now
-            self.notices.publish_from(session.address, "info", text, order.camera)
+            self.notices.moved(session.address, order.camera, text)
         if session is not None and before is not None:
             session.advised(after)

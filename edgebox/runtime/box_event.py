@@ -13,3 +13,7 @@ class BoxEvent:
     level: Level
     camera: str | None
     text: str
+    moves: int = 0
+    """How many moves of the camera to another size it tells of, the last one in words; 0: none."""
+    since_ms: int | None = None
+    """When the first of these was; None: it tells of none."""

@@ -41,8 +41,10 @@ class Notices:
 
     def publish(self, level: Level, text: str, camera: str | None = None) -> None:
         """Publish a notice, also about a camera."""
-        event = BoxEvent(wall_clock_ms(), level, camera, text)
-        _log.log(_LOG_LEVELS[level], "%s", text, extra={"camera": camera})
+        self._publish(BoxEvent(wall_clock_ms(), level, camera, text))
+
+    def _publish(self, event: BoxEvent) -> None:
+        _log.log(_LOG_LEVELS[event.level], "%s", event.text, extra={"camera": event.camera})
         self.recent.append(event)
         self._on_event(event)
 
@@ -51,6 +53,22 @@ class Notices:
         # An address can use any number of names, so its own limit comes first.
         if self._peers.passes(address) and self._repeats.passes(camera or address):
             self.publish(level, text, camera)
+
+    def moved(self, address: str, camera: str, text: str) -> None:
+        """Publish that a camera moved to another size, within the same limits.
+
+        Among the latest notices it takes the place of the camera's move before it, if nothing else
+        was told of the camera since: one that moves to and fro hides nothing else.
+        """
+        if not (self._peers.passes(address) and self._repeats.passes(camera)):
+            return
+        at_ms = wall_clock_ms()
+        before = next((each for each in reversed(self.recent) if each.camera == camera), None)
+        if before is None or before.moves == 0:
+            self._publish(BoxEvent(at_ms, "info", camera, text, 1, at_ms))
+            return
+        self.recent.remove(before)
+        self._publish(BoxEvent(at_ms, "info", camera, text, before.moves + 1, before.since_ms))
 
     def end_minute(self, cameras: Container[str]) -> None:
         """Publish how many notices were held back in this minute, about known cameras or others."""

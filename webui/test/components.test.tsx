@@ -199,7 +199,7 @@ test('the journal is offered to those who may have it', () => {
 
 test('the newest events show their first lines, all of them and all of each on demand', () => {
   const text = `gate moved from 320 × 192 px to 256 × 160 px: ${'a long reason '.repeat(20)}`
-  const events: BoxEvent[] = Array.from({ length: 30 }, (_, at_ms) => ({ at_ms, level: 'info', camera: 'gate', text }))
+  const events: BoxEvent[] = Array.from({ length: 30 }, (_, at_ms) => ({ at_ms, level: 'info', camera: 'gate', text, moves: 1, since_ms: at_ms }))
   const cut = () => screen.getAllByRole('listitem').filter((item) => item.querySelector('p[class*="cut"]')).length
   const { rerender } = render(<Events events={events} />)
   expect([screen.getAllByRole('listitem').length, cut()]).toEqual([8, 8])
@@ -209,8 +209,16 @@ test('the newest events show their first lines, all of them and all of each on d
   expect([screen.getAllByRole('listitem').length, cut()]).toEqual([8, 8])
   rerender(<Events events={events.slice(0, 1)} />)
   expect(screen.getByRole('button', { name: 'Show more' })).toBeTruthy()
-  rerender(<Events events={[{ at_ms: 1, level: 'info', camera: 'gate', text: 'gate connected from 127.0.0.1' }]} />)
+  rerender(<Events events={[{ at_ms: 1, level: 'info', camera: 'gate', text: 'gate connected from 127.0.0.1', moves: 0, since_ms: null }]} />)
   expect(screen.queryByRole('button')).toBeNull()
+})
+
+test('an event that stands for several moves says how many, and since when', () => {
+  const moved = { at_ms: 9_000, level: 'info', camera: 'gate', text: 'gate moved to 320 × 192 px: why' } as const
+  const { rerender } = render(<Events events={[{ ...moved, moves: 1, since_ms: 9_000 }]} />)
+  expect(screen.getByRole('listitem').textContent).not.toContain('since')
+  rerender(<Events events={[{ ...moved, moves: 7, since_ms: 1_000 }]} />)
+  expect(screen.getByRole('listitem').textContent).toMatch(/why · 7 moves since .*:01$/)
 })
 
 test.each<[Scope, string[], string]>([

@@ -107,6 +107,8 @@ export type BoxEvent = {
   level: 'info' | 'warning' | 'error'
   camera: string | null
   text: string
+  moves: number
+  since_ms: number | null
 }
 
 export type BoxState = {

@@ -15,14 +15,23 @@ const MOST = 20
 /** What fits the first lines of the narrowest place, in letters. */
 const SHORT = 80
 
+/** From the state, or from the database, which has each move. */
+type Happened = Omit<BoxEvent, 'moves' | 'since_ms'> & Partial<BoxEvent>
+
+/** How often a camera has moved, where that was more than once in a row. */
+function Moves({ moves = 0, since_ms = null }: Happened) {
+  if (moves < 2 || since_ms === null) return null
+  return <span class="muted"> · {moves} moves since {clockTime(since_ms)}</span>
+}
+
 /** The text, with the camera's name standing out where it opens the sentence. */
-function EventText({ event: { camera, text } }: { event: BoxEvent }) {
+function EventText({ event: { camera, text } }: { event: Happened }) {
   if (!camera || !text.startsWith(camera)) return <Reason text={text} />
   return <><strong>{camera}</strong><Reason text={text.slice(camera.length)} /></>
 }
 
 interface EventsProps {
-  events: readonly BoxEvent[]
+  events: readonly Happened[]
   /** Added to its own class. */
   class?: string | undefined
 }
@@ -44,6 +53,7 @@ export function Events({ events, class: added }: EventsProps) {
             <p class={showsAll ? undefined : styles.cut}>
               {event.level !== 'info' && <strong class={styles.level}>{event.level}: </strong>}
               <EventText event={event} />
+              <Moves {...event} />
             </p>
           </li>
         ))}

@@ -8,7 +8,7 @@ from queue import Empty, SimpleQueue
 
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import VariantName
-from edgebox.domain.requests import DropReason
+from edgebox.domain.requests import RequestId
 from edgebox.inference.encoded_pictures import Refused
 from edgebox.inference.features import Features
 from edgebox.inference.machine import pin
@@ -31,13 +31,11 @@ class BatchResult:
     refused: Mapping[int, Refused] = field(default_factory=dict)
     """Pictures that were not answered, by row; `overload`: others may run them."""
     rest_s: float = 0.0
-    """For how long the executor should rest, where all of them are refused for `overload`."""
+    """For how long the executor should rest, where none was answered, and some for `overload`."""
 
-    @property
-    def overloaded(self) -> tuple[int, ...]:
-        """The rows that what runs the batches had too much to do for."""
-        refused = self.refused.items()
-        return tuple(row for row, of in refused if of.reason is DropReason.OVERLOAD)
+    def answered(self, requests: Sequence[RequestId]) -> list[RequestId]:
+        """Return those of the requests of the rows that were answered."""
+        return [request for row, request in enumerate(requests) if row not in self.refused]
 
     def features_of(self, row: int) -> Features:
         """Return the features of one picture, as views; empty: the model gives none."""

@@ -79,6 +79,8 @@ def dropped_because(
         return frame.invalid_because or DROP_MESSAGES[reason]
     if reason is not DropReason.FAILED:
         return DROP_MESSAGES[reason]
+    if frame.failed_because:
+        return frame.failed_because
     if lost is not None:
         state = executor_state(lost, executors[lost], now_ns)
         return f"{lost} was lost while it ran this batch: {state}"

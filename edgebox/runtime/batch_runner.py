@@ -7,12 +7,13 @@ from dataclasses import replace
 
 from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.requests import BatchId, DropReason, Request, RequestId
+from edgebox.inference.encoded_pictures import Refused
 from edgebox.inference.executor import ConnectionBrokenError, Executor, ExecutorGoneError
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.tensors import ModelInput
 from edgebox.runtime.repeat_limiter import FailedBatches
 from edgebox.scheduling.actions import Infer
-from edgebox.scheduling.events import BatchCompleted, BatchFailed, ExecutorGone, RequestsRefused
+from edgebox.scheduling.events import BatchCompleted, BatchFailed, ExecutorGone, RequestsUnanswered
 
 _log = logging.getLogger(__name__)
 
@@ -26,7 +27,8 @@ class BatchRunner:
         from_thread: Callable[[Callable[[], None]], None],
         *,
         later: Callable[[float, Callable[[], None]], None],
-        feed: Callable[[RequestsRefused | BatchCompleted | BatchFailed | ExecutorGone], None],
+        feed: Callable[[RequestsUnanswered | BatchCompleted | BatchFailed | ExecutorGone], None],
+        on_unanswered: Callable[[RequestId, Refused], None],
         on_result: Callable[[Infer, BatchResult], tuple[Request, ...]],
         on_error: Callable[[ExecutorId, str], None],
     ) -> None:
@@ -37,18 +39,22 @@ class BatchRunner:
             from_thread: calls a function on the loop; may be used in any thread.
             later: calls a function on the loop after so many seconds.
             feed: informs the core of each batch that came back.
-            on_result: called with each result, before the core is informed; returns the crops that
-                later stages take. Not called for executors that were lost meanwhile.
+            on_unanswered: called with each member that a batch has no answer to, before the core is
+                informed. Neither this nor `on_result` is called for executors that were lost
+                meanwhile.
+            on_result: called with each result that has answers, before the core is informed of it;
+                returns the crops that later stages take.
             on_error: called with each batch that failed on an executor that was not lost.
         """
         self._executors = executors
         self._from_thread = from_thread
         self._later = later
         self._feed = feed
+        self._on_unanswered = on_unanswered
         self._on_result = on_result
         self._on_error = on_error
         self._failed = FailedBatches(_log)
-        self._refused = FailedBatches(_log, logging.WARNING, "not answered in full")
+        self._unanswered = FailedBatches(_log, logging.WARNING, "not answered in full")
         self._running: dict[ExecutorId, Infer] = {}
         self._results: dict[BatchId, tuple[Infer, BatchResult]] = {}
 
@@ -81,7 +87,7 @@ class BatchRunner:
     def end_minute(self) -> None:
         """Log how many such batches of the minute that ends were not logged."""
         self._failed.end_minute()
-        self._refused.end_minute()
+        self._unanswered.end_minute()
 
     def _done(self, order: Infer, done: "Future[BatchResult]") -> None:
         # A batch of an executor that was lost comes too late: the core only notes that it came.
@@ -100,12 +106,15 @@ class BatchRunner:
         result = done.result()
         spawned: tuple[Request, ...] = ()
         if not late:
-            self._note_refusals(order, result)
-            if self._rests(order, result):
+            rests = result.rest_s > 0 and len(result.refused) == len(order.requests)
+            self._tell_unanswered(order, result, rests=rests)
+            if rests:
+                self._rest(order, result)
                 return
             self._results[order.batch] = order, result
             try:
-                spawned = self._on_result(order, result)
+                if len(result.refused) < len(order.requests):
+                    spawned = self._on_result(order, result)
             except Exception:  # a defect: the core must learn that the executor is free
                 _log.exception("the result of a batch of %s cannot be used", order.variant)
                 del self._results[order.batch]
@@ -114,35 +123,40 @@ class BatchRunner:
         self._feed(BatchCompleted(order.executor, order.batch, result.took_ns, spawned))
         self._results.pop(order.batch, None)
 
-    def _rests(self, order: Infer, result: BatchResult) -> bool:
-        """Tell the core which pictures others may run; return whether these are all.
-
-        Then the batch ends once the executor has rested: it would look like the fastest of all.
-        """
-        refused = tuple(order.requests[row] for row in result.overloaded)
-        if not refused:
-            return False
-        resting = replace(order, requests=())  # its thread reads no inputs any more
-        rests = refused == order.requests
-        if rests:
-            self._running[order.executor] = resting
-        self._feed(RequestsRefused(order.executor, order.batch, refused))
-        if rests:
-            took_ns = result.took_ns + round(result.rest_s * 1e9)
-            self._later(result.rest_s, lambda: self._rested(resting, took_ns))
-        return rests
-
-    def _rested(self, resting: Infer, took_ns: int) -> None:
-        if self._running.get(resting.executor) is resting:
-            del self._running[resting.executor]
-        self._feed(BatchCompleted(resting.executor, resting.batch, took_ns, refused=True))
-
-    def _note_refusals(self, order: Infer, result: BatchResult) -> None:
-        """Log and note why pictures of a batch were not answered that others might have."""
+    def _tell_unanswered(self, order: Infer, result: BatchResult, *, rests: bool) -> None:
+        """Inform the core of the members that a batch has no answer to, and log why."""
+        by_reason: dict[DropReason, list[RequestId]] = {}
+        for row, refused in sorted(result.refused.items()):
+            self._on_unanswered(order.requests[row], refused)
+            by_reason.setdefault(refused.reason, []).append(order.requests[row])
         failed = [of for of in result.refused.values() if of.reason is not DropReason.INVALID]
         if failed:
-            self._refused.tell(f"{order.variant} on {order.executor}", failed[0].text)
+            self._unanswered.tell(f"{order.variant} on {order.executor}", failed[0].text)
             self._on_error(order.executor, failed[0].text)
+        if rests:  # its thread reads no inputs any more
+            self._running[order.executor] = replace(order, requests=())
+        for reason, requests in by_reason.items():
+            rest_ns = round(result.rest_s * 1e9) if reason is DropReason.OVERLOAD else 0
+            self._feed(
+                RequestsUnanswered(
+                    order.executor, order.batch, tuple(requests), reason, rest_ns if rests else 0
+                )
+            )
+
+    def _rest(self, order: Infer, result: BatchResult) -> None:
+        """End a batch that its server had too much to do for once its executor has rested.
+
+        It would look like the fastest of all.
+        """
+        resting = self._running.get(order.executor)
+        took_ns = result.took_ns + round(result.rest_s * 1e9)
+
+        def rested() -> None:
+            if self._running.get(order.executor) is resting:
+                del self._running[order.executor]
+            self._feed(BatchCompleted(order.executor, order.batch, took_ns))
+
+        self._later(result.rest_s, rested)
 
     def _log_failure(self, order: Infer, error: BaseException, *, late: bool) -> None:
         if late:

@@ -15,6 +15,7 @@ from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.model_family import ExecutorId, Variant, VariantName
 from edgebox.domain.plans import Plan
 from edgebox.domain.requests import DropReason, Outcome, Request, RequestId
+from edgebox.inference.encoded_pictures import Refused
 from edgebox.inference.executor import Executor
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.runtime.availability import dropped_because, likely_executors
@@ -139,6 +140,7 @@ class Driver:
             self._loop.ended,
             later=self._loop.later,
             feed=self.feed,
+            on_unanswered=self._unanswered,
             on_result=self._measured,
             on_error=self._batch_failed,
         )
@@ -275,14 +277,21 @@ class Driver:
             self._fail(f"the scheduler failed ({type(error).__name__}: {error})")
             return
         took_ns = self.clock_ns() - now_ns
+        failed = ""
         try:
             self._carry_out_all(actions, now_ns)
-        finally:  # last, so that threads work meanwhile
-            self.decisions.record(now_ns, took_ns, event, actions)
+        except Exception as error:  # the core believes that all of them are carried out
+            _log.exception("an order of the scheduler failed after %r", event)
+            failed = f"an order of the scheduler failed ({type(error).__name__}: {error})"
+        # Last, so that threads work meanwhile.
+        self.decisions.record(now_ns, took_ns, event, actions)
         try:
             self.decisions.audit(now_ns)
-        except InvariantViolation as violation:
-            self._fail(f"the scheduler's state contradicts itself ({violation})")
+        except Exception as error:
+            what = str(error) if isinstance(error, InvariantViolation) else repr(error)
+            failed = failed or f"the scheduler's state contradicts itself ({what})"
+        if failed:
+            self._fail(failed)
 
     def _fail(self, what: str) -> None:
         """Stop deciding: the orders of a core that contradicts itself cannot be trusted."""
@@ -380,10 +389,17 @@ class Driver:
         likely = likely_executors(self.scheduler.supervised, self.scheduler.running, variant)
         return bool(likely) and all(self._executors[each].takes_encoded for each in likely)
 
+    def _unanswered(self, request: RequestId, refused: Refused) -> None:
+        """Note why a batch has no answer to a request."""
+        for frame in self._frames.of((request,)):
+            if refused.reason is DropReason.INVALID:
+                frame.invalid_because = refused.text
+            elif refused.reason is not DropReason.OVERLOAD:  # others may run it
+                frame.failed_because = refused.text
+
     def _measured(self, order: Infer, result: BatchResult) -> tuple[Request, ...]:
         """Note a batch's result; return the crops that later stages take."""
-        alive = self._frames.of(order.requests)
-        frames = [frame for frame in alive if frame.refusal_in(order, result) is None]
+        frames = self._frames.of(result.answered(order.requests))
         self.measurements.add_batch(
             order,
             result,
@@ -411,12 +427,14 @@ class Driver:
         self.supervisor.failed(executor, text)
 
     def _sampled(self, order: Sample, app: str, result: BatchResult | None) -> None:
-        if result is None:
+        refused = {} if result is None else result.refused
+        overloaded = any(of.reason is DropReason.OVERLOAD for of in refused.values())
+        if result is None or (refused and not overloaded):
             self.feed(SampleFailed(order.executor, order.batch))
             return
-        if not (refused := bool(result.overloaded)):
+        if not refused:
             self.measurements.add_sample(order, result, app)
-        self.feed(SampleCompleted(order.executor, order.batch, result.took_ns, refused))
+        self.feed(SampleCompleted(order.executor, order.batch, result.took_ns, overloaded))
 
     def _planned(self, plan: Plan | None, took_ns: int) -> None:
         if plan is None:
@@ -446,8 +464,7 @@ class Driver:
         if frame.collected is None:
             assert order.batch is not None  # a frame that its camera detected has its answer
             batch, result = self._batches.result_of(order.batch)
-            refusal = frame.refusal_in(batch, result)
-            answer = refusal or frame.answer(batch, result, order.outcome, now_ns)
+            answer = frame.answer(batch, result, order.outcome, now_ns)
         else:
             answer = frame.joined(frame.collected, order.outcome, order.missing, now_ns)
             self.cascades.answered(frame, frame.collected, answer, now_ns)

@@ -219,6 +219,8 @@ class PendingFrame:
     """What its batch left for the second part of its network, in the request of that part; empty:
     none, or they are not needed any more."""
     invalid_because: str = ""
+    failed_because: str = ""
+    """Why its batch had no answer to it, where that was neither the picture nor too much to do."""
     preparing: bool = False
     batched: bool = False
     """Whether an executor has received it."""
@@ -309,11 +311,6 @@ class PendingFrame:
         return in_crop.moved(*self.origin_px).scaled(
             x, y, root.source_width_px, root.source_height_px
         )
-
-    def refusal_in(self, order: Infer, result: BatchResult) -> Refusal | None:
-        """Return why its batch has no answer to it; None: it has one."""
-        refused = result.refused.get(order.requests.index(self.request.id))
-        return None if refused is None else Refusal(refused.reason, refused.text)
 
     def answer(self, order: Infer, result: BatchResult, outcome: Outcome, now_ns: int) -> Answer:
         """Return the answer from its batch's result."""

@@ -17,7 +17,15 @@ from edgebox.domain.model_family import (
     WeightsId,
 )
 from edgebox.domain.plans import Plan
-from edgebox.domain.requests import BatchId, Camera, CameraId, LinkState, Request, RequestId
+from edgebox.domain.requests import (
+    BatchId,
+    Camera,
+    CameraId,
+    DropReason,
+    LinkState,
+    Request,
+    RequestId,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,15 +215,21 @@ class RequestRejected:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestsRefused:
-    """A server has refused these members of a batch, which others may run: it has too much to do.
+class RequestsUnanswered:
+    """A batch has come back without an answer to these members.
 
-    The batch ends with a BatchCompleted of the others; if there are none, after a rest.
+    It ends with a BatchCompleted, of the others if there are any: at once, or after its executor
+    has rested.
     """
 
     executor: ExecutorId
     batch: BatchId
     requests: tuple[RequestId, ...]
+    reason: DropReason
+    """`overload`: a server has too much to do, and others may run them; `invalid`: they are no
+    pictures that can be decoded; `failed`: the model gives nothing for them."""
+    rests_ns: int = 0
+    """For how long the executor rests from now on, because a server has too much to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +241,6 @@ class BatchCompleted:
     took_ns: int
     spawned: tuple[Request, ...] = ()
     """The crops that later stages of the members' pipelines take."""
-    refused: bool = False
-    """Whether a server refused all of it (`RequestsRefused`); its executor has rested since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +268,7 @@ class SampleCompleted:
     batch: BatchId
     took_ns: int
     refused: bool = False
-    """As with a BatchCompleted."""
+    """Whether a server had too much to do for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +329,7 @@ Event = (
     | PartialAnswered
     | RequestRejected
     | RequestCancelled
-    | RequestsRefused
+    | RequestsUnanswered
     | BatchCompleted
     | BatchFailed
     | RequestSampled

@@ -65,18 +65,18 @@ class ExecutionTimes:
         apps: Sequence[str],
         took_ns: int,
         now_ns: int,
-        *,
-        refused: bool = False,
     ) -> tuple[int, list[ReportDrift]]:
         """Learn from a batch.
+
+        The time of one that had no answer to some members says nothing of applications. Where its
+        server had too much to do, its executor is as slow as if they had taken as long as the rest.
+        Of one without any answer nothing is learned, unless its executor has rested for it.
 
         Args:
             batch: the batch.
             apps: the application of each member.
             took_ns: its execution time.
             now_ns: when it ended.
-            refused: a server refused some or all of it: how long that took says nothing of
-                applications. Its executor is as slow as if the rest had taken as long for each.
 
         Returns:
             Its execution time with all threads and the interference of other executors removed, in
@@ -87,10 +87,12 @@ class ExecutionTimes:
         others = self.latencies.busy.ended(executor, now_ns)
         slower = self.latencies.slowed(executor, variant, others)
         isolated_ns = round(took_ns / (slower * self.latencies.core_factor(batch.infer)))
-        if refused:
-            answered = max(1, len(apps))
-            slow_ns = isolated_ns * (answered + batch.refused) // answered if apps else isolated_ns
-            self.corrections.learn_speed(batch, slow_ns, now_ns)
+        if batch.unanswered:
+            slow_ns = isolated_ns
+            if apps and batch.rests_until_ns is not None:
+                slow_ns = isolated_ns * (len(apps) + batch.unanswered) // len(apps)
+            if apps or batch.rests_until_ns is not None:
+                self.corrections.learn_speed(batch, slow_ns, now_ns)
             return isolated_ns, []
         drifts = self.corrections.batch_completed(batch, apps, isolated_ns, now_ns)
         self.learning.completed(batch.infer, apps, isolated_ns, now_ns, batch.started_ns)

@@ -12,6 +12,7 @@ from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName,
 from edgebox.scheduling.actions import Infer
 from edgebox.scheduling.busy import BusyExecutors
 from edgebox.scheduling.concurrency import DeviceConcurrency, device_concurrency
+from edgebox.scheduling.ledger import RunningBatch
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 
 
@@ -195,6 +196,17 @@ class Latencies:
             row = self._build(profile, at.slowdown * profile.slowed(others))
             at.rows[variant, others] = row
         return row
+
+    def usually_free_ns(self, batch: RunningBatch) -> int | None:
+        """Return when the executor of a running batch is usually free again; None: not known."""
+        if batch.rests_until_ns is not None:
+            return batch.rests_until_ns
+        infer = batch.infer
+        row = self.row(infer.executor, infer.variant)
+        if row is None or infer.batch_size not in row.sizes:
+            return None
+        took_ns = row.median_ns[row.sizes.index(infer.batch_size)]
+        return batch.started_ns + round(took_ns * self.core_factor(infer))
 
     def best(self, variant: VariantName) -> Row | None:
         """Return the row of the fastest executor for one request; None if no executor holds the

@@ -219,13 +219,8 @@ class FrameAdmission:
     def _running_ns(self, now_ns: int) -> float:
         """Return the usual time until running batches have ended, averaged over the executors."""
         latencies = self._times.latencies
-        left_ns = 0
-        for executor, batch in self._ledger.running.items():
-            row = latencies.row(executor, batch.infer.variant)
-            if row is not None and batch.infer.batch_size in row.sizes:
-                took_ns = row.median_ns[row.sizes.index(batch.infer.batch_size)]
-                took_ns = round(took_ns * latencies.core_factor(batch.infer))
-                left_ns += max(0, batch.started_ns + took_ns - now_ns)
+        free_ns = map(latencies.usually_free_ns, self._ledger.running.values())
+        left_ns = sum(max(0, at_ns - now_ns) for at_ns in free_ns if at_ns is not None)
         return left_ns / max(1, len(latencies.slowdowns))
 
     def _takes_ns(self, work: Mapping[VariantName, float]) -> float:

@@ -159,7 +159,7 @@ def _check_running(scheduler: Scheduler) -> None:
             raise InvariantViolation(f"{infer.variant} is not loaded on {executor}")
         if infer.batch_size not in profile.quantiles_ns:
             raise InvariantViolation(f"batch size {infer.batch_size} was never profiled")
-        members_min = 0 if batch.refused else 1
+        members_min = 0 if batch.unanswered else 1
         size_ok = members_min <= len(infer.requests) <= infer.batch_size
         _require(size_ok, "a batch is empty or overfull")
         for member in infer.requests:

@@ -47,7 +47,7 @@ class LiveRequest:
     larger: int = 0
     """How many of `variants` are larger than the one that admission chose."""
     unanswered: int = 0
-    """How many of its batches ended with what ran them, or were refused for too much to do."""
+    """How many of its batches ended with what ran them, or met a server with too much to do."""
 
     @property
     def waits(self) -> bool:
@@ -86,8 +86,10 @@ class RunningBatch:
     infer: Infer
     """With the members that it still runs."""
     started_ns: int
-    refused: int = 0
-    """How many members its server refused because it has too much to do."""
+    unanswered: int = 0
+    """How many members it had no answer to."""
+    rests_until_ns: int | None = None
+    """Until when its executor rests, because a server has too much to do; None: it does not."""
 
 
 class Ledger:
@@ -179,24 +181,31 @@ class Ledger:
         lists[camera] = dict.fromkeys(sorted(lists[camera]))  # it may be older than the others
         self._count_ready(live)
 
-    def refused(self, executor: ExecutorId, requests: Collection[RequestId]) -> list[LiveRequest]:
-        """End members of an executor's batch that its server refused; return them."""
-        self._leave_batch(executor, requests)
-        members = [self._remove(member) for member in requests]
+    def unanswered(
+        self, executor: ExecutorId, requests: Iterable[RequestId], cause: Cause
+    ) -> list[LiveRequest]:
+        """End those of these requests that are in an executor's batch still; return them."""
+        in_batch = self.running[executor].infer.requests
+        leaving = [each for each in in_batch if each in frozenset(requests)]
+        self._leave_batch(executor, leaving)
+        members = [self._remove(member) for member in leaving]
         for live in members:
-            live.move(Cause.OVERLOADED)
+            live.move(cause)
             self.joins.ended(live.request, answered=False)
         return members
 
-    def count_refused(self, executor: ExecutorId, count: int) -> None:
-        """Note that a server refused so many members of an executor's batch."""
-        batch = self.running[executor]
-        self.running[executor] = replace(batch, refused=batch.refused + count)
+    def rests(self, executor: ExecutorId, until_ns: int) -> None:
+        """Note that a server has too much to do for a batch, and until when its executor rests."""
+        self.running[executor] = replace(self.running[executor], rests_until_ns=until_ns)
 
     def _leave_batch(self, executor: ExecutorId, requests: Collection[RequestId]) -> None:
         batch = self.running[executor]
         others = tuple(each for each in batch.infer.requests if each not in requests)
-        self.running[executor] = replace(batch, infer=replace(batch.infer, requests=others))
+        self.running[executor] = replace(
+            batch,
+            infer=replace(batch.infer, requests=others),
+            unanswered=batch.unanswered + len(requests),
+        )
 
     def finish(
         self, executor: ExecutorId, cause: Cause, spawned: Iterable[Request] = ()

@@ -46,7 +46,7 @@ class Cause(StrEnum):
     PREPARED = "prepared"
     """It was decoded."""
     REJECTED = "rejected"
-    """It is no picture that can be decoded."""
+    """It is no picture that can be decoded, says a decoding thread or what ran its batch."""
     DISPLACED = "displaced"
     """A newer frame took its place."""
     EXPIRED = "expired"
@@ -62,7 +62,7 @@ class Cause(StrEnum):
     COMPLETED = "completed"
     """Its batch completed."""
     FAILED = "failed"
-    """Its batch failed, or the executor was lost or stopped."""
+    """Its batch failed or had no answer to it, or the executor was lost or stopped."""
     UNANSWERED = "unanswered"
     """What ran its batch has ended, or had too much to do for it, and it can still be answered in
     time."""
@@ -86,11 +86,17 @@ def _dropped(
     return {(stage, cause): Transition(Stage.ENDED, reason) for stage in stages}
 
 
+def _ends_batch(reason: DropReason, stage: Stage) -> dict[tuple[Stage, Cause], Transition]:
+    """Return what becomes of a request in a batch that nobody waits for, however the batch ends."""
+    causes = Cause.COMPLETED, Cause.FAILED, Cause.OVERLOADED, Cause.REJECTED
+    return {(stage, cause): Transition(Stage.ENDED, reason) for cause in causes}
+
+
 TRANSITIONS: Mapping[tuple[Stage, Cause], Transition] = {
     (Stage.RECEIVED, Cause.ADMITTED): Transition(Stage.PREPARING),
     (Stage.RECEIVED, Cause.REFUSED): Transition(Stage.ENDED),
     (Stage.PREPARING, Cause.PREPARED): Transition(Stage.READY),
-    **_dropped(DropReason.INVALID, Cause.REJECTED, Stage.PREPARING),
+    **_dropped(DropReason.INVALID, Cause.REJECTED, Stage.PREPARING, Stage.RUNNING),
     **_dropped(DropReason.OVERLOAD, Cause.DISPLACED, *WAITING),
     **_dropped(DropReason.QUEUE, Cause.EXPIRED, *WAITING),
     **_dropped(DropReason.INFEASIBLE, Cause.TRIAL_EXPIRED, *WAITING),
@@ -103,12 +109,8 @@ TRANSITIONS: Mapping[tuple[Stage, Cause], Transition] = {
     **_dropped(DropReason.FAILED, Cause.FAILED, Stage.RUNNING),
     (Stage.RUNNING, Cause.UNANSWERED): Transition(Stage.READY),
     **_dropped(DropReason.OVERLOAD, Cause.OVERLOADED, Stage.RUNNING),
-    **_dropped(DropReason.DEPARTED, Cause.COMPLETED, Stage.CANCELLED),
-    **_dropped(DropReason.DEPARTED, Cause.FAILED, Stage.CANCELLED),
-    **_dropped(DropReason.DEPARTED, Cause.OVERLOADED, Stage.CANCELLED),
-    **_dropped(DropReason.QUEUE, Cause.COMPLETED, Stage.UNNEEDED),
-    **_dropped(DropReason.QUEUE, Cause.FAILED, Stage.UNNEEDED),
-    **_dropped(DropReason.QUEUE, Cause.OVERLOADED, Stage.UNNEEDED),
+    **_ends_batch(DropReason.DEPARTED, Stage.CANCELLED),
+    **_ends_batch(DropReason.QUEUE, Stage.UNNEEDED),
 }
 
 

@@ -284,15 +284,16 @@ class Scheduler(SchedulerState):
 
     # Batches
 
-    def _requests_refused(self, event: events.RequestsRefused) -> None:
+    def _requests_unanswered(self, event: events.RequestsUnanswered) -> None:
         if not self._runs(event):
             return
-        executor = event.executor
-        self._ledger.count_refused(executor, len(event.requests))
-        if not self._stopping:
-            self._out += self._dispatch.run_again(executor, self._now_ns, event.requests)
-        left = self._ledger.running[executor].infer.requests
-        members = self._ledger.refused(executor, [each for each in left if each in event.requests])
+        if event.reason is DropReason.OVERLOAD:
+            self._ledger.rests(event.executor, self._now_ns + event.rests_ns)
+            if not self._stopping:
+                again = self._dispatch.run_again(event.executor, self._now_ns, event.requests)
+                self._out += again
+        cause = _UNANSWERED_CAUSES.get(event.reason, Cause.FAILED)
+        members = self._ledger.unanswered(event.executor, event.requests, cause)
         self._out += self._endings.members(members, event.batch, self._now_ns)
 
     def _batch_completed(self, event: events.BatchCompleted) -> None:
@@ -304,19 +305,16 @@ class Scheduler(SchedulerState):
         batch = self._ledger.running[event.executor]
         members = self._ledger.finish(event.executor, Cause.COMPLETED, event.spawned)
         apps = [live.request.app for live in members]
-        refused = event.refused or batch.refused > 0
         self._trials.ran(event.batch, event.took_ns)
-        isolated_ns, drifts = self._times.batch_completed(
-            batch, apps, event.took_ns, self._now_ns, refused=refused
-        )
+        isolated_ns, drifts = self._times.batch_completed(batch, apps, event.took_ns, self._now_ns)
         if self._times.calibrate(event.executor):
             self._adaptation.slowed()
         if drifts:
             self._out += drifts
             self._out += self._adaptation.resources_changed(self._now_ns)
-        if not refused:
+        if not batch.unanswered:
             self._dispatch.completed(batch.infer, isolated_ns, self._now_ns)
-        if self._sampling.wanted and not self._stopping and not refused:
+        if self._sampling.wanted and not self._stopping and not batch.unanswered:
             self._out += self._sampling.ran(batch.infer, members, event.took_ns, self._now_ns)
         self._out += self._endings.members(members, event.batch, self._now_ns)
         self._adaptation.finished(batch, members, self._now_ns)
@@ -345,7 +343,7 @@ class Scheduler(SchedulerState):
             self._times.sample_ended(ended, took_ns, self._now_ns)
 
     def _runs(
-        self, event: events.RequestsRefused | events.BatchCompleted | events.BatchFailed
+        self, event: events.RequestsUnanswered | events.BatchCompleted | events.BatchFailed
     ) -> bool:
         running = self._ledger.running.get(event.executor)
         runs = running is not None and running.infer.batch == event.batch
@@ -437,6 +435,12 @@ class Scheduler(SchedulerState):
             self._out.append(self._adaptation.compute_plan(self._now_ns))
 
 
+_UNANSWERED_CAUSES = {
+    DropReason.OVERLOAD: Cause.OVERLOADED,
+    DropReason.INVALID: Cause.REJECTED,
+}
+"""What ends a request that its batch had no answer to, by the reason for that; else, it failed."""
+
 _HANDLERS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.RequestArrived: Scheduler._request_arrived,
     events.FrameDetected: Scheduler._frame_detected,
@@ -445,7 +449,7 @@ _HANDLERS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.PartialAnswered: lambda scheduler, event: scheduler._endings.partial_answered(event),
     events.RequestRejected: Scheduler._request_rejected,
     events.RequestCancelled: Scheduler._request_cancelled,
-    events.RequestsRefused: Scheduler._requests_refused,
+    events.RequestsUnanswered: Scheduler._requests_unanswered,
     events.BatchCompleted: Scheduler._batch_completed,
     events.BatchFailed: Scheduler._batch_failed,
     events.RequestSampled: lambda scheduler, event: scheduler._times.sampled(

@@ -6,8 +6,9 @@ from enum import StrEnum
 
 from edgebox.domain.loss_cause import LossCause
 from edgebox.domain.model_family import ExecutorId, VariantName
-from edgebox.domain.requests import BatchId
+from edgebox.domain.requests import BatchId, DropReason
 from edgebox.scheduling.actions import Abandon, Infer, Sample
+from edgebox.scheduling.events import RequestsUnanswered
 
 LIMIT_DOUBLINGS_MAX = 6
 """Maximum number of doublings: a factor of 64."""
@@ -57,8 +58,26 @@ class Limit:
     """False: `at_ns` is the earliest possible, and the limit itself is still to be derived. Most
     batches end before."""
     extended: bool = False
-    rests: bool = False
-    """Whether its server refused it: nothing runs, and its limit is fixed."""
+    unanswered: int = 0
+    """How many members of the batch it came back without an answer to."""
+    overloaded: bool = False
+    """Whether a server had too much to do for some."""
+
+    def came_back(self, event: RequestsUnanswered, rested_ns: int) -> None:
+        """Note that a batch has no answer to some members: it runs no more, its executor may rest.
+
+        Args:
+            event: about these members.
+            rested_ns: when the executor is in service again at the latest.
+        """
+        self.at_ns, self.derived = rested_ns, True
+        self.unanswered += len(event.requests)
+        self.overloaded |= event.reason is DropReason.OVERLOAD
+
+    @property
+    def answered(self) -> bool:
+        """Whether the batch has an answer to any member."""
+        return not isinstance(self.order, Infer) or self.unanswered < len(self.order.requests)
 
     @property
     def batch(self) -> BatchId | None:
@@ -136,7 +155,7 @@ class Supervised:
     def delayed(self) -> Infer | Sample | None:
         """The order that waits for work that was not ordered; None: none does."""
         limit, lent_ns = self.limit, self.lent_ns
-        if limit is None or limit.rests or lent_ns is None or limit.began_ns < lent_ns:
+        if limit is None or limit.unanswered or lent_ns is None or limit.began_ns < lent_ns:
             return None
         return limit.order
 

@@ -20,7 +20,10 @@ Pure. The rules:
   run the members of its batch that they can still answer in time.
 - It is lost after `REFUSALS_MAX` batches in a row that its server refused for too much to do, if
   others are up that run all its variants: a refusal costs time. The last one stays.
-- A batch that was refused is no work that can hang. Its executor rests.
+- A batch that came back without an answer to some members is no work that can hang. Its executor
+  rests where a server has too much to do.
+- A batch that came back without an answer to any member shows neither that its executor works nor
+  that it does not: the pictures may be the cause.
 - A lost executor is opened again: at once, then after 1 s, 2 s, 4 s, up to `BACK_OFF_MAX_NS`, or
   `BACK_OFF_AWAY_MAX_NS` where what ran its batches had ended and is not back yet. A loss is
   forgotten once the executor has been up for `BACK_OFF_MAX_NS`.
@@ -56,7 +59,7 @@ from edgebox.scheduling.events import (
     LoadFailed,
     LoadReturned,
     OpenFailed,
-    RequestsRefused,
+    RequestsUnanswered,
     SampleCompleted,
     SampleFailed,
     WeightsLoaded,
@@ -191,9 +194,8 @@ class Supervision:
                 del self.executors[event.executor]
             case BatchCompleted() | SampleCompleted() | BatchFailed() | SampleFailed():
                 self._ended(of, event, now_ns)
-            case RequestsRefused() if of.limit is not None and of.limit.batch == event.batch:
-                of.limit.at_ns, of.limit.derived = now_ns + LIMIT_MAX_NS, True
-                of.limit.rests = True
+            case RequestsUnanswered() if of.limit is not None and of.limit.batch == event.batch:
+                of.limit.came_back(event, now_ns + LIMIT_MAX_NS)
             case WeightsLoaded() | LoadFailed():
                 if of.load is None:
                     returned(of, None, now_ns)
@@ -245,29 +247,27 @@ class Supervision:
         of.limit, of.openings_failed, of.opening_abandoned = None, 0, False
 
     def _ended(self, of: Supervised, event: Ended, now_ns: int) -> None:
-        limit = of.limit
-        order = None if limit is None else limit.order
         sample = isinstance(event, SampleCompleted | SampleFailed)
-        if order is None or order.batch != event.batch or isinstance(order, Sample) is not sample:
+        limit = of.limit
+        if limit is None or limit.batch != event.batch or isinstance(limit.order, Sample) != sample:
             returned(of, event.batch, now_ns)
             return
-        of.limit = None
-        refused = isinstance(event, BatchCompleted | SampleCompleted) and event.refused
-        if isinstance(event, BatchCompleted | SampleCompleted):
-            of.refusals = of.refusals + 1 if refused else 0
-        if refused:
-            of.refused = order.variant
-        elif isinstance(event, BatchCompleted | SampleCompleted):
-            of.last_success = order.variant, now_ns
-            of.doublings.pop(order.variant, None)
-            of.failed.clear()
-            of.disconnections = 0
-        else:
+        order, of.limit = limit.order, None
+        assert order is not None
+        if isinstance(event, BatchFailed | SampleFailed):
             of.failed.append(order.variant)
             of.disconnections += isinstance(event, BatchFailed) and event.disconnected
             of.failing = of.disconnections >= FAILURES_MAX or (
                 len(of.failed) >= FAILURES_MAX and not excused(of, now_ns)
             )
+        elif limit.answered if isinstance(event, BatchCompleted) else not event.refused:
+            of.last_success = order.variant, now_ns
+            of.refusals, of.disconnections = 0, 0
+            of.doublings.pop(order.variant, None)
+            of.failed.clear()
+        elif isinstance(event, SampleCompleted) or limit.overloaded:
+            of.refusals += 1
+            of.refused = order.variant
 
     # -- Consequences
 

@@ -371,11 +371,7 @@ class VariantChoice:
                     times += [high_ns * slower[variant] + overhead_ns] * (size - len(times))
                 batch_ns[variant] = times
         running = self._ledger.running.get(executor)
-        free_ns = now_ns
-        if running is not None:
-            row = latencies.row(executor, running.infer.variant)
-            if row is not None:
-                took_ns = row.median_ns[row.sizes.index(running.infer.batch_size)]
-                took_ns = round(took_ns * latencies.core_factor(running.infer))
-                free_ns = max(now_ns, running.started_ns + took_ns + overhead_ns)
-        return ExecutorTimes(free_ns, batch_ns)
+        free_ns = None if running is None else latencies.usually_free_ns(running)
+        if free_ns is not None:
+            free_ns = max(now_ns, free_ns + overhead_ns)
+        return ExecutorTimes(now_ns if free_ns is None else free_ns, batch_ns)

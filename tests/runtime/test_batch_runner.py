@@ -14,10 +14,10 @@ from edgebox.inference.executor import ConnectionBrokenError, ExecutorGoneError
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.runtime.batch_runner import BatchRunner
 from edgebox.scheduling.actions import Infer
-from edgebox.scheduling.events import BatchCompleted, BatchFailed, ExecutorGone, RequestsRefused
+from edgebox.scheduling.events import BatchCompleted, BatchFailed, ExecutorGone, RequestsUnanswered
 from edgebox.vision.detections import Detections
 
-Told = BatchCompleted | BatchFailed | ExecutorGone | RequestsRefused
+Told = BatchCompleted | BatchFailed | ExecutorGone | RequestsUnanswered
 
 FAR = ExecutorId("far/0")
 BATCH = BatchId(1)
@@ -41,7 +41,7 @@ def test_the_core_is_told_whose_fault_a_failure_is(error: ModelError, told: list
     heard: list[Told] = []
     runner = BatchRunner(
         {FAR: Mock(submit=Mock(return_value=failed))}, at_once,
-        later=Mock(), feed=heard.append, on_result=Mock(), on_error=Mock(),
+        later=Mock(), feed=heard.append, on_unanswered=Mock(), on_result=Mock(), on_error=Mock(),
     )  # fmt: skip
     runner.run(Infer(FAR, BATCH, VariantName("gate-32"), (RequestId(1),), 1), [])
     assert heard == told
@@ -56,23 +56,27 @@ class Resting:
         done: Future[BatchResult] = Future()
         done.set_result(BatchResult(found, 0, 5, refused=refused, rest_s=0.4))
         self.heard: list[Told] = []
+        self.unanswered = Mock()
         self.rests: list[tuple[float, Callable[[], None]]] = []
         self.runner = BatchRunner(
             {FAR: Mock(submit=Mock(return_value=done))}, at_once,
             later=lambda delay_s, call: self.rests.append((delay_s, call)),
-            feed=self.heard.append, on_result=Mock(), on_error=Mock(),
+            feed=self.heard.append, on_unanswered=self.unanswered, on_result=Mock(),
+            on_error=Mock(),
         )  # fmt: skip
         self.runner.run(Infer(FAR, BATCH, VariantName("gate-32"), (RequestId(1),), 1), [])
 
 
 def test_a_refused_batch_ends_once_its_server_has_rested() -> None:
     resting = Resting()
-    assert resting.heard == [RequestsRefused(FAR, BATCH, (RequestId(1),))]
+    refused = (RequestId(1),), DropReason.OVERLOAD, 400_000_000
+    assert resting.heard == [RequestsUnanswered(FAR, BATCH, *refused)]
+    assert resting.unanswered.call_args.args[0] == RequestId(1)
     assert resting.runner.executor_of(RequestId(1)) is None, "its input may be used elsewhere"
     ((delay_s, rested),) = resting.rests
     assert delay_s == 0.4
     rested()
-    assert resting.heard[1:] == [BatchCompleted(FAR, BATCH, 5 + 400_000_000, refused=True)]
+    assert resting.heard[1:] == [BatchCompleted(FAR, BATCH, 5 + 400_000_000)]
 
 
 def test_an_executor_that_is_lost_while_it_rests_is_told_as_late() -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from edgebox.domain.cascades import CascadeEvidence, CascadeOutcome
 from edgebox.domain.pipelines import Pipeline
-from edgebox.domain.requests import Outcome
+from edgebox.domain.requests import DropReason, Outcome
+from edgebox.inference.encoded_pictures import Refused
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.media.jpeg import encode
 from edgebox.runtime.frames import Answer, PendingFrame
@@ -68,6 +69,21 @@ async def test_a_large_model_that_is_too_late_leaves_the_small_answer_whole() ->
     assert (answer.cascade, answer.variant) == (CascadeOutcome.MISSED, name(SMALL_PX))
     assert answer.missing == ()
     batch.complete()
+    await street.end(frame)
+
+
+async def test_a_large_model_without_an_answer_leaves_the_small_answer_whole() -> None:
+    street = Street(cascade_pipeline(0.0))  # it sends everything on
+    frame = await street.submit()
+    await street.answer(0, SOMETHING)
+    batch = await street.batch(1)
+    refused = {0: Refused(DropReason.FAILED, "the other box dropped it: failed")}
+    nothing = [Detections.empty()] * batch.batch_size
+    batch.future.set_result(BatchResult(nothing, 0, 5 * MS, refused=refused))
+    await settle()
+    answer = ended(street, frame)
+    assert (answer.cascade, answer.variant) == (CascadeOutcome.MISSED, name(SMALL_PX))
+    assert len(answer.detections) == 2
     await street.end(frame)
 
 

@@ -1,5 +1,7 @@
 """A core that contradicts itself: nobody is left waiting, and the journal has what led to it."""
 
+from unittest.mock import Mock
+
 import orjson
 
 from edgebox.domain.requests import DropReason
@@ -33,6 +35,19 @@ async def test_a_scheduler_that_raises_ends_every_frame_and_says_why() -> None:
     assert last[1][0] == "BatchCompleted"
     assert last[2]["raised"].startswith("KeyError: ")
     assert entries_of(bench.driver.decisions.journal)[-1].raised == last[2]["raised"]
+    await bench.driver.stop(1)
+
+
+async def test_an_order_that_raises_ends_every_frame_too_as_those_behind_it_are_lost() -> None:
+    executor = ManualExecutor()
+    bench = Bench(executor)
+    executor.submit = Mock(side_effect=RuntimeError("can't start new thread"))  # type: ignore[method-assign]
+    frame = bench.submit()
+    await settle()
+    assert isinstance(bench.ending(frame), Refusal)
+    assert str(bench.driver.failure).startswith("an order of the scheduler failed (RuntimeError: ")
+    assert bench.failures == [bench.driver.failure]
+    assert bench.driver.frames_pending == 0
     await bench.driver.stop(1)
 
 

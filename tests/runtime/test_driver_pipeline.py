@@ -9,6 +9,7 @@ import pytest
 from edgebox.domain.errors import ModelError
 from edgebox.domain.pipelines import Pipeline
 from edgebox.domain.requests import DropReason, Outcome, RequestId
+from edgebox.inference.encoded_pictures import Refused
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.media.jpeg import encode
 from edgebox.runtime.entries import JournalEntry
@@ -187,6 +188,21 @@ async def test_a_failed_batch_of_a_stage_leaves_a_partial_answer() -> None:
     assert isinstance(ending, Answer)
     assert ending.missing == (READ,)
     assert len(ending.detections) == 2
+    await street.end(frame)
+
+
+async def test_a_crop_without_an_answer_in_its_batch_leaves_a_partial_answer() -> None:
+    street = Street()
+    frame = await street.submit()
+    await street.answer(0, found((20, 20, 100, 100)))
+    batch = await street.batch(1)
+    refused = {0: Refused(DropReason.FAILED, "its scores are no numbers")}
+    nothing = [Detections.empty()] * batch.batch_size
+    batch.future.set_result(BatchResult(nothing, 0, 5 * MS, refused=refused))
+    await settle()
+    ending = street.bench.ending(frame)
+    assert isinstance(ending, Answer)
+    assert (ending.missing, ending.stages) == ((READ,), ())
     await street.end(frame)
 
 

@@ -13,7 +13,7 @@ from edgebox.media.jpeg import encode
 from edgebox.runtime import frame_decoder
 from edgebox.runtime.frames import Answer, Refusal
 from edgebox.scheduling.actions import Sample
-from edgebox.scheduling.events import Event, ExecutorStarted, SampleCompleted
+from edgebox.scheduling.events import Event, ExecutorStarted, SampleCompleted, SampleFailed
 from edgebox.scheduling.supervision import REFUSALS_MAX
 from edgebox.vision.detections import Detections
 from tests.end_to_end.running import until
@@ -118,16 +118,47 @@ async def test_of_a_batch_that_is_refused_in_part_the_others_are_answered_at_onc
     await bench.driver.stop(1)
 
 
-async def test_a_sample_that_is_refused_measures_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_pictures_that_nobody_ran_teach_nothing() -> None:
+    """Refusing one takes the other box no time: they would be the quickest of all."""
+    executor = Elsewhere()
+    bench = Bench(executor, needs_pixels=True)
+    expectations = bench.driver.scheduler.times.expectations
+    before = expectations.single_request(VariantName("street-416"), "default")
+    refused = {0: Refused(DropReason.FAILED, "too large for the other box")}
+    for number in range(40):
+        frame = bench.submit(slo_ms=10_000, jpeg=WHITE)
+        await until(lambda: len(executor.batches) > number, "its batch")  # noqa: B023
+        executor.batches[-1].future.set_result(BatchResult([box_of()], 0, 1, refused=refused))
+        await settle()
+        assert bench.ending(frame) == Refusal(DropReason.FAILED, "too large for the other box")
+    assert expectations.single_request(VariantName("street-416"), "default") == before
+    supervised = bench.driver.scheduler.supervised[CPU]
+    assert supervised.last_success is None
+    assert not supervised.losses, "the pictures may be the cause"
+    assert bench.driver.scheduler.slowdown[CPU] == 1
+    await bench.driver.stop(1)
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        (DropReason.OVERLOAD, SampleCompleted(CPU, BatchId(7), 5, refused=True)),
+        (DropReason.FAILED, SampleFailed(CPU, BatchId(7))),
+    ],
+)
+async def test_a_sample_without_an_answer_measures_nothing(
+    monkeypatch: pytest.MonkeyPatch, reason: DropReason, told: Event
+) -> None:
     executor = Elsewhere()
     bench = Bench(executor, needs_pixels=True)
     fed: list[Event | None] = []
     monkeypatch.setattr(bench.driver, "feed", fed.append)
-    refused = {0: Refused(DropReason.OVERLOAD, "it has too much to do")}
+    refused = {0: Refused(reason, "why")}
     sample = Sample(CPU, BatchId(7), VariantName("street-416"), RequestId(1), 1)
     bench.driver._sampled(sample, "default", BatchResult([box_of()], 0, 5, refused=refused))
     await settle()
-    assert fed == [SampleCompleted(CPU, BatchId(7), 5, refused=True)]
+    # A plan may come, too.
+    assert [of for of in fed if isinstance(of, SampleCompleted | SampleFailed)] == [told]
     assert not bench.driver.measurements.meters[CPU].busy_ns
 
 

@@ -12,6 +12,7 @@ from edgebox.domain.requests import (
     BatchId,
     Camera,
     CameraId,
+    DropReason,
     FrameId,
     LinkState,
     Request,
@@ -51,7 +52,7 @@ from edgebox.scheduling.events import (
     RequestArrived,
     RequestPrepared,
     RequestRejected,
-    RequestsRefused,
+    RequestsUnanswered,
     SampleCompleted,
     SampleFailed,
     ShutdownRequested,
@@ -136,16 +137,22 @@ def completed(world: World, a: int, b: int) -> Event:
     spawned = crops(world, world.next_id(), executor, a, b)
     running = world.busy.get(executor)
     if running is not None and not running.requests:
-        return BatchCompleted(executor, running.batch, b * MS, refused=True)
+        return BatchCompleted(executor, running.batch, b * MS)
     return BatchCompleted(executor, batch(world, a, b), b * MS, tuple(spawned))
 
 
-def refused(world: World, a: int, b: int) -> Event:
-    """Have a server refuse members of a batch, some or all."""
+UNANSWERED = DropReason.OVERLOAD, DropReason.OVERLOAD, DropReason.FAILED, DropReason.INVALID
+
+
+def unanswered(world: World, a: int, b: int) -> Event:
+    """Have a batch come back without an answer to members, some or all."""
     executor = EXECUTORS[a % 2]
     running = world.busy.get(executor)
     members = running.requests if running is not None else (RequestId(b),)
-    return RequestsRefused(executor, batch(world, a, b), members[b % 3 == 0 and len(members) > 1 :])
+    some = members[b % 3 == 0 and len(members) > 1 :]
+    reason = UNANSWERED[b % len(UNANSWERED)]
+    rests_ns = b * MS if reason is DropReason.OVERLOAD and len(some) == len(members) else 0
+    return RequestsUnanswered(executor, batch(world, a, b), some, reason, rests_ns)
 
 
 def crops_prepared(world: World, a: int, b: int) -> Event:
@@ -209,7 +216,7 @@ MAKERS: dict[str, Callable[[World, int, int], Event | None]] = {
     "rejected": lambda w, a, b: RequestRejected(prepared(w, a, b)),
     "completed": completed,
     "cut": crops_prepared,
-    "refused": refused,
+    "unanswered": unanswered,
     "failed": lambda w, a, b: BatchFailed(EXECUTORS[a % 2], batch(w, a, b)),
     "sampled": lambda w, a, b: SampleCompleted(*sampled(w, b), a * MS, refused=b % 13 == 0),
     "sample_failed": lambda w, a, b: SampleFailed(*sampled(w, b)),
@@ -241,8 +248,8 @@ KINDS = (
     *("completed",) * 5,
     *("cut",) * 5,
     *("load_ended",) * 3,
-    "refused",
-    "refused",
+    "unanswered",
+    "unanswered",
     "sampled",
     "opened",
     "planned",
@@ -250,7 +257,7 @@ KINDS = (
 SOMETIMES = (Collect, RunAgain, Retain, Release, Sample, Load, Unload, Abandon, Open)
 """Orders that only some worlds bring forth."""
 STALE = (
-    "RequestArrived", "RequestPrepared", "CropsPrepared", "RequestRejected", "RequestsRefused",
+    "RequestArrived", "RequestPrepared", "CropsPrepared", "RequestRejected", "RequestsUnanswered",
     "BatchCompleted", "BatchFailed", "SampleCompleted", "SampleFailed", "CameraChanged",
     "CameraDisconnected", "LinkMeasured",
 )  # fmt: skip

@@ -1,5 +1,7 @@
 """A frame with crops ends once: with its last crop, or just before its deadline without some."""
 
+import pytest
+
 from edgebox.domain.requests import BatchId, CameraId, DropReason, Outcome, RequestId
 from edgebox.scheduling.actions import Action, Collect, Drop, Finish, Infer, Prepare
 from edgebox.scheduling.endings import PARTIAL_EARLY_MAX_NS, PARTIAL_WINDOW
@@ -13,7 +15,7 @@ from edgebox.scheduling.events import (
     PartialAnswered,
     RequestArrived,
     RequestPrepared,
-    RequestsRefused,
+    RequestsUnanswered,
     ShutdownRequested,
 )
 from edgebox.scheduling.joins import Joins
@@ -23,6 +25,12 @@ from tests.scheduling.scene import CPU, MEDIAN_MS, MS, Bench, infers, profile, r
 
 FRAME = request(1, 300)
 PARTIAL_EARLY_MS = 2
+CAUSES = {
+    DropReason.OVERLOAD: Cause.OVERLOADED,
+    DropReason.INVALID: Cause.REJECTED,
+    DropReason.FAILED: Cause.FAILED,
+}
+EACH_REASON = pytest.mark.parametrize("reason", CAUSES)
 
 
 def endings(actions: list[Action]) -> list[Action]:
@@ -88,28 +96,35 @@ def test_a_batch_that_fails_makes_the_answer_partial() -> None:
     ]
 
 
-def test_crops_that_a_server_refuses_after_their_frame_was_answered_are_unneeded() -> None:
+@EACH_REASON
+def test_crops_without_an_answer_whose_frame_was_answered_are_unneeded(reason: DropReason) -> None:
     bench, infer = cut(1)
     bench(None, 300 - PARTIAL_EARLY_MS)
-    assert endings(bench(RequestsRefused(CPU, infer.batch, infer.requests), 310)) == [
+    assert endings(bench(RequestsUnanswered(CPU, infer.batch, infer.requests, reason), 310)) == [
         Drop(RequestId(2), DropReason.QUEUE, Cause.FRAME_ENDED)
     ]
-    assert not endings(bench(BatchCompleted(CPU, infer.batch, 200 * MS, refused=True), 510))
+    assert not endings(bench(BatchCompleted(CPU, infer.batch, 200 * MS), 510))
 
 
-def test_what_a_server_refuses_whose_camera_left_has_departed() -> None:
+@EACH_REASON
+def test_what_has_no_answer_and_whose_camera_left_has_departed(reason: DropReason) -> None:
     bench, infer = cut(1)
     bench(CameraDisconnected(FRAME.camera), 60)
-    assert endings(bench(RequestsRefused(CPU, infer.batch, infer.requests), 61)) == [
+    assert endings(bench(RequestsUnanswered(CPU, infer.batch, infer.requests, reason), 61)) == [
         Drop(RequestId(2), DropReason.DEPARTED, Cause.DEPARTED)
     ]
 
 
-def test_a_crop_that_a_server_refuses_and_nothing_can_answer_makes_the_answer_partial() -> None:
+@EACH_REASON
+def test_a_crop_that_its_batch_had_no_answer_to_makes_the_answer_partial(
+    reason: DropReason,
+) -> None:
     bench, infer = cut(2)
-    bench(ShutdownRequested(), 60)
-    assert endings(bench(RequestsRefused(CPU, infer.batch, infer.requests[:1]), 61)) == [
-        Drop(RequestId(2), DropReason.OVERLOAD, Cause.OVERLOADED)
+    if reason is DropReason.OVERLOAD:
+        bench(ShutdownRequested(), 60)  # or it would run again
+    first = infer.requests[:1]
+    assert endings(bench(RequestsUnanswered(CPU, infer.batch, first, reason), 61)) == [
+        Drop(RequestId(2), reason, CAUSES[reason])
     ]
     assert endings(bench(BatchCompleted(CPU, infer.batch, MS), 62)) == [
         Collect(RequestId(3), infer.batch),

@@ -123,8 +123,9 @@ def test_the_random_events_reach_every_ending(policy: str, monkeypatch: pytest.M
     reached: set[object] = {*Outcome, *DropReason, "batch", "partial", *SOMETIMES, *STALE}
     expected = reached - never
     seldom = {(Stage.READY, Cause.SHUTDOWN), (Stage.READY, Cause.TRIAL_EXPIRED)}
-    # test_joins is about these two.
-    seldom |= {(stage, Cause.OVERLOADED) for stage in (Stage.UNNEEDED, Stage.CANCELLED)}
+    # test_joins is about these.
+    without_answer = Cause.OVERLOADED, Cause.REJECTED
+    seldom |= {(s, cause) for s in (Stage.UNNEEDED, Stage.CANCELLED) for cause in without_answer}
     if policy == "clipper":
         seldom |= {(stage, Cause.EXPIRED) for stage in WAITING}
         seldom.add((Stage.PREPARING, Cause.TRIAL_EXPIRED))

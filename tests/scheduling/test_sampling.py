@@ -18,7 +18,7 @@ from edgebox.scheduling.events import (
     ExecutorStopped,
     RequestArrived,
     RequestPrepared,
-    RequestsRefused,
+    RequestsUnanswered,
     SampleCompleted,
     SampleFailed,
     ShutdownRequested,
@@ -479,13 +479,13 @@ def test_no_sample_runs_while_an_executor_rests() -> None:
     assert due_ms is not None
     box.arrive(due_ms - 1, slo_ms=5)
     infer = box.bench.scheduler.running[CPU]
-    refusal = RequestsRefused(CPU, infer.batch, infer.requests)
+    refusal = RequestsUnanswered(CPU, infer.batch, infer.requests, DropReason.OVERLOAD)
     actions = box.bench(refusal, due_ms + 3)
     assert Drop(RequestId(box.at), DropReason.OVERLOAD, Cause.OVERLOADED) in actions
     assert not samples(actions + box.bench(None, due_ms + 100))
     wakeup_ns = box.bench.scheduler.next_wakeup_ns()
     assert wakeup_ns is None or wakeup_ns > (due_ms + 100) * MS
-    rested = BatchCompleted(CPU, infer.batch, 200 * MS, refused=True)
+    rested = BatchCompleted(CPU, infer.batch, 200 * MS)
     assert samples(box.bench(rested, due_ms + 203))
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from edgebox.domain.loss_cause import LossCause
 from edgebox.domain.model_family import ExecutorId, LatencyProfile
-from edgebox.domain.requests import BatchId, DropReason, Outcome, RequestId
+from edgebox.domain.requests import BatchId, CameraId, DropReason, Outcome, RequestId
 from edgebox.scheduling.actions import (
     Abandon,
     Action,
@@ -30,7 +30,7 @@ from edgebox.scheduling.events import (
     OpenFailed,
     RequestArrived,
     RequestPrepared,
-    RequestsRefused,
+    RequestsUnanswered,
     ShutdownRequested,
 )
 from edgebox.scheduling.ledger import RunningBatch
@@ -405,11 +405,19 @@ def test_a_load_that_is_ordered_as_its_executor_is_lost_is_not_waited_for() -> N
     assert box.scheduler.supervised[CPU].load is None
 
 
+def overloaded(infer: Infer, number: int | None = None) -> RequestsUnanswered:
+    """Have a server refuse the first members of a batch, or all."""
+    requests = infer.requests[:number]
+    return RequestsUnanswered(infer.executor, infer.batch, requests, DropReason.OVERLOAD)
+
+
 def refuse(box: Box, at_ms: float, executor: ExecutorId) -> list[Action]:
-    """Have a batch of an executor refused, the only one that is not busy."""
+    """Have a batch of an executor refused, the only one that is not busy; nobody waits for it."""
     infer = box.begin(at_ms)
     assert infer.executor == executor
-    ended = box(BatchCompleted(executor, infer.batch, 200 * MS, refused=True), at_ms)
+    box(CameraDisconnected(CameraId("http")), at_ms)
+    box(overloaded(infer), at_ms)
+    ended = box(BatchCompleted(executor, infer.batch, 200 * MS), at_ms)
     return [action for action in orders(ended) if isinstance(action, Abandon | Open)]
 
 
@@ -439,8 +447,11 @@ def test_refusals_say_nothing_of_how_long_requests_are() -> None:
         assert theirs.executor == OTHER
         box(BatchCompleted(CPU, mine.batch, 20 * MS), at_ms + 20)
         refused = at_ms % 5000 > 0  # five in a row would cost it
+        if refused:
+            box(CameraDisconnected(CameraId("http")), at_ms + 20)
+            box(overloaded(theirs), at_ms + 20)
         took_ns = (2000 if refused else 20) * MS
-        box(BatchCompleted(OTHER, theirs.batch, took_ns, refused=refused), at_ms + took_ns // MS)
+        box(BatchCompleted(OTHER, theirs.batch, took_ns), at_ms + took_ns // MS)
     after = expectations.single_request(name(416), "default")
     assert before is not None and after is not None
     assert after.high_ns <= before.high_ns
@@ -451,7 +462,7 @@ def test_refusals_say_nothing_of_how_long_requests_are() -> None:
 def test_what_one_refuses_runs_on_another_in_the_same_call_and_the_one_rests() -> None:
     box = Box(CPU, OTHER)
     infer = box.begin(0)
-    actions = box(RequestsRefused(CPU, infer.batch, infer.requests), 1)
+    actions = box(overloaded(infer), 1)
     assert [a for a in actions if isinstance(a, RunAgain)] == [
         RunAgain(RequestId(1), name(416), refused=True)
     ]
@@ -461,7 +472,7 @@ def test_what_one_refuses_runs_on_another_in_the_same_call_and_the_one_rests() -
         Finish(RequestId(1), again.batch, Outcome.ON_TIME)
     ]
     assert box.begin(22).executor == OTHER, "the other rests"
-    assert orders(box(BatchCompleted(CPU, infer.batch, 200 * MS, refused=True), 201)) == []
+    assert orders(box(BatchCompleted(CPU, infer.batch, 200 * MS), 201)) == []
     assert box.begin(202).executor == CPU
 
 
@@ -470,20 +481,20 @@ def test_what_one_refuses_waits_for_it_where_no_other_is_up_as_long_as_there_is_
     sent = request(1, 1000, of="http", variant=name(416))
     box(RequestArrived(sent), 0)
     (infer,) = infers(box(RequestPrepared(sent.id, 0), 0))
-    assert orders(box(RequestsRefused(CPU, infer.batch, infer.requests), 1)) == []
-    (again,) = infers(box(BatchCompleted(CPU, infer.batch, 200 * MS, refused=True), 201))
+    assert orders(box(overloaded(infer), 1)) == []
+    (again,) = infers(box(BatchCompleted(CPU, infer.batch, 200 * MS), 201))
     left_ms = 1000 - MEDIAN_MS[416] / 3
-    assert orders(box(RequestsRefused(CPU, again.batch, again.requests), left_ms)) == [
+    assert orders(box(overloaded(again), left_ms)) == [
         Drop(sent.id, DropReason.OVERLOAD, Cause.OVERLOADED)
     ]
-    assert orders(box(BatchCompleted(CPU, again.batch, 200 * MS, refused=True), 1200)) == []
+    assert orders(box(BatchCompleted(CPU, again.batch, 200 * MS), 1200)) == []
     assert not box.scheduler.stale_events
 
 
 def test_an_executor_that_rests_longer_than_a_batch_may_take_does_not_hang() -> None:
     box = Box()
     infer = box.begin(0)
-    box(RequestsRefused(CPU, infer.batch, infer.requests), 1)
+    box(overloaded(infer), 1)
     assert orders(box(None, 30_000)) == [], "the request has expired: that is no order"
     assert box.state() is ExecutorState.UP
 
@@ -492,7 +503,7 @@ def test_nor_does_one_that_rests_after_a_measurement_that_it_was_lent_for() -> N
     box = Box()
     box(ExecutorLent(CPU, True), 0)
     infer = box.begin(1)
-    box(RequestsRefused(CPU, infer.batch, infer.requests), 2)
+    box(overloaded(infer), 2)
     box(ExecutorLent(CPU, False), 3)
     assert orders(box(None, 30_000)) == []
     assert box.state() is ExecutorState.UP
@@ -504,9 +515,9 @@ def test_a_batch_that_is_refused_in_part_counts_as_slow_and_teaches_nothing_else
     infer = Infer(CPU, BatchId(1), name(416), (RequestId(1),), 1)
     for at_ms in range(0, 64_000, 1000):
         times.started(CPU, at_ms * MS)
-        ran = RunningBatch(infer, at_ms * MS, refused=3)
+        ran = RunningBatch(infer, at_ms * MS, unanswered=3, rests_until_ns=at_ms * MS)
         took_ns = round(MEDIAN_MS[416] * MS)
-        times.batch_completed(ran, ["default"], took_ns, at_ms * MS + took_ns, refused=True)
+        times.batch_completed(ran, ["default"], took_ns, at_ms * MS + took_ns)
     times.calibrate(CPU)
     assert times.latencies.slowdown(CPU) == pytest.approx(4, rel=0.2)
     times.latencies.set_slowdown(CPU, 1)
@@ -531,3 +542,14 @@ def test_the_last_one_stays_however_often_it_refuses() -> None:
         assert refuse(box, at_ms, CPU) == []
     lost = box(ExecutorStarted(OTHER, OF_OTHER), 100)
     assert Abandon(CPU, LossCause.REFUSING, name(416), 0) in lost
+
+
+def test_an_executor_that_rests_is_free_when_it_has_rested() -> None:
+    box = Box()
+    infer = box.begin(0)
+    latencies = box.scheduler.times.latencies
+    running = box.scheduler._ledger.running
+    assert latencies.usually_free_ns(running[CPU]) == MEDIAN_MS[416] * MS
+    refused = (infer.requests, DropReason.OVERLOAD, 10_000 * MS)
+    box(RequestsUnanswered(CPU, infer.batch, *refused), 5)
+    assert latencies.usually_free_ns(running[CPU]) == 10_005 * MS

@@ -172,8 +172,10 @@ class OpenInferenceExecutor(RemoteExecutor):
             raise ConnectionBrokenError(str(error)) from error
         except OverloadedError as error:
             found, refused = error.found or _all_refused(job, error)
-        ended_ns, rows = self._clock_ns(), range(len(found))
-        if all(row in refused and refused[row].reason is DropReason.OVERLOAD for row in rows):
+        ended_ns = self._clock_ns()
+        if len(refused) == len(found):
+            if all(of.reason is not DropReason.OVERLOAD for of in refused.values()):
+                return BatchResult(found, started_ns, ended_ns, refused=refused)
             rest_s = max(REST_S, min(_REST_FACTOR * self._took_s, _REST_MAX_S))
             return BatchResult(found, started_ns, ended_ns, refused=refused, rest_s=rest_s)
         self._took_s = (ended_ns - started_ns) / 1e9

@@ -46,7 +46,7 @@ from edgebox.scheduling.events import (
     RequestArrived,
     RequestPrepared,
     RequestRejected,
-    RequestsRefused,
+    RequestsUnanswered,
     SampleCompleted,
     SampleFailed,
 )
@@ -177,7 +177,7 @@ class World(Observed):
                 return
             case RequestPrepared() | RequestRejected():
                 stale = event.request not in self.preparing
-            case RequestsRefused() | BatchCompleted() | BatchFailed():
+            case RequestsUnanswered() | BatchCompleted() | BatchFailed():
                 running = self.busy.get(event.executor)
                 stale = running is None or running.batch != event.batch
             case SampleCompleted() | SampleFailed():
@@ -328,7 +328,7 @@ class World(Observed):
         of = self.alive[drop.request]
         if drop.request in self.cancelled:
             assert drop.reason is DropReason.DEPARTED
-        if isinstance(event, RequestsRefused):
+        if isinstance(event, RequestsUnanswered):
             infer = self.busy.get(event.executor)
             if infer is not None and drop.request in infer.requests:
                 assert drop.request in event.requests
@@ -356,7 +356,7 @@ class World(Observed):
 
     def _judge_run_again(self, order: RunAgain, event: Event | None) -> None:
         """What ran where everything has ended waits again, as long as somebody waits for it."""
-        assert isinstance(event, RequestsRefused if order.refused else ExecutorGone)
+        assert isinstance(event, RequestsUnanswered if order.refused else ExecutorGone)
         assert not self.stopping
         assert order.request not in self.cancelled | self.unneeded | self.tried
         assert self.now_ns <= self.alive[order.request].last_deadline_ns

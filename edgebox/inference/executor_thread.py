@@ -31,7 +31,7 @@ class BatchResult:
     refused: Mapping[int, Refused] = field(default_factory=dict)
     """Pictures that were not answered, by row; `overload`: others may run them."""
     rest_s: float = 0.0
-    """For how long the executor should rest, where all of them are refused for `overload`."""
+    """For how long the executor should rest, where none was answered and some are `overload`."""
 
     @property
     def overloaded(self) -> tuple[int, ...]:

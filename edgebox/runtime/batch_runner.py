@@ -120,15 +120,17 @@ class BatchRunner:
         self._results.pop(order.batch, None)
 
     def _rests(self, order: Infer, result: BatchResult) -> bool:
-        """Tell the core which pictures others may run; return whether these are all.
+        """Tell the core which pictures others may run; return whether none was answered.
 
-        Then the batch ends once the executor has rested: it would look like the fastest of all.
+        Then others may run all of them, also those that were refused for another reason, and the
+        batch ends once the executor has rested: it would look like the fastest of all.
         """
-        refused = tuple(order.requests[row] for row in result.overloaded)
-        if not refused:
+        overloaded = result.overloaded
+        if not overloaded:
             return False
         resting = replace(order, requests=())  # its thread reads no inputs any more
-        rests = refused == order.requests
+        rests = len(result.refused) == len(order.requests)
+        refused = order.requests if rests else tuple(order.requests[row] for row in overloaded)
         if rests:
             self._running[order.executor] = resting
         self._feed(RequestsRefused(order.executor, order.batch, refused))

@@ -6,7 +6,7 @@ by ending the connection, so nothing of it stays behind.
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, FamilyName, VariantName
@@ -172,12 +172,12 @@ class OpenInferenceExecutor(RemoteExecutor):
             raise ConnectionBrokenError(str(error)) from error
         except OverloadedError as error:
             found, refused = error.found or _all_refused(job, error)
-        ended_ns, rows = self._clock_ns(), range(len(found))
-        if all(row in refused and refused[row].reason is DropReason.OVERLOAD for row in rows):
+        result = BatchResult(found, started_ns, self._clock_ns(), refused=refused)
+        if result.overloaded and len(refused) == len(found):
             rest_s = max(REST_S, min(_REST_FACTOR * self._took_s, _REST_MAX_S))
-            return BatchResult(found, started_ns, ended_ns, refused=refused, rest_s=rest_s)
-        self._took_s = (ended_ns - started_ns) / 1e9
-        return BatchResult(found, started_ns, ended_ns, refused=refused)
+            return replace(result, rest_s=rest_s)
+        self._took_s = result.took_ns / 1e9
+        return result
 
     def _compare_again(self) -> None:
         """Compare the families once more if the last batch took a new connection.

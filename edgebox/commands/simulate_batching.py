@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from edgebox.simulation.workload import Workload
 
 _REFERENCE = "clairvoyant"
+_SEED = click.option("--seed", default=1, show_default=True, help="Seed of all randomness.")
 
 
 @click.command()
@@ -42,7 +43,7 @@ _REFERENCE = "clairvoyant"
     type=click.FloatRange(0, min_open=True),
     help="Scale the deadlines to this multiple of the P99 (the model line must have slo_mult).",
 )
-@click.option("--seed", default=1, show_default=True, help="Seed of all randomness.")
+@_SEED
 @click.option(
     "--timer-early-ms",
     type=click.FloatRange(0, 100),
@@ -185,7 +186,7 @@ def batching(
     show_default=True,
     help="Workers that run batches.",
 )
-@click.option("--seed", default=1, show_default=True, help="Seed of all randomness.")
+@_SEED
 @click.option(
     "--out",
     "target",

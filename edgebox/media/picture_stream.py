@@ -186,30 +186,6 @@ class _Opened:
         self.height_px: int = context.height
         self._scalers = Scalers()
         self._closed = False
-        self._undecoded_ns: int | None = None
-        """Since when packets complete no picture; None: the last one did."""
-
-    def _decoded(self, packet: Any) -> list[Any]:
-        """Return the frames that a packet completes; a damaged packet completes none.
-
-        Raises:
-            SourceError: none has completed any for long.
-        """
-        found: list[Any] = []
-        with suppress(import_av().error.InvalidDataError):
-            found = self._decode(packet)
-        now_ns = time.monotonic_ns()
-        if found:
-            self._undecoded_ns = None
-        elif self._undecoded_ns is None:
-            self._undecoded_ns = now_ns
-        elif now_ns - self._undecoded_ns > _UNDECODED_MAX_NS:
-            raise SourceError(self.address.shown, losses.UNDECODABLE)
-        return found
-
-    def _decode(self, packet: Any) -> list[Any]:
-        found: list[Any] = packet.decode()
-        return found
 
 
 class LiveStream(_Opened):
@@ -233,9 +209,11 @@ class LiveStream(_Opened):
         if context.codec.intra_only:  # no later picture needs what is left of a damaged one
             context.options = {**context.options, "err_detect": "explode"}
         self._damaged: int | None = 0 if context.codec.intra_only else None
-        """The damaged pictures since it was opened; None: one was whole."""
+        """The damaged pictures since it was opened; None: one could be decoded."""
         self._tolerant: Any = None
         """Decodes what is left of damaged pictures, where all are."""
+        self._undecoded_ns: int | None = None
+        """Since when packets complete no picture; None: the last one did."""
         self._captured: dict[int, int] = {}
         """The captures of pictures that are in the decoder, by their stamps."""
 
@@ -273,16 +251,26 @@ class LiveStream(_Opened):
         if not self._closed:
             raise SourceError(shown, losses.ENDED)
 
-    def _decode(self, packet: Any) -> list[Any]:
-        """Return the frames of a packet; of damaged pictures what is left, if all are damaged."""
-        if self._tolerant is not None:
-            return list(self._tolerant.decode(packet))
+    def _decoded(self, packet: Any) -> list[Any]:
+        """Return the frames that a packet completes; a damaged one completes none.
+
+        Where all pictures are damaged, what is left of them is returned.
+
+        Raises:
+            SourceError: none has completed any for long.
+        """
         found: list[Any] = []
         with suppress(import_av().error.InvalidDataError):
-            found = packet.decode()
+            found = packet.decode() if self._tolerant is None else self._tolerant.decode(packet)
         if found:
-            self._damaged = None
-        elif self._damaged is not None:
+            self._damaged = self._undecoded_ns = None
+            return found
+        now_ns = time.monotonic_ns()
+        if self._undecoded_ns is None:
+            self._undecoded_ns = now_ns
+        elif now_ns - self._undecoded_ns > _UNDECODED_MAX_NS:
+            raise SourceError(self.address.shown, losses.UNDECODABLE)
+        if self._damaged is not None:
             self._damaged += 1
             if self._damaged == _DAMAGED_MAX:
                 self._tolerant = import_av().CodecContext.create(self.codec, "r")

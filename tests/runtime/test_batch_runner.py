@@ -50,9 +50,9 @@ def test_the_core_is_told_whose_fault_a_failure_is(error: ModelError, told: list
 class Resting:
     """A server that refused a batch, and rests."""
 
-    def __init__(self) -> None:
-        found = [Detections.empty()]
-        refused = {0: Refused(DropReason.OVERLOAD, "too much to do")}
+    def __init__(self, *reasons: DropReason) -> None:
+        found = [Detections.empty() for _ in reasons]
+        refused = {row: Refused(reason, "too much to do") for row, reason in enumerate(reasons)}
         done: Future[BatchResult] = Future()
         done.set_result(BatchResult(found, 0, 5, refused=refused, rest_s=0.4))
         self.heard: list[Told] = []
@@ -64,11 +64,12 @@ class Resting:
             feed=self.heard.append, on_unanswered=self.unanswered, on_result=Mock(),
             on_error=Mock(),
         )  # fmt: skip
-        self.runner.run(Infer(FAR, BATCH, VariantName("gate-32"), (RequestId(1),), 1), [])
+        requests = tuple(RequestId(number) for number in range(1, len(reasons) + 1))
+        self.runner.run(Infer(FAR, BATCH, VariantName("gate-32"), requests, len(requests)), [])
 
 
 def test_a_refused_batch_ends_once_its_server_has_rested() -> None:
-    resting = Resting()
+    resting = Resting(DropReason.OVERLOAD)
     refused = (RequestId(1),), DropReason.OVERLOAD, 400_000_000
     assert resting.heard == [RequestsUnanswered(FAR, BATCH, *refused)]
     assert resting.unanswered.call_args.args[0] == RequestId(1)
@@ -80,7 +81,17 @@ def test_a_refused_batch_ends_once_its_server_has_rested() -> None:
 
 
 def test_an_executor_that_is_lost_while_it_rests_is_told_as_late() -> None:
-    resting = Resting()
+    resting = Resting(DropReason.OVERLOAD)
     resting.runner.abandon(FAR)
     resting.rests[0][1]()
     assert len(resting.heard) == 2
+
+
+def test_it_rests_as_well_if_the_only_picture_that_it_did_not_refuse_for_load_is_invalid() -> None:
+    resting = Resting(DropReason.OVERLOAD, DropReason.INVALID)
+    assert resting.heard == [
+        RequestsUnanswered(FAR, BATCH, (RequestId(1),), DropReason.OVERLOAD, 400_000_000),
+        RequestsUnanswered(FAR, BATCH, (RequestId(2),), DropReason.INVALID),
+    ]
+    resting.rests[0][1]()
+    assert resting.heard[2:] == [BatchCompleted(FAR, BATCH, 5 + 400_000_000)]

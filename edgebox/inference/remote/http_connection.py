@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.client import (
+    BadStatusLine,
     HTTPConnection,
     HTTPException,
     HTTPResponse,
@@ -38,6 +39,8 @@ _UNKNOWN_ISSUER = (18, 19, 20, 21)
 """OpenSSL's codes of certificates whose signer is not known."""
 _NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
 """OpenSSL's reasons where the other side speaks something else."""
+_HTTP = b"HTTP/"
+"""What every answer begins with."""
 
 
 class UnreachableError(ModelError):
@@ -243,6 +246,13 @@ class _TimedResponse(HTTPResponse):
         super().__init__(sock, *args, **kwargs)
         self.fp.close()
         self.fp = io.BufferedReader(_TimedReader(until_s, sock))
+
+    def begin(self) -> None:
+        """Read the head of an answer; what does not begin like HTTP need not have a line end."""
+        first = self.fp.peek()[: len(_HTTP)]
+        if not _HTTP.startswith(first):
+            raise BadStatusLine("")
+        super().begin()
 
 
 class _TimedReader(io.RawIOBase):

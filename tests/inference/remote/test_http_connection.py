@@ -261,15 +261,22 @@ def test_an_answer_that_is_cut_off_is_none_and_the_next_one_is_whole() -> None:
         server.close()
 
 
-def test_what_is_no_http_is_told_without_its_bytes() -> None:
+@pytest.mark.parametrize("line_end", [b"\r\n", b""])
+def test_what_is_no_http_is_told_without_its_bytes(line_end: bytes) -> None:
+    told = threading.Event()
+
     def say(client: socket.socket) -> None:
         client.recv(65_536)
-        client.sendall(b"\x1b[2J\x9f\xff no HTTP\r\n")
+        client.sendall(b"\x1b[2J\x9f\xff no HTTP" + line_end)
+        told.wait()
 
     with answering(say) as url:
         server = connection(url)
-        with pytest.raises(BrokenError) as raised:
-            server.ask("GET", "/v2")
+        try:
+            with pytest.raises(BrokenError) as raised:
+                server.ask("GET", "/v2")
+        finally:
+            told.set()
         assert str(raised.value) == f"{url} cannot be reached: what it answers is no HTTP"
         server.close()
 

@@ -77,12 +77,15 @@ def test_a_server_with_too_much_to_do_is_slow_and_has_not_failed(
     assert not result.refused
 
 
+@pytest.mark.parametrize("invalid", [False, True])
 def test_what_it_answered_before_is_kept_and_not_held_back(
-    executor: ModelExecutor, monkeypatch: pytest.MonkeyPatch
+    executor: ModelExecutor, monkeypatch: pytest.MonkeyPatch, invalid: bool
 ) -> None:
     assert isinstance(executor, OpenInferenceExecutor)
     answered = Detections.empty()
     refused = {1: Refused(DropReason.OVERLOAD, "it has too much to do")}
+    if invalid:
+        refused[0] = Refused(DropReason.INVALID, "no picture")
 
     def run(*batch: object) -> Found:
         raise OverloadedError("it has too much to do", ([answered, Detections.empty()], refused))
@@ -91,7 +94,7 @@ def test_what_it_answered_before_is_kept_and_not_held_back(
     result = executor.submit(GATE, [CANVAS, CANVAS], 2).result()
     assert result.detections[0] is answered
     assert result.refused == refused
-    assert not result.rest_s, "it did take a part"
+    assert (result.rest_s > 0) == invalid, "it rests unless it answered a part"
 
 
 @pytest.mark.parametrize(("status", "code"), [(500, ""), (503, ""), (503, "failed"), (404, "")])

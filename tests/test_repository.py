@@ -127,6 +127,19 @@ def test_modules_are_short() -> None:
     assert not long, f"more than {LINES_MAX} lines: {', '.join(long)}"
 
 
+def test_no_exception_is_made_once_and_raised_often() -> None:
+    """Each raise adds its frames to one traceback, which holds what they held."""
+    constant = re.compile(r"^\s*raise (?:\w+\.)*_?[A-Z][A-Z0-9_]+\s*(?:from|#|$)", re.MULTILINE)
+    raising = [
+        relative(file)
+        for file in tracked()
+        if file.suffix == ".py"
+        and any(file.is_relative_to(ROOT / each) for each in ("edgebox", "client"))
+        and constant.search(file.read_text(encoding="utf-8"))
+    ]
+    assert not raising, f"a constant is raised: {', '.join(raising)}"
+
+
 def test_readme_names_the_two_commands() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")

@@ -13,7 +13,13 @@ from edgebox.web.camera_pictures import NotServedError
 from edgebox.web.listening import may_repeat, raw_answer, refused_picture
 from edgebox.web.web_context import WebContext
 
-OVERLOAD = NotServedError(DropReason.OVERLOAD, DROP_MESSAGES[DropReason.OVERLOAD])
+
+def overload() -> NotServedError:
+    """Return a new refusal for want of time.
+
+    Each is its own: one that is raised again and again would keep what every raise was about.
+    """
+    return NotServedError(DropReason.OVERLOAD, DROP_MESSAGES[DropReason.OVERLOAD])
 
 
 @contextlib.contextmanager
@@ -30,7 +36,8 @@ def refusals_noted(context: WebContext, request: web.Request) -> Iterator[None]:
 @cache
 def _answer(said: Callable[[NotServedError], tuple[str, bytes]]) -> bytes:
     """Return the whole answer of a refusal, which is the same every time."""
-    return raw_answer(OVERLOAD, *said(OVERLOAD))
+    error = overload()
+    return raw_answer(error, *said(error))
 
 
 def refuse_repetitions(
@@ -65,7 +72,7 @@ def refuse_repetitions(
         )
         if not driver.scheduler.admission.refuses_single(again, now_ns):
             return None
-        context.box.refusals.add_request(peer, OVERLOAD)
+        context.box.refusals.add_request(peer, overload())
         return _answer(said)
 
     may_repeat(request, start_bytes, context.config.limits.frame_bytes_max, refusal)

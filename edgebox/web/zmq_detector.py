@@ -41,7 +41,7 @@ from edgebox.web.camera_pictures import (
     largest_in_time,
 )
 from edgebox.web.refusal_pacing import COST_PER_S, WHOLE_COST, RefusalBudget
-from edgebox.web.refused_pictures import OVERLOAD
+from edgebox.web.refused_pictures import overload
 from edgebox.web.routes import refuse_unready
 from edgebox.web.web_context import WebContext
 from edgebox.web.zmq_endpoint import ZmqEndpoint
@@ -213,7 +213,7 @@ class ZmqDetector:
         if len(request) != 2:
             raise InvalidInputError("a request is a JSON object, and a tensor")
         if self._in_flight == IN_FLIGHT_MAX:
-            raise OVERLOAD
+            raise overload()
         rgb = picture_of(header, request[1])
         refuse_unready(self._context)
         self._in_flight += 1

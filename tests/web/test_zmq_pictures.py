@@ -1,6 +1,9 @@
 """The tensors and rows of the ZeroMQ protocol: what is no picture is refused, boxes are shares."""
 
-from typing import Any
+import json
+import sys
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -9,7 +12,16 @@ from hypothesis import strategies as st
 
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.vision.detections import Detections
-from edgebox.web.zmq_detector import COLUMNS, ROWS, SCORE_MIN, picture_of, rows_of
+from edgebox.web.web_context import WebContext
+from edgebox.web.zmq_detector import (
+    COLUMNS,
+    IN_FLIGHT_MAX,
+    ROWS,
+    SCORE_MIN,
+    ZmqDetector,
+    picture_of,
+    rows_of,
+)
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.booleans())
@@ -42,6 +54,31 @@ def test_both_orders_of_a_tensor_are_the_same_picture(
 def test_what_is_no_picture_is_told(header: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         picture_of(header, bytes(48))
+
+
+async def test_a_refused_picture_is_held_by_nobody() -> None:
+    told: list[str] = []
+    refusals = SimpleNamespace(add_request=lambda _, error: told.append(str(error)))
+    context = SimpleNamespace(
+        config=SimpleNamespace(zmq_detector=SimpleNamespace(endpoint="ipc:///frigate")),
+        box=SimpleNamespace(refusals=refusals),
+    )
+    detector = ZmqDetector(cast(WebContext, context))
+    detector._in_flight = IN_FLIGHT_MAX
+    sent: list[list[bytes]] = []
+
+    async def send_multipart(frames: list[bytes]) -> None:
+        sent.append(frames)
+
+    header = json.dumps({"shape": [1, 4, 4, 3], "dtype": "uint8"}).encode()
+    tensor = bytes(range(48))
+    references = sys.getrefcount(tensor)
+    for _ in range(3):
+        socket = cast(Any, SimpleNamespace(send_multipart=send_multipart))
+        await detector._reply(socket, [b"client", b""], [header, tensor])
+    assert len(told) == len(sent) == 3
+    assert all(b"error" in frames[2] for frames in sent)
+    assert sys.getrefcount(tensor) == references
 
 
 json_values = st.recursive(

@@ -116,6 +116,7 @@ class App:
         self._opened = Opened()
         self._tasks = BackgroundTasks(lambda text: self.box.notices.publish("error", text))
         self._minutes_since_collection = 0
+        self._storage_damage = ""
         self._storage_error = ""
         """The last published error of the database."""
         self._history_recorder: HistoryRecorder | None = None
@@ -208,8 +209,6 @@ class App:
                 self._box.notices.publish(
                     "warning", f"the stored settings of {known.camera} are damaged: {error}"
                 )
-        if storage.damage:
-            self._box.notices.publish("error", storage.damage)
         if storage.unlocked:
             self._box.notices.publish(
                 "warning",
@@ -436,8 +435,11 @@ class App:
         self._report_storage_error()
 
     def _report_storage_error(self) -> None:
-        """Publish why the database cannot be written, once for each reason."""
+        """Publish that the database was damaged or cannot be written, once for each reason."""
         assert self._storage is not None
+        if self._storage.damage != self._storage_damage:
+            self._storage_damage = self._storage.damage
+            self.box.notices.publish("error", self._storage_damage)
         why, before = self._storage.last_error, self._storage_error
         self._storage_error = why
         if why and why != before:

@@ -77,7 +77,7 @@ def revoke_token(token_id: str, config_file: Path | None, as_json: bool) -> None
     with clear_errors("tokens revoke"):
         store = _store(config_file)
         token = _found(store.load(wall_clock_ms()).tokens, token_id)
-        store.remove(token.id)
+        store.remove(token.id, wall_clock_ms())
     if as_json:
         print_json(token_document(token))
         return

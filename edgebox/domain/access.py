@@ -85,6 +85,16 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
+class Login:
+    """What a camera's tickets in a fleet descend from: that its token was shown at its own box."""
+
+    token: str
+    """Id of the token; empty: the box needed none."""
+    at_s: int
+    """When it was shown last, or its connection was still open; Unix seconds."""
+
+
+@dataclass(frozen=True, slots=True)
 class Identity:
     """Who sent a request."""
 
@@ -95,6 +105,8 @@ class Identity:
     """None: it needs no login."""
     session: str | None = None
     """Hash of the browser session that says so; None: the request has the token itself."""
+    login: Login | None = None
+    """Of a camera that shows a ticket; None: it shows none."""
 
     def may(self, scope: Scope) -> bool:
         """Return whether it may do what needs this scope."""

@@ -17,7 +17,11 @@ idempotent. Boxes compare versions with digests of the values, so that they find
 A setting is what is valid alone: a pipeline and a model family exclude each other, and zones and
 lines share their names, so each of these pairs is one setting. A setting that was removed stays as
 an empty value for `TOMBSTONE_MS`, so that boxes which were away do not bring it back; one that is
-away for longer may. Of more than `SETTINGS_MAX` the most recently changed are kept.
+away for longer may. A removal that is as old teaches nothing to a box that does not know the
+setting: boxes forget it at different times, and would learn of it again from each other for ever.
+Of more than `SETTINGS_MAX` the most recently changed are kept.
+
+That a token was revoked is shared in the same way, as a setting of the token that was removed.
 
 Complexity: a merge is linear in the settings kept, and n log k with k above their limit. Pure.
 """
@@ -43,6 +47,9 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "zones": ("zones", "lines"),
 }
 """The settings, and the fields of each in `link/override_messages`."""
+TOKEN = "token"
+"""A token of a box, under its id. It is removed when it is revoked, and never anything else."""
+NAMES = (*FIELDS, TOKEN)
 SETTINGS_MAX = 20_000
 BYTES_MAX = 1 << 26
 """Values of all settings together; more are not taken from other boxes."""
@@ -72,8 +79,9 @@ class SettingKey(NamedTuple):
     """One setting of one camera."""
 
     camera: CameraId
+    """Of a token: its id."""
     name: str
-    """One of `FIELDS`."""
+    """One of `NAMES`."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -121,6 +129,9 @@ def digest_of(value: bytes) -> str:
     return hashlib.sha256(value).hexdigest()[: 2 * _DIGEST_BYTES]
 
 
+_NO_DIGEST = digest_of(NOTHING)
+
+
 def fields_of(key: SettingKey, value: bytes) -> dict[str, object]:
     """Return all fields of a setting; null: not set."""
     return {**dict.fromkeys(FIELDS[key.name]), **orjson.loads(value)}
@@ -140,9 +151,13 @@ def merged(one: Settings, other: Settings, settings_max: int = SETTINGS_MAX) -> 
     return both
 
 
-def _order(key: SettingKey, setting: Setting) -> tuple[int, str, bytes, SettingKey]:
-    """Return what orders settings as they themselves do, and those alike by their keys."""
-    return setting.version.counter, setting.version.box, setting.value, key
+def _order(key: SettingKey, setting: Setting) -> tuple[bool, int, str, bytes, SettingKey]:
+    """Return what orders settings as they themselves do, and those alike by their keys.
+
+    Tokens are the last to be forgotten: they would be valid again.
+    """
+    version = setting.version
+    return key.name == TOKEN, version.counter, version.box, setting.value, key
 
 
 def without_old(settings: Settings, now_ms: int) -> Settings:
@@ -152,12 +167,14 @@ def without_old(settings: Settings, now_ms: int) -> Settings:
         settings: all.
         now_ms: the wall clock, Unix milliseconds.
     """
-    horizon = now_ms - TOMBSTONE_MS
     return {
-        key: setting
-        for key, setting in settings.items()
-        if setting.value != NOTHING or setting.version.counter >= horizon
+        key: setting for key, setting in settings.items() if not _is_old(setting.revision, now_ms)
     }
+
+
+def _is_old(revision: Revision, now_ms: int) -> bool:
+    """Say whether a setting was removed so long ago that boxes forget it."""
+    return revision.version.counter < now_ms - TOMBSTONE_MS and revision.digest == _NO_DIGEST
 
 
 def bucket_of(camera: str) -> int:
@@ -189,6 +206,10 @@ class ReplicatedSettings:
         found = ((name, self._settings.get(SettingKey(camera, name))) for name in FIELDS)
         return {name: setting for name, setting in found if setting is not None}
 
+    def is_revoked(self, token: str) -> bool:
+        """Say whether the token with this id was revoked."""
+        return SettingKey(CameraId(token), TOKEN) in self._settings
+
     # -- changes ------------------------------------------------------------------------------
 
     def change(
@@ -202,13 +223,33 @@ class ReplicatedSettings:
             box: this one's name.
             now_ms: the wall clock, Unix milliseconds.
         """
-        seen = max(min(self._highest, now_ms + AHEAD_MAX_MS) + 1, now_ms)
+        seen = self._next_counter(now_ms)
         found = {}
         for key, value in self._different(camera, fields):
             before = self._settings.get(key)
             counter = seen if before is None else max(seen, before.version.counter + 1)
             found[key] = Setting(Version(min(counter, COUNTER_MAX), box), value)
         return self.take(found)
+
+    def revoke(self, tokens: Iterable[str], box: str, now_ms: int) -> Changes:
+        """Take in that tokens were revoked on this box, where that is not known.
+
+        Args:
+            tokens: their ids.
+            box: this one's name.
+            now_ms: the wall clock, Unix milliseconds.
+        """
+        removed = Setting(Version(min(self._next_counter(now_ms), COUNTER_MAX), box), NOTHING)
+        return self.take(
+            {
+                SettingKey(CameraId(token), TOKEN): removed
+                for token in tokens
+                if not self.is_revoked(token)
+            }
+        )
+
+    def _next_counter(self, now_ms: int) -> int:
+        return max(min(self._highest, now_ms + AHEAD_MAX_MS) + 1, now_ms)
 
     def change_unseen(self, cameras: Mapping[CameraId, Mapping[str, object]], box: str) -> Changes:
         """Take in how cameras are set that may have been changed here while this was in no fleet.
@@ -236,8 +277,19 @@ class ReplicatedSettings:
             if value != (NOTHING if before is None else before.value):
                 yield key, value
 
-    def take(self, others: Settings) -> Changes:
-        """Take in settings from elsewhere."""
+    def take(self, others: Settings, now_ms: int = 0) -> Changes:
+        """Take in settings from elsewhere.
+
+        Args:
+            others: the settings.
+            now_ms: the wall clock, Unix milliseconds: what was removed long before is not taken in
+                if it is not known. 0: nothing was.
+        """
+        others = {
+            key: setting
+            for key, setting in others.items()
+            if key in self._settings or not _is_old(setting.revision, now_ms)
+        }
         before, after = self._settings, merged(self._settings, others)
         changed = [key for key in others if key in after and after[key] != before.get(key)]
         forgotten = []
@@ -287,18 +339,24 @@ class ReplicatedSettings:
         """Return the settings of one bucket, in order."""
         return {key: self._settings[key] for key in sorted(self._in_bucket[bucket])}
 
-    def to_fetch(self, revisions: Mapping[SettingKey, Revision]) -> list[SettingKey]:
+    def to_fetch(
+        self, revisions: Mapping[SettingKey, Revision], now_ms: int = 0
+    ) -> list[SettingKey]:
         """Return the settings that are newer, or only known, where these revisions are from.
 
         And those of the same version with another value: which of the two is in force is decided
-        by the values, when there are both.
+        by the values, when there are both. Not those that `take` would leave out.
         """
-        return [
-            key
-            for key, there in revisions.items()
-            if (known := self._settings.get(key)) is None
-            or (known.version <= there.version and known.revision != there)
-        ]
+        wanted = []
+        for key, there in revisions.items():
+            known = self._settings.get(key)
+            if known is None:
+                differs = not _is_old(there, now_ms)
+            else:
+                differs = known.version <= there.version and known.revision != there
+            if differs:
+                wanted.append(key)
+        return wanted
 
     def fitting(self, others: Settings) -> tuple[Settings, Sequence[SettingKey]]:
         """Return the settings for which there is room, and those for which there is none.
@@ -310,7 +368,7 @@ class ReplicatedSettings:
         for key, setting in others.items():
             known = self._settings.get(key)
             more_bytes = len(setting.value) - (0 if known is None else len(known.value))
-            if more_bytes <= max(room, 0):
+            if more_bytes <= max(room, 0) or key.name == TOKEN:
                 room -= more_bytes
                 fitting[key] = setting
             else:
@@ -327,4 +385,4 @@ def _hash(key: SettingKey, setting: Setting) -> int:
 
 def cameras_of(keys: Iterable[SettingKey]) -> list[CameraId]:
     """Return the cameras of some settings, each once."""
-    return list(dict.fromkeys(key.camera for key in keys))
+    return list(dict.fromkeys(key.camera for key in keys if key.name != TOKEN))

@@ -19,6 +19,7 @@ from edgebox.fleet.replicated_settings import (
     BUCKETS,
     COUNTER_MAX,
     FIELDS,
+    NAMES,
     ReplicatedSettings,
     Revision,
     Setting,
@@ -144,7 +145,7 @@ def read_versions(body: bytes) -> Versions:
                 and _is_box(box)
                 and DIGEST_PATTERN.fullmatch(digest)
             ):
-                if name in FIELDS:
+                if name in NAMES:
                     key = SettingKey(CameraId(camera), name)
                     versions[key] = Revision(Version(counter, box), digest)
             case _:
@@ -227,10 +228,10 @@ def _checked(key: SettingKey, value: object) -> bytes:
         InvalidInputError: it is none that a person could set on this box.
     """
     fields = value if isinstance(value, dict) else {"value": value}
-    unknown = [name for name in fields if name not in FIELDS[key.name]]
-    if unknown:
+    known = FIELDS.get(key.name, ())
+    if any(name not in known for name in fields):
         raise InvalidInputError(
-            f"the setting {key.name} must be an object with {', '.join(FIELDS[key.name])}"
+            f"the setting {key.name} must be an object with {', '.join(known) or 'nothing in it'}"
         )
     changed(NOTHING_SET, fields)
     given = {name: each for name, each in fields.items() if each is not None}

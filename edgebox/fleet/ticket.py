@@ -2,23 +2,47 @@
 
 A camera that is sent to another box shows it a ticket in place of a token, and a box that asks
 another one for its report shows one as well. A ticket names who has it and when it ends; the
-secret itself is never sent. The wall clocks of the boxes must agree within minutes. Pure.
+secret itself is never sent. The wall clocks of the boxes must agree within minutes.
+
+A camera's ticket names the login that it descends from, and so do those that the camera is given
+in its place: they end with the token, once a box knows that it was revoked, and in any case
+`LOGIN_S` after it was shown. Pure.
 """
 
 import hashlib
 import hmac
+from typing import NamedTuple
+
+from edgebox.domain.access import Login
 
 PREFIX = "edgebox-fleet."
 CAMERA_TICKET_S = 86_400
 """For how long a camera's ticket is valid; it gets a new one every minute."""
+LOGIN_S = 29 * 86_400
+"""For how long after its login a camera is given tickets. Boxes remember for a day longer
+(`TOMBSTONE_MS`) that a token was revoked."""
 BOX_TICKET_S = 600
 """For how long a box's ticket is valid: clocks differ."""
 _CAMERA, _BOX = "camera", "box"
 
 
-def camera_ticket(secret: str, camera: str, now_s: float) -> str:
+class CameraTicket(NamedTuple):
+    """What a camera's ticket says."""
+
+    camera: str
+    login: Login
+
+
+def has_ended(login: Login, now_s: float) -> bool:
+    """Say whether a login is so long ago that nothing descends from it any more."""
+    return now_s >= login.at_s + LOGIN_S
+
+
+def camera_ticket(secret: str, camera: str, login: Login, now_s: float) -> str:
     """Return the ticket of a camera, from this instant of the wall clock on."""
-    return _signed(secret, f"{_CAMERA}.{round(now_s) + CAMERA_TICKET_S}.{camera}")
+    until_s = min(round(now_s) + CAMERA_TICKET_S, login.at_s + LOGIN_S)
+    token = login.token.encode().hex()
+    return _signed(secret, f"{_CAMERA}.{until_s}.{login.at_s}.{token}.{camera}")
 
 
 def box_ticket(secret: str, box: str, now_s: float) -> str:
@@ -26,9 +50,16 @@ def box_ticket(secret: str, box: str, now_s: float) -> str:
     return _signed(secret, f"{_BOX}.{round(now_s) + BOX_TICKET_S}.{box.encode().hex()}")
 
 
-def camera_of(secret: str, ticket: str, now_s: float) -> str | None:
-    """Return the camera whose ticket this is; None: it is no camera's, or has ended."""
-    return _who(secret, ticket, _CAMERA, now_s)
+def read_camera_ticket(secret: str, ticket: str, now_s: float) -> CameraTicket | None:
+    """Return what a camera's ticket says; None: it is no camera's, or has ended."""
+    said = _who(secret, ticket, _CAMERA, now_s)
+    if said is None:
+        return None
+    try:
+        at_s, token, camera = said.split(".", 2)
+        return CameraTicket(camera, Login(bytes.fromhex(token).decode(), int(at_s)))
+    except ValueError:  # of another release
+        return None
 
 
 def is_box_ticket(secret: str, ticket: str, now_s: float) -> bool:

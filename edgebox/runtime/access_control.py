@@ -11,10 +11,12 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Protocol
 
 from edgebox.domain.access import (
     ForbiddenError,
     Identity,
+    Login,
     OpenTo,
     Scope,
     Token,
@@ -24,7 +26,7 @@ from edgebox.domain.errors import EdgeboxError, InvalidInputError, StorageError,
 from edgebox.domain.requests import CameraId
 from edgebox.runtime.attempt_limiter import AttemptLimiter
 from edgebox.runtime.pairings import Pairing, Pairings
-from edgebox.storage.access_store import AccessStore, StoredSession
+from edgebox.storage.access_store import REVOKED_KEPT_MS, AccessStore, Stored, StoredSession
 from edgebox.storage.connecting import DamagedError
 from edgebox.storage.wall_clock import wall_clock_ms
 
@@ -77,6 +79,16 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
+class Tickets(Protocol):
+    """What boxes of a fleet give cameras to show each other in place of a token."""
+
+    def read(self, ticket: str) -> tuple[CameraId, Login] | None:
+        """Return the camera of a valid ticket, and its login; None: it is not valid."""
+
+    def allows(self, login: Login) -> bool:
+        """Say whether what descends from a login is valid."""
+
+
 class AccessControl:
     """The tokens, browser sessions and pairing codes of one box."""
 
@@ -111,12 +123,17 @@ class AccessControl:
         self._by_id: dict[str, Token] = {}
         self._owners: dict[CameraId, Token] = {}
         self._sessions: dict[str, StoredSession] = {}
+        self._gone_ms: dict[str, int] = {}
+        """When tokens were found gone from the file, by id."""
         self._used_ms: dict[str, int] = {}
         """When tokens were used since that was stored last, by id."""
         self._pairings = Pairings(clock_ns)
         self.attempts = AttemptLimiter(clock_ns)
-        self.ticket_camera: Callable[[str], CameraId | None] = lambda text: None
-        """Returns the camera that another box of the fleet has sent here with this ticket."""
+        self.tickets: Tickets | None = None
+        """Of the fleet; None: the box is alone."""
+        self.revoked: frozenset[str] = frozenset()
+        """Ids of tokens that were revoked or replaced in the last weeks, or are gone with their
+        file."""
         self.on_change: Callable[[], None] = lambda: None
         """Called after tokens or sessions have changed."""
 
@@ -196,8 +213,11 @@ class AccessControl:
 
     def by_ticket(self, text: str) -> Identity | None:
         """Return the identity of a camera that another box of the fleet has sent here."""
-        camera = self.ticket_camera(text)
-        return None if camera is None else Identity(Scope.CAMERA, camera)
+        found = None if self.tickets is None else self.tickets.read(text)
+        if found is None:
+            return None
+        camera, login = found
+        return Identity(Scope.CAMERA, camera, login=login)
 
     def by_session(self, cookie: str) -> Identity | None:
         """Return the identity of who has a session's cookie; None: there is no such session."""
@@ -215,7 +235,9 @@ class AccessControl:
         return self._anonymous if is_open else None
 
     def is_valid(self, identity: Identity) -> bool:
-        """Return whether an identity's token and session still exist."""
+        """Return whether an identity's token and session still exist, or its ticket's login."""
+        if identity.login is not None:
+            return self.tickets is not None and self.tickets.allows(identity.login)
         if identity.token is None:
             return True
         if identity.session is not None and identity.session not in self._sessions:
@@ -299,7 +321,7 @@ class AccessControl:
                 raise LastAdministratorError(
                     "this is the last administrator's token: make another one first"
                 )
-            await asyncio.to_thread(self._store.remove, token_id)
+            await asyncio.to_thread(self._store.remove, token_id, self._now_ms())
             await self._reload()
 
     # -- browsers ------------------------------------------------------------------------------
@@ -380,11 +402,19 @@ class AccessControl:
         version = await asyncio.to_thread(self._store.version)
         stored = await asyncio.to_thread(self._store.load, self._now_ms())
         self._version = version
+        self._note_revoked(stored)
         self._tokens = {token.sha256: token for token in stored.tokens}
         self._by_id = {token.id: token for token in stored.tokens}
         self._owners = {t.camera: t for t in stored.tokens if t.camera is not None}
         self._sessions = {session.sha256: session for session in stored.sessions}
         self.on_change()
+
+    def _note_revoked(self, stored: Stored) -> None:
+        now_ms = self._now_ms()
+        for token in self._by_id.keys() - {token.id for token in stored.tokens}:
+            self._gone_ms[token] = now_ms
+        lately = [id_ for id_, ms in self._gone_ms.items() if ms > now_ms - REVOKED_KEPT_MS]
+        self.revoked = frozenset((*lately, *stored.revoked))
 
 
 def token_document(token: Token) -> dict[str, object]:

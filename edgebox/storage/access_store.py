@@ -36,6 +36,13 @@ _SCHEMA = (
         expires_ms INTEGER NOT NULL
     ) WITHOUT ROWID""",
 )
+_REVOKED = """CREATE TABLE IF NOT EXISTS revoked (
+    id TEXT PRIMARY KEY,
+    at_ms INTEGER NOT NULL
+) WITHOUT ROWID"""
+"""Not one of `_SCHEMA`, so that files of earlier releases get it, and these can read all files."""
+REVOKED_KEPT_MS = 30 * 86_400_000
+"""How long ids of revoked tokens are kept: longer than anything in a fleet descends from them."""
 _BUSY_S = 3.0
 _MODE = 0o600
 
@@ -61,6 +68,8 @@ class Stored:
 
     tokens: tuple[Token, ...]
     sessions: tuple[StoredSession, ...]
+    revoked: tuple[str, ...] = ()
+    """Ids of tokens that were revoked or replaced in the last `REVOKED_KEPT_MS`."""
 
 
 def access_file(database: str) -> str:
@@ -110,20 +119,22 @@ class AccessStore:
             sessions = connection.execute(
                 "SELECT sha256, token, expires_ms FROM sessions WHERE expires_ms > ?", (now_ms,)
             ).fetchall()
+            revoked = _revoked_in(connection, now_ms)
         return Stored(
             tuple(sound(tokens, _token_of, "tokens", 1)),
             tuple(StoredSession(*row) for row in sessions),
+            tuple(sound(revoked, _revoked_of, "revoked tokens", 0)),
         )
 
     def add(self, token: Token) -> None:
-        """Store a token; one of the same camera is replaced, and its sessions end.
+        """Store a token; one of the same camera is revoked.
 
         Raises:
             StorageError: it cannot be written; the message says what to do.
         """
         with self._connection() as connection:
             if token.camera is not None:
-                connection.execute("DELETE FROM tokens WHERE camera = ?", (token.camera,))
+                _revoke(connection, "camera", token.camera, token.created_ms)
             connection.execute(
                 "INSERT INTO tokens (id, name, scope, camera, sha256, created_ms, last_used_ms)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -133,10 +144,10 @@ class AccessStore:
                 ),
             )  # fmt: skip
 
-    def remove(self, token_id: str) -> None:
-        """Delete a token and the sessions that began with it; StorageError if it cannot be."""
+    def remove(self, token_id: str, now_ms: int) -> None:
+        """Revoke a token; StorageError if that cannot be stored."""
         with self._connection() as connection:
-            connection.execute("DELETE FROM tokens WHERE id = ?", (token_id,))
+            _revoke(connection, "id", token_id, now_ms)
 
     def add_session(self, session: StoredSession, now_ms: int) -> None:
         """Store a session, and forget those that have expired; StorageError if it cannot be."""
@@ -257,14 +268,33 @@ def _prepare(connection: sqlite3.Connection) -> None:
     # Few writes: each is on the disk when it returns, and no log lies beside the file.
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA secure_delete = ON")
-    if _version_of(connection):
-        return
-    connection.execute("BEGIN IMMEDIATE")
     if not _version_of(connection):
-        for statement in _SCHEMA:
-            connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {_VERSION}")
-    connection.execute("COMMIT")
+        connection.execute("BEGIN IMMEDIATE")
+        if not _version_of(connection):
+            for statement in _SCHEMA:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {_VERSION}")
+        connection.execute("COMMIT")
+    connection.execute(_REVOKED)
+
+
+def _revoke(connection: sqlite3.Connection, column: str, value: str, now_ms: int) -> None:
+    """Delete a token and the sessions that began with it, and keep its id for a while."""
+    connection.execute("DELETE FROM revoked WHERE at_ms <= ?", (now_ms - REVOKED_KEPT_MS,))
+    connection.execute(
+        f"INSERT OR REPLACE INTO revoked (id, at_ms) SELECT id, ? FROM tokens WHERE {column} = ?",
+        (now_ms, value),
+    )
+    connection.execute(f"DELETE FROM tokens WHERE {column} = ?", (value,))
+
+
+def _revoked_in(connection: sqlite3.Connection, now_ms: int) -> list[Any]:
+    """Return rows of the ids of revoked tokens; none in a file of an earlier release."""
+    found = "SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'revoked'"
+    if not connection.execute(found).fetchall():
+        return []
+    kept = "SELECT id FROM revoked WHERE at_ms > ? ORDER BY id"
+    return connection.execute(kept, (now_ms - REVOKED_KEPT_MS,)).fetchall()
 
 
 def _version_of(connection: sqlite3.Connection) -> int:
@@ -273,6 +303,13 @@ def _version_of(connection: sqlite3.Connection) -> int:
     if version not in (0, _VERSION):
         raise ValueError(f"its tables are of version {version}, this edgebox knows {_VERSION}")
     return int(version)
+
+
+def _revoked_of(row: Sequence[Any]) -> str:
+    (id_,) = row
+    if not name_of(id_).isalnum() or not id_.isascii():
+        raise ValueError("no id of a token")
+    return str(id_)
 
 
 def _token_of(row: Sequence[Any]) -> Token:

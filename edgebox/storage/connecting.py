@@ -18,6 +18,7 @@ import aiosqlite
 
 from edgebox.domain.errors import StorageError
 from edgebox.domain.home_folder import expanded
+from edgebox.storage.carrying_over import carry_over
 from edgebox.storage.damage import text_of
 from edgebox.storage.levels import added_classes, added_counts, added_latencies
 from edgebox.storage.schema import (
@@ -45,18 +46,6 @@ _PARTS = ("", "-wal", "-shm")
 
 _ROOM_BYTES = 1 << 16
 """Less free space counts as a full disk: SQLite creates a file of 32 KiB and a log."""
-KNOWN = (
-    "profiles",
-    "interference",
-    "core_factors",
-    "accuracy_reports",
-    "cameras",
-    "learned_work",
-    "learned_drift",
-    "cascade_evidence",
-    "sources",
-)
-"""Tables that a box reads at its start; it only appends to history and events."""
 
 
 class NoRoomError(StorageError):
@@ -155,17 +144,7 @@ async def connect_copy(path: Path | str) -> aiosqlite.Connection:
     History, events and the contents of the write-ahead log are not copied.
     """
     connection = await connect(IN_MEMORY)
-    uri = f"{file_at(path).as_uri()}?immutable=1"
-    try:
-        await connection.execute("ATTACH ? AS file", (uri,))
-    except sqlite3.Error:
-        return connection  # there is no file yet
-    with contextlib.suppress(sqlite3.Error):
-        ((kept,),) = await connection.execute_fetchall("PRAGMA file.user_version")
-        if kept == len(MIGRATIONS):
-            for table in KNOWN:
-                await connection.execute(f"INSERT INTO main.{table} SELECT * FROM file.{table}")
-    await connection.execute("DETACH file")
+    await carry_over(connection, f"{file_at(path).as_uri()}?immutable=1")
     return connection
 
 

@@ -6,11 +6,13 @@ Recording never waits and never raises (`writer`). Age and size are bounded
 
 import asyncio
 import contextlib
+import functools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+import aiosqlite
 import orjson
 
 from edgebox.domain.core_factors import MeasuredCoreFactor
@@ -28,7 +30,7 @@ from edgebox.domain.requests import CameraId
 from edgebox.storage.box_lock import BoxLock, lock_for_box
 from edgebox.storage.cascade_evidence import CascadeEvidenceRows
 from edgebox.storage.connecting import IN_MEMORY, connect, connect_seconds, file_at
-from edgebox.storage.damage import name_of, object_of, sound
+from edgebox.storage.damage import sound
 from edgebox.storage.fleet_setting_rows import FleetSettingRows
 from edgebox.storage.history import History
 from edgebox.storage.learned_times import LearnedRows
@@ -39,19 +41,20 @@ from edgebox.storage.retention import (
     Limits,
     Retention,
 )
+from edgebox.storage.row_readers import (
+    accuracy_report_of,
+    camera_of,
+    core_factor_of,
+    interference_of,
+    profiled_of,
+)
 from edgebox.storage.rows import CameraRecord, Level, StorageSizes, StoredEvent
-from edgebox.storage.serving_database import Served, connect_to_serve
+from edgebox.storage.serving_database import Served, connect_to_serve, replaced
 from edgebox.storage.source_rows import SourceRows
 from edgebox.storage.wall_clock import wall_clock_ms
 from edgebox.storage.writer import Writer
 
 __all__ = ["IN_MEMORY", "Limits", "Storage"]
-
-_BATCH_SIZE_MAX = 1 << 20
-_BATCH_NS_MAX = 3_600_000_000_000
-"""Longest plausible time of a batch: an hour. A longer one marks a damaged row."""
-_INTERFERENCE_MAX = 1e3
-_CORE_FACTOR_MAX = 1e3
 
 _CAMERAS = "SELECT camera, hello, first_seen_ms, last_seen_ms, overrides FROM cameras"
 _TIDY_PERIOD_S = 60.0
@@ -72,7 +75,7 @@ class Storage:
         self._storage_error = ""
         """Why it is in memory although a file was configured."""
         self.damage = ""
-        """What was done with a damaged file at the start; empty: it was not damaged."""
+        """What was done with a damaged file, at the start or since; empty: it was not damaged."""
         self._lock = BoxLock()
         self._tidying: asyncio.Task[None] | None = None
         self._events_recorded = 0
@@ -134,11 +137,18 @@ class Storage:
         storage._storage_error = served.not_kept
         storage.damage = served.damage
         storage._lock = lock
+        if serving and file is not None:
+            writer.replace = functools.partial(storage._replace, file)
         writer.start()
         seconds.start()
         if limits is not None:
             storage._tidying = asyncio.create_task(storage._tidy_forever(), name="storage-tidy")
         return storage
+
+    async def _replace(self, file: Path, reason: str) -> tuple[aiosqlite.Connection, Path | None]:
+        served = await replaced(file, reason)
+        self.damage, self._storage_error = served.damage, served.not_kept
+        return served.connection, None if served.not_kept else file
 
     async def close(self) -> None:
         """Write buffered rows, with one retry, and close the file. Idempotent."""
@@ -298,7 +308,7 @@ class Storage:
             fingerprint,
         )
         found: dict[tuple[str, str], dict[int, tuple[int, ...]]] = {}
-        read = sound(rows, _profiled, "profiles", 1)
+        read = sound(rows, profiled_of, "profiles", 1)
         for on, batch_size, quantiles in read:
             # Profiles of a release with other quantiles must be measured again.
             if len(quantiles) == len(QUANTILES):
@@ -319,7 +329,7 @@ class Storage:
             " WHERE fingerprint = ? AND executor = ? AND neighbours = ?",
             fingerprint, executor, neighbours,
         )  # fmt: skip
-        return sound(rows, _interference, "interference", 0)
+        return sound(rows, interference_of, "interference", 0)
 
     async def load_core_factors(
         self, fingerprint: str, executor: ExecutorId
@@ -330,7 +340,7 @@ class Storage:
             " WHERE fingerprint = ? AND executor = ?",
             fingerprint, executor,
         )  # fmt: skip
-        return sound(rows, _core_factor, "factors of thread counts", 0)
+        return sound(rows, core_factor_of, "factors of thread counts", 0)
 
     async def load_newest_profiles(self, ending: str) -> list[LatencyProfile]:
         """Return the latest profiles of fingerprints with this suffix."""
@@ -350,18 +360,18 @@ class Storage:
             " details FROM accuracy_reports WHERE family = ? AND content = ?",
             family, content,
         )  # fmt: skip
-        return dict(sound(rows, _accuracy_report, "accuracy reports of variants", 0))
+        return dict(sound(rows, accuracy_report_of, "accuracy reports of variants", 0))
 
     async def cameras(self) -> list[CameraRecord]:
         """Return all known cameras, the last seen first."""
         rows = await self._rows(f"{_CAMERAS} ORDER BY last_seen_ms DESC, camera")
         # There may be thousands, which take the event loop's time for tens of milliseconds.
-        return await asyncio.to_thread(sound, rows, _camera, "cameras", 0)
+        return await asyncio.to_thread(sound, rows, camera_of, "cameras", 0)
 
     async def camera(self, camera: CameraId) -> CameraRecord | None:
         """Return one camera; None: it is not known."""
         rows = await self._rows(f"{_CAMERAS} WHERE camera = ?", camera)
-        return next(iter(sound(rows, _camera, "cameras", 0)), None)
+        return next(iter(sound(rows, camera_of, "cameras", 0)), None)
 
     async def events(
         self,
@@ -435,63 +445,6 @@ class Storage:
     async def _rows(self, statement: str, *parameters: Any) -> list[Any]:
         (rows,) = await self._writer.read((statement, parameters))
         return rows
-
-
-def _profiled(row: Sequence[Any]) -> tuple[tuple[str, str], int, tuple[int, ...]]:
-    """Return the key of a row, the batch size and its quantiles."""
-    executor, variant, batch_size, text = row
-    quantiles = orjson.loads(text)
-    if not isinstance(quantiles, list) or any(type(ns) is not int for ns in quantiles):
-        raise TypeError("quantiles that are no list of integers")
-    if not 0 < batch_size <= _BATCH_SIZE_MAX or not quantiles:
-        raise ValueError(f"batch size {batch_size}, {len(quantiles)} quantiles")
-    if not 0 < quantiles[0] <= quantiles[-1] <= _BATCH_NS_MAX or quantiles != sorted(quantiles):
-        raise ValueError("quantiles out of range or out of order")
-    return (executor, variant), batch_size, tuple(quantiles)
-
-
-def _interference(row: Sequence[Any]) -> MeasuredInterference:
-    variant, beside, others, factor = row
-    if type(others) is not int or others < 1 or not 1 <= factor <= _INTERFERENCE_MAX:
-        raise ValueError(f"the factor {factor!r} beside {others!r} others")
-    return MeasuredInterference(
-        VariantName(variant), FamilyName(beside), others, factor=float(factor)
-    )
-
-
-def _core_factor(row: Sequence[Any]) -> MeasuredCoreFactor:
-    variant, batch_size, threads, factor = row
-    sound_counts = all(type(count) is int and count >= 1 for count in (batch_size, threads))
-    if not sound_counts or not 1 <= factor <= _CORE_FACTOR_MAX:
-        raise ValueError(f"the factor {factor!r} of {batch_size!r} on {threads!r} threads")
-    return MeasuredCoreFactor(VariantName(variant), batch_size, threads, float(factor))
-
-
-def _camera(row: Sequence[Any]) -> CameraRecord:
-    camera, hello, first_seen_ms, last_seen_ms, overrides = row
-    return CameraRecord(
-        CameraId(name_of(camera)),
-        object_of(hello),
-        int(first_seen_ms),
-        int(last_seen_ms),
-        object_of(overrides),
-    )
-
-
-def _accuracy_report(row: Sequence[Any]) -> tuple[VariantName, AccuracyReport]:
-    variant, kind, accuracy, error, source, pictures, measured_at_ms, dominated, details = row
-    if not 0 <= accuracy <= 1 or not 0 <= error <= 1:
-        raise ValueError(f"accuracy {accuracy!r} +- {error!r}")
-    return VariantName(variant), AccuracyReport(
-        kind=kind,
-        accuracy=accuracy,
-        error=error,
-        source=source,
-        pictures=pictures,
-        measured_at_ms=measured_at_ms,
-        dominated=dominated,
-        details=object_of(details),
-    )
 
 
 def _json(value: Any) -> str:

@@ -4,12 +4,20 @@
 released migration is never changed; a new version is a new entry at the end.
 """
 
+import contextlib
+import functools
+import itertools
+import sqlite3
+
 import aiosqlite
 
 from edgebox.domain.errors import StorageError
 from edgebox.storage import migrate_v3
 
 APPLICATION_ID = 0x65646765  # "edge"
+
+APPENDED = ("history_names", "history_minute", "history_hour", "events")
+"""Tables of which a box reads nothing at its start: it adds to them, and draws charts of them."""
 
 _REASONS_3 = (
     "sender", "queue", "infeasible", "invalid", "overload", "failed", "departed", "shutdown",
@@ -72,6 +80,9 @@ def _with_plan(table: str) -> str:
 def _with_classes(table: str) -> str:
     return f"ALTER TABLE {table} ADD COLUMN classes TEXT NOT NULL DEFAULT '{{}}'"
 
+
+_CARRIED = {"carried_counts": migrate_v3.counts, "carried_latencies": migrate_v3.latencies}
+"""SQL functions of the third migration."""
 
 SECONDS = (
     _NAMES_3,
@@ -248,6 +259,19 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 )
 
 
+@functools.cache
+def tables_read_at_start() -> tuple[str, ...]:
+    """Return the tables of the newest version that a box reads at its start."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        for name in _CARRIED:
+            connection.create_function(name, 1, lambda value: value)
+        for statement in itertools.chain(*MIGRATIONS):
+            connection.execute(statement)
+        rows = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+    tables = {name for (name,) in rows if not name.startswith("sqlite_")}
+    return tuple(sorted(tables.difference(APPENDED)))
+
+
 class ForeignDatabaseError(StorageError):
     """The file belongs to another program or to a newer edgebox, so a person has to decide."""
 
@@ -286,8 +310,8 @@ async def migrate(
             f"{len(migrations)}), it is left as it is: upgrade edgebox, or restore a backup of "
             "this version (edgebox restore), or move the file away to start afresh"
         )
-    await connection.create_function("carried_counts", 1, migrate_v3.counts)
-    await connection.create_function("carried_latencies", 1, migrate_v3.latencies)
+    for name, function in _CARRIED.items():
+        await connection.create_function(name, 1, function)
     for number in range(version, len(migrations)):
         await connection.execute("BEGIN IMMEDIATE")
         try:

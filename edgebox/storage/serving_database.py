@@ -2,10 +2,13 @@
 
 | the file | what happens |
 |---|---|
-| is edgebox's and damaged | it is set aside as FILE.corrupt-DATE, and a new one is made |
+| is edgebox's and damaged | it becomes FILE.corrupt-DATE; a new one has what can be read |
 | is edgebox's and cannot be written: full disk, locked, read-only | a copy in memory is used |
 | is no database | it is left as it is, and an empty one in memory is used |
 | is another program's or a newer edgebox's, or its place cannot be used | an error |
+
+At the start a box reads all but history and events, where damage shows only later: then the file is
+replaced while the box runs, in the same way.
 """
 
 import asyncio
@@ -17,9 +20,9 @@ from pathlib import Path
 import aiosqlite
 
 from edgebox.domain.errors import StorageError
+from edgebox.storage.carrying_over import carry_over
 from edgebox.storage.connecting import (
     IN_MEMORY,
-    KNOWN,
     DamagedError,
     NoRoomError,
     connect,
@@ -28,7 +31,7 @@ from edgebox.storage.connecting import (
     file_at,
     rename_damaged,
 )
-from edgebox.storage.schema import APPLICATION_ID
+from edgebox.storage.schema import APPLICATION_ID, tables_read_at_start
 
 _MAGIC = b"SQLite format 3\x00"
 _APPLICATION_ID_AT = 68
@@ -61,7 +64,7 @@ async def connect_to_serve(path: Path | str) -> Served:
         if not await asyncio.to_thread(is_edgeboxs, file_at(path)):
             mend = f"{error.reason}: it is left as it is; move it away {_UNTIL}"
             return Served(await connect(IN_MEMORY), f"{path}: {mend}")
-        return await _replaced(path, error)
+        return await replaced(path, error.reason)
     except StorageError as error:
         blocked = isinstance(error.__cause__, sqlite3.OperationalError)
         if not blocked or not await asyncio.to_thread(is_edgeboxs, file_at(path)):
@@ -85,7 +88,7 @@ async def _connect_and_read(path: Path | str) -> aiosqlite.Connection:
     """Open a database and read all that a box needs of it at its start: damage shows only then."""
     connection = await connect(path)
     try:
-        for table in KNOWN:
+        for table in tables_read_at_start():
             await connection.execute_fetchall(f"SELECT * FROM {table}")
     except BaseException as error:
         await connection.close()
@@ -97,16 +100,34 @@ async def _connect_and_read(path: Path | str) -> aiosqlite.Connection:
     return connection
 
 
-async def _replaced(path: Path | str, error: DamagedError) -> Served:
-    """Set a damaged file aside and make a new one; if that fails, go on in memory."""
+async def replaced(path: Path | str, reason: str) -> Served:
+    """Set a damaged file aside, and make a new one with what can be read of it.
+
+    If that fails, go on in memory.
+
+    Args:
+        path: the file, which nobody has open.
+        reason: the damage.
+
+    Raises:
+        StorageError: not even memory can be used.
+    """
+    source = file_at(path)
+    not_kept = ""
     try:
-        aside = await asyncio.to_thread(rename_damaged, file_at(path))
+        source = await asyncio.to_thread(rename_damaged, source)
         connection = await connect(path)
     except (OSError, StorageError) as why:
-        mend = f"{error.reason}, and no new one can be made ({why}): move it away {_UNTIL}"
-        return Served(await connect(IN_MEMORY), f"{path}: {mend}")
+        mend = f"{reason}, and no new one can be made ({why}): move it away {_UNTIL}"
+        not_kept = f"{path}: {mend}"
+        connection = await connect(IN_MEMORY)
+    missing = await carry_over(connection, str(source), events=True)
+    if not_kept:
+        return Served(connection, not_kept)
     text = (
-        f"the database {path} is damaged ({error.reason}): it is now {aside.name}, and a new one "
-        "was made. What was set on the page for cameras and what was learned is not in it"
+        f"the database {path} is damaged ({reason}): it is now {source.name}, and a new one was "
+        "made with what can be read of it. History is not in it"
     )
+    if missing:
+        text += f", nor all that was in the tables {', '.join(missing)}"
     return Served(connection, damage=text)

@@ -2,7 +2,8 @@
 
 Recording never waits and never raises: rows go into a buffer, which one task writes, one
 transaction at a time. When the disk is full or fails, serving goes on: rows wait (a full buffer
-drops the oldest), the writer retries, and `failures` and `last_error` report it.
+drops the oldest), the writer retries, and `failures` and `last_error` report it. A file that turns
+out to be damaged is replaced, where that is allowed, and the rows go into the new one.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ import contextlib
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -35,6 +36,8 @@ _ROW_REFUSED = (
 """Errors of the row itself, where a retry cannot help."""
 
 _WRITE_ERRORS = (*_ROW_REFUSED, sqlite3.Error, ValueError)
+_REPLACE_PERIOD_S = 86_400.0
+"""How long a file is not replaced again: a disk that damages file after file would be filled."""
 _SUM_FAILED = "user-defined function"
 """SQLite's message where a row cannot be added to the one that is there, which is damaged."""
 
@@ -64,6 +67,11 @@ class Writer:
         """Why rows are not stored; empty once writing works again."""
         self.lost_rows = 0
         """Lost rows: the buffer overflowed, or the database refused them."""
+        self.replace: Callable[[str], Awaitable[tuple[aiosqlite.Connection, Path | None]]] | None
+        """Opens another file in place of a damaged one, given the damage; returns what `__init__`
+        takes. None: it is left as it is."""
+        self.replace = None
+        self._replaced_s = -_REPLACE_PERIOD_S
         self._connection = connection
         self._file = file
         self._inode = _inode(file)
@@ -115,14 +123,22 @@ class Writer:
         """
         try:
             async with self._exclusive:
-                return [
-                    list(await self._connection.execute_fetchall(statement, parameters))
-                    for statement, parameters in queries
-                ]
+                try:
+                    return await self._read(queries)
+                except (sqlite3.Error, UnicodeDecodeError) as error:
+                    if not await self._mended(error):
+                        raise
+                    return await self._read(queries)
         except (sqlite3.Error, ValueError) as error:  # ValueError: the connection is closed
             mend = ": move the file of storage.path away, edgebox makes a new one"
             todo = mend if damage_of(error) else ""
             raise StorageError(f"the database cannot be read: {error}{todo}") from error
+
+    async def _read(self, queries: Sequence[tuple[str, Sequence[Any]]]) -> list[list[Any]]:
+        return [
+            list(await self._connection.execute_fetchall(statement, parameters))
+            for statement, parameters in queries
+        ]
 
     async def execute(self, statement: str, *parameters: Any) -> list[Any]:
         """Execute one statement now, outside any transaction, and return its rows.
@@ -130,12 +146,12 @@ class Writer:
         Raises:
             StorageError: it failed; counted like a failed write.
         """
-        try:
-            async with self._exclusive:
+        async with self._exclusive:
+            try:
                 return list(await self._connection.execute_fetchall(statement, parameters))
-        except (sqlite3.Error, ValueError) as error:
-            await self._failed(error)
-            raise StorageError(f"the database cannot be written: {error}") from error
+            except (sqlite3.Error, ValueError) as error:
+                await self._failed(error)
+                raise StorageError(f"the database cannot be written: {error}") from error
 
     async def flush(self) -> bool:
         """Try to write all buffered rows now; return whether that succeeded."""
@@ -210,6 +226,22 @@ class Writer:
         """Count a failure. Where the file is lost, as with its disk, that is the reason."""
         self.failures += 1
         self.last_error = await self._lost_file() or str(error)
+        await self._mended(error)
+
+    async def _mended(self, error: Exception) -> bool:
+        """Go on with another file if this one is damaged; return whether that is so."""
+        damage, now_s = damage_of(error), time.monotonic()
+        if self.replace is None or not damage or now_s - self._replaced_s < _REPLACE_PERIOD_S:
+            return False
+        if await self._lost_file():
+            return False  # what is there now is somebody else's
+        self._replaced_s = now_s
+        with contextlib.suppress(sqlite3.Error):
+            await self._connection.close()
+        self._connection, self._file = await self.replace(damage)
+        self._inode = await asyncio.to_thread(_inode, self._file)
+        self.last_error = ""
+        return True
 
     def _put_back(self, rows: Sequence[_Row]) -> None:
         """Return rows to the front of the buffer; the oldest go when it overflows."""

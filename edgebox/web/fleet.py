@@ -69,12 +69,16 @@ class Fleet:
 
     def __init__(self, context: WebContext) -> None:
         """Do nothing yet."""
+        self._context = context
         self._config = context.config
         self._member = context.fleet
         self._warn = functools.partial(context.box.notices.publish, "warning")
         self._tasks: list[asyncio.Task[None]] = []
         if self._member is not None:
-            context.access.ticket_camera = self._member.camera_of
+            context.access.tickets = self._member
+            context.access.on_change = functools.partial(self._share_revoked, self._member)
+            self._member.close_ended = context.close_revoked
+            self._member.settings.on_revoked = context.close_revoked
             context.states.in_fleet = True
 
     def start(self, port: int, fingerprint: str | None) -> None:
@@ -83,11 +87,17 @@ class Fleet:
         if member is None:
             return
         member.listens(_address(self._config, port, fingerprint is not None), fingerprint)
+        self._share_revoked(member)
         exchange = FleetExchange(self._config.fleet, member, self._warn)
         self._tasks = [
             asyncio.create_task(exchange.run(), name="fleet reports"),
             asyncio.create_task(member.run(), name="fleet moves"),
         ]
+
+    def _share_revoked(self, member: FleetMember) -> None:
+        """Tell the fleet which tokens were revoked here, and let nobody stay who had one."""
+        member.settings.revoked_here(self._context.access.revoked)
+        self._context.close_revoked()
 
     async def drain(self) -> None:
         """Stop asking and moving; from now on cameras are sent to the boxes that are known."""

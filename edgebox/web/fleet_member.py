@@ -8,9 +8,10 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
+from edgebox.domain.access import Identity, Login
 from edgebox.domain.model_family import FamilyName
 from edgebox.domain.overrides import NOTHING_SET
 from edgebox.domain.pipelines import Pipeline
@@ -19,7 +20,7 @@ from edgebox.domain.requests import Camera, CameraId
 from edgebox.fleet.box_report import REPORT_PERIOD_NS, BoxName, BoxReport, KnownBoxes, Service
 from edgebox.fleet.redirect import Placing, redirect_connected, redirect_hello
 from edgebox.fleet.returned_cameras import ReturnedCameras
-from edgebox.fleet.ticket import camera_of, camera_ticket
+from edgebox.fleet.ticket import camera_ticket, has_ended, read_camera_ticket
 from edgebox.inference.family import Family
 from edgebox.link.failover import BOXES_MAX
 from edgebox.link.fleet_messages import BoxPlace, OtherBoxes, Redirect
@@ -42,6 +43,10 @@ _NS = 1_000_000_000
 
 class Movable(Protocol):
     """The connection of a camera that follows redirects."""
+
+    @property
+    def identity(self) -> Identity:
+        """What the camera showed, from which its tickets descend."""
 
     def redirect(self, message: Redirect) -> None:
         """Send the camera to another box."""
@@ -102,6 +107,8 @@ class FleetMember:
         self._rates: dict[FamilyName, float] = {}
         self._movable: dict[CameraId, Movable] = {}
         self._rng = random.Random()
+        self.close_ended: Callable[[], None] = lambda: None
+        """Closes the connections of cameras whose tickets are valid no more."""
 
     @property
     def name(self) -> BoxName:
@@ -130,7 +137,8 @@ class FleetMember:
                 if now_s - told_s >= _TOLD_PERIOD_S:
                     told_s = now_s
                     for camera, session in self._movable.items():
-                        session.tell(self.others(camera))
+                        session.tell(self.others(camera, session.identity))
+                    self.close_ended()
                 if now_s - forgot_s >= _FORGET_PERIOD_S:
                     forgot_s = now_s
                     self.settings.forget_old()
@@ -174,21 +182,43 @@ class FleetMember:
             settings=self.settings.replicated.digest(),
         )
 
-    def others(self, camera: CameraId) -> OtherBoxes:
-        """Return where a camera may go if it loses this box."""
+    def others(self, camera: CameraId, identity: Identity) -> OtherBoxes:
+        """Return where a camera that showed who it is may go if it loses this box."""
         fresh = [box for box in self.known.fresh(time.monotonic_ns()) if not box.draining]
         drawn = self._rng.sample(fresh, min(BOXES_MAX, len(fresh)))
         places = tuple(BoxPlace(box.address, box.fingerprint) for box in drawn)
-        return OtherBoxes(places, self._ticket(camera))
+        return OtherBoxes(places, self._ticket(camera, identity))
 
-    def camera_of(self, ticket: str) -> CameraId | None:
-        """Return the camera that was sent here with this ticket; None: it is not valid."""
-        camera = camera_of(self.secret, ticket, time.time())
-        return None if camera is None else CameraId(camera)
+    # -- tickets of cameras -------------------------------------------------------------------
+
+    def read(self, ticket: str) -> tuple[CameraId, Login] | None:
+        """Return the camera that was sent here with this ticket, and its login; None: not valid."""
+        found = read_camera_ticket(self.secret, ticket, time.time())
+        if found is None or not self.allows(found.login):
+            return None
+        return CameraId(found.camera), found.login
+
+    def allows(self, login: Login) -> bool:
+        """Say whether what descends from a login is valid: no box is known to have revoked it."""
+        revoked = self.settings.replicated.is_revoked(login.token)
+        return not revoked and not has_ended(login, time.time())
+
+    def _ticket(self, camera: CameraId, identity: Identity) -> str:
+        """Return a ticket for a camera that is here.
+
+        What it showed here is valid now. So a token counts as shown now, and a ticket does not:
+        what is given in its place ends with it.
+        """
+        now_s = time.time()
+        token = "" if identity.token is None else identity.token.id
+        login = identity.login or Login(token, round(now_s))
+        return camera_ticket(self.secret, camera, login, now_s)
 
     # -- cameras -----------------------------------------------------------------------------
 
-    def redirect_hello(self, camera: Camera, redirects: int | None) -> Redirect | None:
+    def redirect_hello(
+        self, camera: Camera, redirects: int | None, identity: Identity
+    ) -> Redirect | None:
         """Return where a camera that says hello is to go; None: it is served here."""
         if redirects is None or not self._rates:
             return None
@@ -208,21 +238,21 @@ class FleetMember:
             time.monotonic_ns(),
             self._rng,
         )
-        return None if found is None else self._sent(camera, found.to, found.reason)
+        return None if found is None else self._sent(camera, identity, found.to, found.reason)
 
-    def redirect_connected(self, camera: Camera) -> Redirect | None:
+    def redirect_connected(self, camera: Camera, identity: Identity) -> Redirect | None:
         """Return where a camera that is connected is to go; None: it stays."""
         here = self.report([camera.id])
         placing = self._placing(camera)
         if placing.service not in here.services and not here.draining:
             return None  # it is not known yet what it takes
         found = redirect_connected(placing, here, self.known, time.monotonic_ns(), self._rng)
-        return None if found is None else self._sent(camera, found.to, found.reason)
+        return None if found is None else self._sent(camera, identity, found.to, found.reason)
 
     def joined(self, camera: CameraId, session: Movable) -> None:
         """Take in a camera that follows redirects, and tell it of the other boxes."""
         self._movable[camera] = session
-        session.tell(self.others(camera))
+        session.tell(self.others(camera, session.identity))
 
     def left(self, camera: CameraId, session: Movable) -> None:
         """Forget a camera's connection."""
@@ -233,7 +263,7 @@ class FleetMember:
         """Return where the camera of a connection is to go as the box stops; None: anywhere."""
         for camera, known in self._movable.items():
             if known is session and (record := self._box.cameras.get(camera)) is not None:
-                return self.redirect_connected(record.camera)
+                return self.redirect_connected(record.camera, session.identity)
         return None
 
     def _consider_one(self) -> None:
@@ -241,24 +271,24 @@ class FleetMember:
         if not self._movable:
             return
         camera = self._rng.choice([*self._movable])
-        record = self._box.cameras.get(camera)
-        if record is not None and (to := self.redirect_connected(record.camera)) is not None:
-            self._movable[camera].redirect(to)
+        record, session = self._box.cameras.get(camera), self._movable[camera]
+        if record is None:
+            return
+        if (to := self.redirect_connected(record.camera, session.identity)) is not None:
+            session.redirect(to)
 
     def _placing(self, camera: Camera, redirects: int = 0) -> Placing:
         service = service_of(camera.family, camera.pipeline, self._box.families)
         avoided = self._returned.avoided(camera.id, time.monotonic_ns())
         return Placing(camera.id, service, camera.rate_hz, redirects, avoided)
 
-    def _sent(self, camera: Camera, to: BoxReport, why: str) -> Redirect:
+    def _sent(self, camera: Camera, identity: Identity, to: BoxReport, why: str) -> Redirect:
         service = service_of(camera.family, camera.pipeline, self._box.families)
         self.known.sent(to.box, to.load_of(service, camera.rate_hz))
         self._returned.sent(camera.id, to.box, time.monotonic_ns())
         _log.info("%s is sent to %s: %s", camera.id, to.address, why)
-        return Redirect(BoxPlace(to.address, to.fingerprint), self._ticket(camera.id), why)
-
-    def _ticket(self, camera: CameraId) -> str:
-        return camera_ticket(self.secret, camera, time.time())
+        ticket = self._ticket(camera.id, identity)
+        return Redirect(BoxPlace(to.address, to.fingerprint), ticket, why)
 
     def _load_and_services(self) -> tuple[float, dict[Service, float]]:
         box, rates = self._box, self._rates

@@ -6,7 +6,7 @@ and takes in what is set here. Lives on the event loop; nothing here waits for a
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 
 from edgebox.domain.errors import InvalidInputError
@@ -14,6 +14,8 @@ from edgebox.domain.overrides import NOTHING_SET, Overrides
 from edgebox.domain.requests import CameraId
 from edgebox.fleet.replicated_settings import (
     FIELDS,
+    NAMES,
+    TOKEN,
     Changes,
     ReplicatedSettings,
     Setting,
@@ -44,6 +46,8 @@ class FleetSettings:
         self.name = box.name
         """The name of this box in the versions of what is set here."""
         self.replicated = ReplicatedSettings()
+        self.on_revoked: Callable[[], None] = lambda: None
+        """Called after tokens were revoked on other boxes."""
         self._box = box
         self._storage = storage
 
@@ -57,7 +61,7 @@ class FleetSettings:
         stored = {
             SettingKey(camera, name): Setting(Version(counter, box), value)
             for camera, name, counter, box, value in rows
-            if name in FIELDS
+            if name in NAMES
         }
         self.replicated = ReplicatedSettings(merged({}, stored))
         known: dict[CameraId, Mapping[str, object]] = {}
@@ -82,6 +86,10 @@ class FleetSettings:
     def forgotten_here(self, camera: CameraId) -> None:
         """Tell the fleet that a camera was forgotten on this box."""
         self.set_here(camera, NOTHING_SET)
+
+    def revoked_here(self, tokens: Iterable[str]) -> None:
+        """Tell the fleet that the tokens with these ids were revoked on this box."""
+        self._store(self.replicated.revoke(tokens, self.name, wall_clock_ms()))
 
     def forget_old(self) -> None:
         """Forget what was removed long ago."""
@@ -118,10 +126,14 @@ class FleetSettings:
     def _take_part(self, others: Settings) -> dict[CameraId, Settings]:
         """Take in some settings; return the cameras that are set otherwise now, and how."""
         before = self.replicated.settings
-        changes = self.replicated.take(others)
+        changes = self.replicated.take(others, wall_clock_ms())
         self._store(changes)
+        if any(key.name == TOKEN for key in changes.changed):
+            self.on_revoked()
         differing: dict[CameraId, dict[SettingKey, Setting]] = {}
         for key in changes.changed:
+            if key.name == TOKEN:
+                continue
             known, setting = before.get(key), self.replicated.settings[key]
             if known is None or known.value != setting.value:
                 differing.setdefault(key.camera, {})[key] = setting

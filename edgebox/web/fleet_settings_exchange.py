@@ -23,6 +23,7 @@ from edgebox.fleet.settings_documents import (
     read_versions,
     wish,
 )
+from edgebox.storage.wall_clock import wall_clock_ms
 from edgebox.web.fleet_member import FleetMember
 from edgebox.web.fleet_requests import FleetRequestError, Troubles, answer_of, explained
 
@@ -129,7 +130,7 @@ class SettingsExchange:
             found = read_versions(body)
             if found.next is not None and found.next <= first:
                 raise FleetRequestError("its answer about settings goes round in circles")
-            first, newer = found.next, replicated.to_fetch(found.versions)
+            first, newer = found.next, replicated.to_fetch(found.versions, wall_clock_ms())
             while newer:
                 asked, newer = newer[:WANTED_MAX], newer[WANTED_MAX:]
                 body = await ask(

@@ -3,7 +3,7 @@
 from aiohttp import web
 
 from edgebox.domain.errors import InvalidInputError, TooLargeError
-from edgebox.fleet.replicated_settings import BUCKETS, FIELDS
+from edgebox.fleet.replicated_settings import BUCKETS, NAMES
 from edgebox.fleet.settings_documents import (
     DIGEST_PATTERN,
     WANTED_MAX,
@@ -96,7 +96,7 @@ ROUTES = (
             record(
                 settings=array(
                     record(
-                        camera=TEXT, setting=one_of(*FIELDS), counter=COUNT, box=TEXT, value=_VALUE
+                        camera=TEXT, setting=one_of(*NAMES), counter=COUNT, box=TEXT, value=_VALUE
                     )
                 )
             ),

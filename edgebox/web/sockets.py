@@ -1,7 +1,5 @@
 """Routes of the two WebSockets: the cameras' and the page's."""
 
-import functools
-
 from aiohttp import web
 
 from edgebox.domain.access import Scope
@@ -22,8 +20,9 @@ async def _stream(context: WebContext, request: web.Request) -> web.StreamRespon
         context.box,
         context.config.limits,
         request.remote or "?",
-        functools.partial(context.access.check_publisher, identity),
-        context.fleet,
+        identity,
+        context.access.check_publisher,
+        fleet=context.fleet,
     )
     with context.connected(session, identity):
         return await session.run(request)

@@ -14,7 +14,7 @@ from typing import Any
 from aiohttp import WebSocketError, WSCloseCode, WSMsgType, web
 
 from edgebox.config.config_file import LimitParameters
-from edgebox.domain.access import ForbiddenError
+from edgebox.domain.access import ForbiddenError, Identity
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.plans import Advice
 from edgebox.domain.requests import CameraId
@@ -90,7 +90,9 @@ class CameraSession:
         box: Box,
         limits: LimitParameters,
         address: str,
-        check_publisher: Callable[[CameraId], None],
+        identity: Identity,
+        check_publisher: Callable[[Identity, CameraId], None],
+        *,
         fleet: FleetMember | None = None,
     ) -> None:
         """Serve one connection from `address`; `check_publisher` refuses names that it may not use.
@@ -98,6 +100,7 @@ class CameraSession:
         It raises ForbiddenError then.
         """
         self.address = address
+        self.identity = identity
         self._check_publisher = check_publisher
         self._fleet = fleet
         self._box = box
@@ -278,12 +281,13 @@ class CameraSession:
                 f"{', '.join(map(str, hello.versions))}; update the older one",
             )
         try:
-            self._check_publisher(CameraId(hello.camera))
+            self._check_publisher(self.identity, CameraId(hello.camera))
             family, pipeline = box.models.of(hello.family, hello.pipeline)
         except (ForbiddenError, UnknownFamilyError, UnknownPipelineError) as error:
             raise _FatalError(error.code, str(error)) from None
         camera = camera_of_hello(hello, family, pipeline)
-        if self._fleet and (to := self._fleet.redirect_hello(camera, hello.redirects)):
+        fleet = self._fleet
+        if fleet and (to := fleet.redirect_hello(camera, hello.redirects, self.identity)):
             self._outbox.put(to.encode())
             return False
         try:
@@ -311,8 +315,8 @@ class CameraSession:
                 placement=self._record.offer,
             ).encode()
         )
-        if self._fleet and hello.redirects is not None:
-            self._fleet.joined(camera.id, self)
+        if fleet and hello.redirects is not None:
+            fleet.joined(camera.id, self)
         return True
 
     def _advice(self) -> Advice:

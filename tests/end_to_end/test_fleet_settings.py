@@ -12,6 +12,7 @@ import pytest
 
 from edgebox.app.composition import App
 from edgebox.camera.daemon import Camera
+from edgebox.domain.access import Identity, Scope
 from edgebox.domain.overrides import Overrides
 from edgebox.domain.requests import Camera as RequestedCamera
 from edgebox.domain.requests import CameraId
@@ -139,7 +140,7 @@ async def test_a_hello_is_redirected_by_what_is_set_of_its_camera(database: Path
             """Send one to the other box, as if this one were about to stop."""
             assert first.fleet is not None
             (before,) = first.fleet.known.fresh(time.monotonic_ns())
-            assert first.fleet.redirect_hello(hello, 0) is not None
+            assert first.fleet.redirect_hello(hello, 0, Identity(Scope.CAMERA)) is not None
             (after,) = first.fleet.known.fresh(time.monotonic_ns())
             return after.load - before.load
 

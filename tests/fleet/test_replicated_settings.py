@@ -24,6 +24,7 @@ from edgebox.fleet.replicated_settings import (
     COUNTER_MAX,
     FIELDS,
     NOTHING,
+    TOKEN,
     TOMBSTONE_MS,
     ReplicatedSettings,
     Revision,
@@ -205,6 +206,43 @@ def test_removed_settings_are_remembered_for_so_long() -> None:
     assert [*replicated.of(GATE)] == ["site"]
     fresh = ReplicatedSettings(replicated.settings)
     assert (fresh.digest(), fresh.bytes) == (replicated.digest(), replicated.bytes)
+
+
+def test_what_boxes_forget_at_different_times_does_not_come_back() -> None:
+    one, other = ReplicatedSettings(), ReplicatedSettings()
+    one.change(GATE, {"app": "x"}, "a", 1_000)
+    one.change(GATE, {}, "a", 2_000)
+    other.take(one.settings)
+    now_ms = 2_001 + TOMBSTONE_MS
+    one.forget_old(now_ms)
+    assert one.to_fetch(revisions(other.settings), now_ms) == []
+    one.take(other.settings, now_ms)
+    assert one.settings == {}
+    away = ReplicatedSettings()  # it has the setting: it hears of the removal, however old that is
+    away.change(GATE, {"app": "x"}, "a", 1_000)
+    fetched = away.to_fetch(revisions(other.settings), now_ms)
+    away.take({key: other.settings[key] for key in fetched}, now_ms)
+    assert away.settings == other.settings
+    assert away.forget_old(now_ms).forgotten == other.forget_old(now_ms).forgotten != []
+
+
+def test_a_revoked_token_is_forgotten_last_and_has_always_room() -> None:
+    full = {
+        SettingKey(CameraId(f"c{n}"), "app"): Setting(Version(9, "a"), b"{}") for n in range(LIMIT)
+    }
+    revoked = ReplicatedSettings()
+    revoked.revoke(["5c1e7a90"], "a", 1)
+    assert [*revoked.settings] == [(key := SettingKey(CameraId("5c1e7a90"), TOKEN))]
+    assert key in merged(full, revoked.settings, LIMIT)
+    assert revoked.revoke(["5c1e7a90"], "b", 2).changed == []
+    big = Setting(Version(1, "b"), b"x" * BYTES_MAX)
+    box = ReplicatedSettings({SettingKey(GATE, "zones"): big})
+    assert box.fitting(revoked.settings) == (revoked.settings, [])
+    assert not box.is_revoked("5c1e7a90")
+    box.take(revoked.settings)
+    assert box.is_revoked("5c1e7a90")
+    box.forget_old(2 + TOMBSTONE_MS)
+    assert not box.is_revoked("5c1e7a90")
 
 
 @given(SETTINGS, st.integers(0, 4))

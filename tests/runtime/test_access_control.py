@@ -31,7 +31,7 @@ from edgebox.runtime.access_control import (
 )
 from edgebox.runtime.attempt_limiter import ATTEMPTS_MAX, AttemptLimiter
 from edgebox.runtime.pairings import LIFE_S, PairingError, Pairings
-from edgebox.storage.access_store import AccessStore, Stored
+from edgebox.storage.access_store import REVOKED_KEPT_MS, AccessStore, Stored
 from edgebox.storage.database import IN_MEMORY
 from tests.conftest import PATIENCE_S
 
@@ -346,6 +346,29 @@ async def test_commands_change_a_running_box(tmp_path: Path) -> None:
     assert access.by_token(text) is None
     await access.follow()
     assert access.by_token(text) is not None
+
+
+async def test_what_is_revoked_replaced_or_gone_with_its_file_is_known_as_that(
+    tmp_path: Path,
+) -> None:
+    clock, file = Clock(), str(tmp_path / "a.db")
+    access = await access_of(clock, file)
+    ann, _ = await access.issue("Ann", Scope.VIEWER, None)
+    old, _ = await access.issue("gate", Scope.CAMERA, GATE)
+    gate, _ = await access.issue("gate", Scope.CAMERA, GATE)
+    assert access.revoked == {old.id}
+    command = await access_of(clock, file)
+    await command.revoke(ann.id)
+    await access.follow()
+    assert access.revoked == {old.id, ann.id} == (await access_of(clock, file)).revoked
+    other = str(tmp_path / "b.db")
+    await (await access_of(clock, other)).issue("Ben", Scope.ADMIN, None)
+    (tmp_path / "b.db").rename(file)
+    await access.follow()
+    assert access.revoked == {old.id, ann.id, gate.id}
+    clock.forward(REVOKED_KEPT_MS / 1e3)
+    await access.issue("Cid", Scope.VIEWER, None)
+    assert access.revoked == frozenset()
 
 
 async def test_a_damaged_file_is_renamed(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from edgebox.domain.errors import KeptFileError
 from edgebox.domain.requests import CameraId
 from edgebox.storage import access_store
 from edgebox.storage.access_store import (
+    REVOKED_KEPT_MS,
     AccessStore,
     DamagedTokensError,
     Stored,
@@ -46,8 +47,8 @@ def test_what_is_added_is_there_until_it_is_removed(store: AccessStore) -> None:
     assert store.load(0) == Stored((ADMIN, GATE), (SESSION,))
     store.used({ADMIN.id: 1500})
     assert [token.last_used_ms for token in store.load(0).tokens] == [1500, None]
-    store.remove(ADMIN.id)  # its session ends with it
-    assert store.load(0) == Stored((GATE,), ())
+    store.remove(ADMIN.id, 4000)  # its session ends with it
+    assert store.load(0) == Stored((GATE,), (), (ADMIN.id,))
 
 
 def test_a_camera_has_one_token(store: AccessStore) -> None:
@@ -55,6 +56,28 @@ def test_a_camera_has_one_token(store: AccessStore) -> None:
     other = Token("cccccccc", "gate", Scope.CAMERA, GATE.camera, "4" * 64, 3000)
     store.add(other)
     assert store.load(0).tokens == (other,)
+
+
+def test_what_was_revoked_or_replaced_is_kept_for_so_long(store: AccessStore) -> None:
+    store.add(GATE)
+    store.add(ADMIN)
+    store.remove(ADMIN.id, 2500)
+    store.add(other := replace(GATE, id="cccccccc", sha256="4" * 64, created_ms=3000))
+    assert store.load(0).revoked == (ADMIN.id, GATE.id)
+    assert store.load(2500 + REVOKED_KEPT_MS).revoked == (GATE.id,)
+    store.remove(other.id, 3000 + REVOKED_KEPT_MS)
+    assert store.load(0).revoked == (other.id,)
+
+
+def test_a_file_of_an_earlier_release_is_read_and_written(tmp_path: Path) -> None:
+    file = tmp_path / "a.db"
+    AccessStore(str(file)).add(GATE)
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        connection.execute("DROP TABLE revoked")
+    store = AccessStore(str(file))
+    assert store.load(0) == Stored((GATE,), ())
+    store.remove(GATE.id, 2500)
+    assert store.load(0) == Stored((), (), (GATE.id,))
 
 
 def test_sessions_expire(store: AccessStore) -> None:
@@ -71,7 +94,7 @@ def test_other_processes_see_changes(tmp_path: Path) -> None:
     one.add(ADMIN)
     versions.append(other.version())
     assert other.load(0).tokens == (ADMIN,)
-    one.remove(ADMIN.id)
+    one.remove(ADMIN.id, 4000)
     versions.append(other.version())
     assert len(set(versions)) == 3
 

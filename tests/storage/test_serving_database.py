@@ -1,7 +1,8 @@
 """A box starts whatever state its database is in, and says what is kept where."""
 
+import contextlib
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,12 @@ from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.requests import CameraId
 from edgebox.storage import serving_database
 from edgebox.storage.database import IN_MEMORY, Limits, Storage
+from edgebox.storage.periods import Period
+from edgebox.storage.schema import APPENDED, tables_read_at_start
+from edgebox.storage.writer import Writer
 from tests.scheduling.scene import profile
 
-CPU = ExecutorId("cpu/0")
+CPU, GATE = ExecutorId("cpu/0"), CameraId("gate")
 
 
 @pytest.fixture
@@ -50,15 +54,31 @@ async def records(storage: Storage) -> bool:
     return [event.text for event in await storage.events(1)] == ["here"]
 
 
-def overwrite_a_table(path: Path) -> None:
+def overwrite_a_table(path: Path, table: str = "cameras") -> None:
     with sqlite3.connect(path) as raw:
         (page,) = raw.execute(
-            "SELECT rootpage FROM sqlite_schema WHERE name = 'cameras'"
+            "SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,)
         ).fetchone()
     raw.close()
+    overwrite_page(path, page)
+
+
+def overwrite_page(path: Path, page: int) -> None:
     content = bytearray(path.read_bytes())
     content[(page - 1) * 4096 : page * 4096] = b"\xff" * 4096
     path.write_bytes(content)
+
+
+def overwrite_a_leaf(path: Path, table: str, text: bytes) -> None:
+    """Overwrite a page of a table, which is not its first one, that has a text."""
+    with sqlite3.connect(path) as raw:
+        (root,) = raw.execute(
+            "SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,)
+        ).fetchone()
+    raw.close()
+    content = path.read_bytes()
+    pages = [content[at : at + 4096] for at in range(0, len(content), 4096)]
+    overwrite_page(path, next(n for n, page in enumerate(pages, 1) if text in page and n != root))
 
 
 def cut_in_half(path: Path) -> None:
@@ -66,9 +86,9 @@ def cut_in_half(path: Path) -> None:
     path.write_bytes(content[: len(content) // 2])
 
 
-def drop_a_table(path: Path) -> None:
+def drop_a_table(path: Path, table: str = "profiles") -> None:
     with sqlite3.connect(path) as raw:
-        raw.execute("DROP TABLE profiles")
+        raw.execute(f"DROP TABLE {table}")
     raw.close()
 
 
@@ -106,6 +126,121 @@ async def test_a_damaged_database_is_set_aside_and_a_new_one_is_kept(
     assert again.damage == ""
     assert [event.text for event in await again.events(1)] == ["here"]
     await again.close()
+
+
+async def box_with_history(path: Path) -> None:
+    storage = await opened(path)
+    storage.history.record_minutes({29_000_000: {GATE: Period(captured=1)}})
+    storage.record_overrides(GATE, {"slo_ms": 300})
+    storage.record_event("info", "before")
+    storage.fleet_settings.record((GATE, "slo", 5, "a", b'{"slo_ms":300}'))
+    await storage.close()
+
+
+def met_by_writing(storage: Storage) -> Awaitable[object]:
+    storage.history.record_minutes({29_000_001: {GATE: Period(captured=1)}})
+    return storage.flush()
+
+
+def met_by_reading(storage: Storage) -> Awaitable[object]:
+    return storage.history.chart(GATE, 29_000_000 * 60_000, 29_000_100 * 60_000, 100)
+
+
+def met_by_tidying(storage: Storage) -> Awaitable[object]:
+    async def tidy() -> None:
+        with contextlib.suppress(StorageError):
+            await storage.tidy(by_age=True)
+
+    return tidy()
+
+
+@pytest.mark.parametrize("damage", [overwrite_a_table, drop_a_table])
+@pytest.mark.parametrize("meet", [met_by_writing, met_by_reading, met_by_tidying])
+async def test_damage_that_shows_while_the_box_runs_is_mended_then(
+    file: Path,
+    damage: Callable[[Path, str], None],
+    meet: Callable[[Storage], Awaitable[object]],
+) -> None:
+    await box_with_history(file)
+    damage(file, "history_minute")
+    storage = await Storage.open(file, serving=True)
+    assert storage.damage == ""  # it reads no history at its start
+    storage.record_overrides(GATE, {"slo_ms": 700})
+    storage.sources.record(CameraId("door"), {"url": "rtsp://x/y"})
+    await meet(storage)
+    assert f"the database {file} is damaged (" in storage.damage
+    assert await records(storage)
+    assert (storage.last_error, storage.waiting_rows, storage.lost_rows) == ("", 0, 0)
+    await storage.close()
+    again = await opened(file)
+    assert again.damage == ""
+    (camera,) = await again.cameras()
+    assert (camera.camera, camera.overrides) == ("gate", {"slo_ms": 700})
+    assert await again.sources.load() == [("door", {"url": "rtsp://x/y"})]
+    assert await again.load_profiles("print") == [profile(128)]
+    assert [event.text for event in await again.events(9)] == ["here", "before"]
+    again.history.record_minutes({29_000_002: {GATE: Period(captured=1)}})
+    assert await again.flush()
+    await again.close()
+
+
+async def test_a_disk_that_damages_file_after_file_is_not_filled_with_them(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = await Storage.open(file, serving=True)
+
+    async def fail(writer: Writer, rows: object) -> None:
+        raise sqlite3.DatabaseError("database disk image is malformed")
+
+    monkeypatch.setattr(Writer, "_write", fail)
+    for _ in range(3):
+        storage.record_event("info", "here")
+        assert not await storage.flush()
+    assert sum("corrupt" in name for name in names_in(file.parent)) == 1
+    assert storage.last_error == "database disk image is malformed"
+    await storage.close()
+
+
+async def test_a_file_that_somebody_put_there_is_not_set_aside(file: Path) -> None:
+    storage = await Storage.open(file, serving=True)
+    replace_by(file.with_name("other"), b"somebody else's" * 1000)
+    file.with_name("other").replace(file)
+    with pytest.raises(StorageError):
+        await storage._writer.execute("SELECT * FROM no_such_table")
+    assert not any("corrupt" in name for name in names_in(file.parent))
+    await storage.close()
+
+
+async def test_what_lies_before_and_behind_the_damage_is_kept(file: Path) -> None:
+    storage = await opened(file)
+    for number in range(400):
+        storage.record_camera(CameraId(f"c{number:03}"), {"app": "x" * 100})
+    storage.sources.record(CameraId("door"), {"url": "rtsp://x/y"})
+    await storage.close()
+    overwrite_a_leaf(file, "cameras", b"c201{")
+    storage = await opened(file)
+    assert "nor all that was in the tables cameras" in storage.damage
+    kept = {each.camera for each in await storage.cameras()}
+    assert {"c000", "c150", "c250", "c399", "gate"} <= kept
+    assert len(kept) > 300
+    assert await storage.sources.load() == [("door", {"url": "rtsp://x/y"})]
+    await storage.close()
+
+
+async def test_a_box_reads_each_table_at_its_start_but_history_and_events(file: Path) -> None:
+    await box_with_history(file)
+    with sqlite3.connect(file) as raw:
+        tables = {name for (name,) in raw.execute("SELECT name FROM sqlite_schema")}
+    raw.close()
+    known = set(tables_read_at_start())
+    assert {t for t in tables if not t.startswith(("sqlite_", "events_"))} == known | {*APPENDED}
+    overwrite_a_table(file, "fleet_settings")
+    storage = await opened(file)
+    assert "damaged" in storage.damage
+    assert await storage.fleet_settings.load() == []
+    (camera,) = await storage.cameras()
+    assert camera.overrides == {"slo_ms": 300}
+    await storage.close()
 
 
 async def test_the_log_goes_with_its_database(file: Path) -> None:
@@ -151,12 +286,14 @@ async def test_what_is_no_database_is_left_as_it_is(file: Path, content: bytes) 
 
 
 async def test_a_locked_database_is_copied_into_memory(file: Path) -> None:
+    await box_with_history(file)
     other = sqlite3.connect(file, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     storage = await opened(file)
     assert "database is locked: does another edgebox use it?" in storage.last_error
     assert await storage.load_profiles("print") == [profile(128)]
     assert [each.camera for each in await storage.cameras()] == ["gate"]
+    assert await storage.fleet_settings.load() == [(GATE, "slo", 5, "a", b'{"slo_ms":300}')]
     assert await records(storage)
     await storage.close()
     other.execute("ROLLBACK")

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,21 +17,29 @@ from click.testing import CliRunner
 
 from edgebox.commands.fleet_boxes import fleet
 from edgebox.config.config_file import load
-from edgebox.domain.access import Scope
+from edgebox.domain.access import Identity, Login, Scope
 from edgebox.domain.errors import ConfigError
 from edgebox.domain.overrides import Overrides
 from edgebox.domain.requests import CameraId
 from edgebox.fleet.box_report import BoxName, BoxReport, Service
 from edgebox.fleet.replicated_settings import BUCKETS, NOTHING, ReplicatedSettings
 from edgebox.fleet.report_document import decoded
-from edgebox.fleet.settings_documents import comparison, read_settings, read_versions, wish
-from edgebox.fleet.ticket import answer_signature, box_ticket, camera_ticket
+from edgebox.fleet.settings_documents import (
+    comparison,
+    read_settings,
+    read_versions,
+    settings_answer,
+    wish,
+)
+from edgebox.fleet.ticket import LOGIN_S, answer_signature, box_ticket, camera_ticket
 from edgebox.link.box_address import authorization
+from edgebox.link.fleet_messages import OtherBoxes, Redirect
 from edgebox.planning.planner_parameters import PlanningParameters
-from edgebox.runtime.access_control import AccessControl
+from edgebox.runtime.access_control import AccessControl, new_token
 from edgebox.storage.access_store import AccessStore
 from edgebox.storage.database import IN_MEMORY, Storage
 from edgebox.storage.periods import Period
+from edgebox.storage.wall_clock import wall_clock_ms
 from edgebox.web import fleet_exchange, fleet_settings
 from edgebox.web.fleet import fleet_member
 from edgebox.web.fleet_exchange import FleetExchange, boxes_behind, one_for_each
@@ -45,6 +53,35 @@ from tests.end_to_end.running import until
 from tests.web.sites import site_of
 
 SECRET = "shared by the boxes of this test"
+
+
+def ticket_of(camera: str, token: str, at_s: float | None = None) -> str:
+    """Return a ticket that was given just now, of a login then or now."""
+    now_s = time.time()
+    return camera_ticket(SECRET, camera, Login(token, round(at_s or now_s)), now_s)
+
+
+@dataclass
+class Connected:
+    """The connection of a camera."""
+
+    identity: Identity
+    told: str = ""
+    ended: bool = False
+
+    def redirect(self, message: Redirect) -> None:
+        raise AssertionError(message)
+
+    def tell(self, message: OtherBoxes) -> None:
+        self.told = message.ticket
+
+    async def close(self) -> None:
+        raise AssertionError
+
+    async def revoked(self) -> None:
+        self.ended = True
+
+    __hash__ = object.__hash__
 
 
 @dataclass(frozen=True)
@@ -96,7 +133,7 @@ async def test_only_boxes_of_the_fleet_read_reports(member: Member) -> None:
     now_s = time.time()
     wrong = {
         "nothing": None,
-        "a camera's ticket": camera_ticket(SECRET, "gate", now_s),
+        "a camera's ticket": camera_ticket(SECRET, "gate", Login("", round(now_s)), now_s),
         "an old ticket": box_ticket(SECRET, "b", now_s - 3600),
         "another fleet's": box_ticket("the secret of another fleet", "b", now_s),
         "the administrator's token": member.tokens[Scope.ADMIN],
@@ -125,7 +162,11 @@ async def test_only_boxes_of_the_fleet_read_settings(member: Member) -> None:
     settings.set_here(CameraId("gate"), Overrides(slo_ns=250_000_000))
     (key,) = settings.replicated.settings
     ticket = box_ticket(SECRET, "b", now_s)
-    for shown in (None, camera_ticket(SECRET, "gate", now_s), member.tokens[Scope.ADMIN]):
+    for shown in (
+        None,
+        camera_ticket(SECRET, "gate", Login("", round(now_s)), now_s),
+        member.tokens[Scope.ADMIN],
+    ):
         for path in ("/v1/fleet/settings", "/v1/fleet/settings/versions"):
             assert (await member.get(path, shown, b"{}"))[0] == 401
     status, body, signature = await member.get(
@@ -314,7 +355,7 @@ async def test_those_who_may_see_the_box_see_its_fleet(member: Member) -> None:
 
 
 async def test_a_camera_s_ticket_lets_one_camera_send_and_nothing_else(member: Member) -> None:
-    ticket = camera_ticket(SECRET, "gate", time.time())
+    ticket = ticket_of("gate", "of another box")
     access = member.site.access
     identity = access.by_ticket(ticket)
     assert identity is not None
@@ -322,6 +363,102 @@ async def test_a_camera_s_ticket_lets_one_camera_send_and_nothing_else(member: M
     assert access.by_token(ticket) is None  # no login for a browser
     for path, status in (("/v1/fleet", 403), ("/v1/state", 403), ("/v1/fleet/report", 401)):
         assert (await member.get(path, ticket))[0] == status
+
+
+async def test_a_camera_whose_token_is_revoked_is_locked_out_with_its_tickets(
+    member: Member,
+) -> None:
+    access, fleet_of = member.site.access, member.site.fleet
+    assert fleet_of is not None
+    shown = access.by_token(member.tokens[Scope.CAMERA])
+    assert shown is not None
+    assert shown.token is not None
+    at_home = Connected(shown)
+    fleet_of.joined(CameraId("gate"), at_home)
+    came = access.by_ticket(at_home.told)
+    assert came is not None
+    elsewhere = Connected(came)  # the same secret: any box would take the ticket so
+    fleet_of.joined(CameraId("gate"), elsewhere)
+    renewed = access.by_ticket(elsewhere.told)
+    assert renewed is not None
+    assert renewed.login == came.login
+    with member.site.connected(elsewhere, came):
+        await access.revoke(shown.token.id)
+        for _ in range(2):
+            await asyncio.sleep(0)
+        assert elsewhere.ended
+    for ticket in (at_home.told, elsewhere.told):
+        assert access.by_ticket(ticket) is None
+        assert (await member.get("/v1/stream", ticket))[0] == 401
+    _, text = await access.issue("gate", Scope.CAMERA, CameraId("gate"))
+    again = access.by_token(text)
+    assert again is not None
+    fleet_of.joined(CameraId("gate"), anew := Connected(again))
+    assert access.by_ticket(anew.told) is not None
+
+
+async def test_other_boxes_and_later_starts_know_that_a_token_was_revoked(
+    member: Member,
+) -> None:
+    site = member.site
+    assert site.fleet is not None
+    ticket = ticket_of("gate", "5c1e7a90")
+    came = site.access.by_ticket(ticket)
+    assert came is not None
+    there = ReplicatedSettings()
+    there.revoke(["5c1e7a90"], "b", round(time.time() * 1e3))
+    body = settings_answer(there.settings, [*there.settings])
+    settings, refused = read_settings(body, [*there.settings])
+    assert refused == {}
+    camera = Connected(came)
+    with site.connected(camera, came):
+        assert await site.fleet.settings.take(settings) == 0
+        assert camera.ended
+    assert site.access.by_ticket(ticket) is None
+    assert site.access.by_ticket(ticket_of("gate", "another")) is not None
+    assert site.box.overrides == {}  # it is no camera
+    await site.storage.flush()
+    again = FleetSettings(site.box, site.storage)
+    await again.load()
+    assert again.replicated.is_revoked("5c1e7a90")
+    assert site.box.overrides == {}
+
+
+async def test_a_box_that_starts_tells_which_tokens_were_revoked_meanwhile(
+    tmp_path: Path,
+) -> None:
+    storage = await Storage.open(IN_MEMORY)
+    store = AccessStore(str(tmp_path / "a.db"))
+    token, _ = new_token("gate", Scope.CAMERA, CameraId("gate"), wall_clock_ms())
+    store.add(token)
+    store.remove(token.id, wall_clock_ms())  # as `edgebox tokens revoke` does
+    site = site_of(storage)
+    access = site.access = AccessControl(store)
+    await access.load()
+    site.fleet = FleetMember(
+        site.box,
+        FleetSettings(site.box, storage),
+        secret=SECRET,
+        cameras_max=64,
+        parameters=PlanningParameters(),
+    )
+    server = Server(site)
+    await server.start("127.0.0.1", 0)
+    assert access.by_ticket(ticket_of("gate", token.id)) is None
+    assert access.by_ticket(ticket_of("gate", "another")) is not None
+    await server.stop()
+    await storage.close()
+
+
+async def test_a_connection_ends_when_its_login_is_too_long_ago(member: Member) -> None:
+    access, now_s = member.site.access, time.time()
+    ticket = ticket_of("gate", "", now_s - LOGIN_S + 3600)
+    came = access.by_ticket(ticket)
+    assert came is not None
+    assert came.login is not None
+    assert access.is_valid(came)
+    assert not access.is_valid(replace(came, login=Login("", round(now_s) - LOGIN_S)))
+    assert access.by_ticket(ticket_of("gate", "", now_s - LOGIN_S)) is None
 
 
 async def test_a_box_alone_has_no_fleet(member: Member) -> None:

@@ -366,7 +366,8 @@ class Driver:
             self._canvases,
             encoded=self._executors[order.executor].takes_encoded,
         )
-        self._batches.run(order, inputs)
+        # The batch is answered as a whole: it is worth something as long as one of them is.
+        self._batches.run(order, inputs, max(frame.request.last_deadline_ns for frame in frames))
 
     def _decoded_enough(self) -> bool:
         """Return whether the executors that this box decodes for have enough to do."""

@@ -92,10 +92,9 @@ def batch_inputs(
 
 def as_arrived(frame: PendingFrame) -> EncodedPicture:
     """Return a frame's picture; what is found on it is in px of the picture as it was sent."""
-    request = frame.request
-    width_px, height_px = request.width_px, request.height_px
+    width_px, height_px = frame.request.width_px, frame.request.height_px
     frame.placement = Placement.on_canvas(width_px, height_px, width_px, height_px)
-    return EncodedPicture(frame.jpeg, width_px, height_px, request.last_deadline_ns)
+    return EncodedPicture(frame.jpeg, width_px, height_px)
 
 
 class _Inputs(Sequence[ModelInput]):

@@ -8,7 +8,7 @@ its sample runs; afterwards the canvas returns to the pool.
 import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -70,7 +70,7 @@ class Samples:
         """Take over a frame's canvas; features are large, and any stand for them."""
         picture = None
         if frame.canvas is None and frame.is_encoded:
-            picture = replace(as_arrived(frame), deadline_ns=None)
+            picture = as_arrived(frame)
         own, pool = frame.let_go_of_canvas()
         canvas = _ANY_FEATURES if frame.features else own
         self._kept[frame.request.id] = _Input(frame.request.app, canvas, pool, picture)

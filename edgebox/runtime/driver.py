@@ -9,7 +9,7 @@ import itertools
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.model_family import ExecutorId, Variant, VariantName
@@ -241,6 +241,11 @@ class Driver:
         self.decoder.hold(busy and self._decoded_enough())
         if self.failure is None:
             self._loop.wake_at(self.scheduler.next_wakeup_ns())
+
+    def forget(self, variants: Collection[VariantName]) -> None:
+        """Forget variants that are offered no more: measurements of them, and their canvases."""
+        self.measurements.forget(variants)
+        self._canvases.keep_only(self.variants.values())
 
     def end_minute(self) -> None:
         """Log what was held back in the minute that ends."""

@@ -228,7 +228,7 @@ async def test_a_camera_that_leaves_takes_its_frame_and_crops_along(stage: int) 
     for each in drops:
         story = "\n".join(street.story(each.request.id))
         assert "dropped (departed): its camera left before the answer" in story
-    spare = {id(canvas) for canvas in street.bench.canvases._spare[batch.variant]}
+    spare = {id(canvas) for canvas in street.bench.canvases._spare[batch.canvases[0].shape[:2]]}
     assert spare >= {id(canvas) for canvas in batch.canvases}
     await street.end(frame)
 

@@ -179,7 +179,7 @@ def picture_of(family: Family) -> EncodedPicture:
     """Return a typical JPEG of the largest size."""
     variant = family.variants[-1]
     canvas = typical_canvases(variant.width_px, variant.height_px, 114, "top_left")[0]
-    return EncodedPicture(encode(canvas), variant.width_px, variant.height_px, None)
+    return EncodedPicture(encode(canvas), variant.width_px, variant.height_px)
 
 
 # -- parts ------------------------------------------------------------------------------------

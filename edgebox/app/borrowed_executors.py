@@ -59,10 +59,17 @@ class _BorrowedExecutor:
             self._executor.warm(variants, batch_sizes)
 
     def _run(
-        self, variant: VariantName, inputs: Sequence[ModelInput], batch_size: int, threads: int
+        self,
+        variant: VariantName,
+        inputs: Sequence[ModelInput],
+        batch_size: int,
+        threads: int,
+        deadline_ns: int | None,
     ) -> Future[BatchResult]:
         self._report(True)
-        future = self._executor.submit(variant, inputs, batch_size, threads)
+        future = self._executor.submit(
+            variant, inputs, batch_size, threads, deadline_ns=deadline_ns
+        )
         future.add_done_callback(lambda _: self._report(False))
         return future
 
@@ -86,13 +93,19 @@ class PacedExecutor(_BorrowedExecutor):
         """Whether a camera was there at any batch."""
 
     def submit(
-        self, variant: VariantName, inputs: Sequence[ModelInput], batch_size: int, threads: int = 0
+        self,
+        variant: VariantName,
+        inputs: Sequence[ModelInput],
+        batch_size: int,
+        threads: int = 0,
+        *,
+        deadline_ns: int | None = None,
     ) -> Future[BatchResult]:
         """Run a batch; beside cameras it waits first, so that they have most of the time."""
         if self._shares():
             self.shared = True
             time.sleep(self._took_s * (1 / _SHARE_BESIDE_CAMERAS - 1))
-        future = self._run(variant, inputs, batch_size, threads)
+        future = self._run(variant, inputs, batch_size, threads, deadline_ns)
         future.add_done_callback(self._ran)
         return future
 
@@ -113,14 +126,20 @@ class LentExecutor(_BorrowedExecutor):
         self._running: Future[BatchResult] | None = None
 
     def submit(
-        self, variant: VariantName, inputs: Sequence[ModelInput], batch_size: int, threads: int = 0
+        self,
+        variant: VariantName,
+        inputs: Sequence[ModelInput],
+        batch_size: int,
+        threads: int = 0,
+        *,
+        deadline_ns: int | None = None,
     ) -> Future[BatchResult]:
         """Run a batch, unless the executor was taken back."""
         lent: Future[BatchResult] = Future()
         with self._lock:
             self._running = lent
             if not self._taken_back:
-                real = self._run(variant, inputs, batch_size, threads)
+                real = self._run(variant, inputs, batch_size, threads, deadline_ns)
                 real.add_done_callback(lambda done: self._done(done, lent))
                 return lent
         lent.set_exception(_taken())

@@ -280,9 +280,9 @@ class LiveFamilies:
             await self._unused(variants)  # some may have come while an executor was busy
             for holder in self._executors(family):
                 await asyncio.to_thread(holder.drop_family, family)
-            self.box.driver.measurements.forget(variants)
             self._hung = {each for each in self._hung if each[1] != name}
             self.served.withdraw(name)
+            self.box.driver.forget(variants)
             self.box.driver.feed(VariantsAvailable(tuple(self.served.variants.values())))
 
     async def _unused(self, variants: frozenset[VariantName]) -> None:

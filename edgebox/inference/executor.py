@@ -115,7 +115,13 @@ class Executor(Protocol):
         ...
 
     def submit(
-        self, variant: VariantName, inputs: Sequence[ModelInput], batch_size: int, threads: int = 0
+        self,
+        variant: VariantName,
+        inputs: Sequence[ModelInput],
+        batch_size: int,
+        threads: int = 0,
+        *,
+        deadline_ns: int | None = None,
     ) -> Future[BatchResult]:
         """Run a batch; never raises, never blocks: what goes wrong is in the future.
 
@@ -125,6 +131,9 @@ class Executor(Protocol):
                 place is one of a measurement, and stands for features of any.
             batch_size: as many as there are inputs, or more: then it is padded.
             threads: one of `thread_counts`; 0: all.
+            deadline_ns: the last instant at which the answer to any of the requests is worth
+                something, on the box's clock: what runs elsewhere is told the time left. None: no
+                request has a deadline.
         """
         ...
 
@@ -173,10 +182,17 @@ class FamilyExecutor:
     _worker: ExecutorThread
 
     def submit(
-        self, variant: VariantName, inputs: Sequence[ModelInput], batch_size: int, threads: int = 0
+        self,
+        variant: VariantName,
+        inputs: Sequence[ModelInput],
+        batch_size: int,
+        threads: int = 0,
+        *,
+        deadline_ns: int | None = None,
     ) -> Future[BatchResult]:
         """Run a batch; never raises, never blocks: what goes wrong is in the future."""
-        return self._worker.submit(BatchJob(variant, inputs, batch_size, Future(), threads))
+        job = BatchJob(variant, inputs, batch_size, Future(), threads, deadline_ns)
+        return self._worker.submit(job)
 
     def warm(self, variants: Sequence[VariantName], batch_sizes: Sequence[int]) -> None:
         """Run every combination once, so that none is slow when it matters. Blocks.

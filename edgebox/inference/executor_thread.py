@@ -58,6 +58,8 @@ class BatchJob:
     future: Future[BatchResult]
     threads: int = 0
     """Threads that it computes with on a CPU; 0: all of the executor's."""
+    deadline_ns: int | None = None
+    """The last instant at which the answer to any of its requests is worth something; None: any."""
 
 
 class ExecutorThread:

@@ -37,7 +37,13 @@ class NullExecutor:
         self._worker = ExecutorThread(f"{THREADS}{executor_id}", self._run)
 
     def submit(
-        self, variant: VariantName, inputs: Sequence[ModelInput], batch_size: int, threads: int = 0
+        self,
+        variant: VariantName,
+        inputs: Sequence[ModelInput],
+        batch_size: int,
+        threads: int = 0,
+        *,
+        deadline_ns: int | None = None,
     ) -> Future[BatchResult]:
         """Answer a batch with nothing found."""
         return self._worker.submit(BatchJob(variant, inputs, batch_size, Future()))

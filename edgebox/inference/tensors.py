@@ -28,8 +28,6 @@ class EncodedPicture:
     jpeg: bytes | memoryview
     width_px: int
     height_px: int
-    deadline_ns: int | None
-    """The last instant at which an answer is worth something, on the box's clock; None: any."""
 
 
 ModelInput = Canvas | Features | EncodedPicture

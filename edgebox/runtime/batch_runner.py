@@ -58,11 +58,15 @@ class BatchRunner:
         self._running: dict[ExecutorId, Infer] = {}
         self._results: dict[BatchId, tuple[Infer, BatchResult]] = {}
 
-    def run(self, order: Infer, inputs: Sequence[ModelInput]) -> None:
-        """Begin a batch."""
+    def run(
+        self, order: Infer, inputs: Sequence[ModelInput], deadline_ns: int | None = None
+    ) -> None:
+        """Begin a batch; its answer is worth nothing after `deadline_ns` (None: it always is)."""
         self._running[order.executor] = order
         executor = self._executors[order.executor]
-        future = executor.submit(order.variant, inputs, order.batch_size, order.threads)
+        future = executor.submit(
+            order.variant, inputs, order.batch_size, order.threads, deadline_ns=deadline_ns
+        )
         future.add_done_callback(lambda done: self._from_thread(lambda: self._done(order, done)))
 
     def abandon(self, executor: ExecutorId) -> None:

@@ -9,7 +9,7 @@ import itertools
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.model_family import ExecutorId, Variant, VariantName
@@ -244,6 +244,11 @@ class Driver:
         if self.failure is None:
             self._loop.wake_at(self.scheduler.next_wakeup_ns())
 
+    def forget(self, variants: Collection[VariantName]) -> None:
+        """Forget variants that are offered no more: measurements of them, and their canvases."""
+        self.measurements.forget(variants)
+        self._canvases.keep_only(self.variants.values())
+
     def end_minute(self) -> None:
         """Log what was held back in the minute that ends."""
         self._batches.end_minute()
@@ -375,7 +380,8 @@ class Driver:
             self._canvases,
             encoded=self._executors[order.executor].takes_encoded,
         )
-        self._batches.run(order, inputs)
+        # The batch is answered as a whole: it is worth something as long as one of them is.
+        self._batches.run(order, inputs, max(frame.request.last_deadline_ns for frame in frames))
 
     def _decoded_enough(self) -> bool:
         """Return whether the executors that this box decodes for have enough to do."""

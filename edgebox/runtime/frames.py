@@ -273,14 +273,14 @@ class PendingFrame:
             return ()
         return self.pipeline.next_stages(self.request.stage or self.pipeline.first.name)
 
-    def let_go_of_canvas(self) -> tuple[NDArray[np.uint8] | None, VariantName | None]:
-        """Return its canvas, which it has no more, and the variant whose pool that belongs to.
+    def let_go_of_canvas(self) -> tuple[NDArray[np.uint8] | None, bool]:
+        """Return its canvas, which it has no more, and whether others may have it.
 
-        Pixels that run as they were sent belong to no pool.
+        Pixels that run as they were sent stay their sender's.
         """
-        canvas, pool = self.canvas, self.canvas_of
+        canvas = self.canvas
         self.canvas = self.canvas_of = None
-        return canvas, None if canvas is self.rgb else pool
+        return canvas, canvas is not self.rgb
 
     def forget_crops(self) -> None:
         """Free the pixels of its crops. Crops refer to it too, and circles are collected rarely."""

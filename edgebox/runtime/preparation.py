@@ -1,8 +1,7 @@
 """Decodes a frame's picture to a variant's input, in reused canvases."""
 
 import threading
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import overload
 
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebox.domain.errors import EdgeboxError
-from edgebox.domain.model_family import FamilyName, Variant, VariantName
+from edgebox.domain.model_family import FamilyName, Variant
 from edgebox.inference.family import InputSpec
 from edgebox.inference.tensors import Canvas, EncodedPicture, ModelInput
 from edgebox.media.jpeg import decode, decode_into, lay_into
@@ -18,17 +17,24 @@ from edgebox.runtime.frames import PendingFrame
 from edgebox.vision.letterbox import Fit, Placement
 
 _SPARE_MAX = 32
-"""Canvases kept per variant; a burst may allocate more, which are freed."""
+"""Canvases kept per size; a burst may allocate more, which are freed."""
+
+_Size = tuple[int, int]
+"""Height and width, px."""
 
 
 class CanvasPool:
-    """Input canvases by variant. Taken in decoding threads, given back on the loop."""
+    """Input canvases by size. Taken in decoding threads, given back on the loop.
+
+    A variant's name does not tell its size: a family may come under the name of a removed one.
+    """
 
     def __init__(self, inputs: dict[FamilyName, InputSpec], needs_pixels: bool = True) -> None:
         """Serve the families in `inputs`; without `needs_pixels` nothing is decoded."""
         self.needs_pixels = needs_pixels
         self._inputs = inputs
-        self._spare: dict[VariantName, list[NDArray[np.uint8]]] = defaultdict(list)
+        self._spare: dict[_Size, list[NDArray[np.uint8]]] = {}
+        """Of each size that was taken."""
         self._lock = threading.Lock()
 
     def input_of(self, variant: Variant) -> InputSpec:
@@ -37,24 +43,31 @@ class CanvasPool:
 
     def take(self, variant: Variant) -> NDArray[np.uint8]:
         """Return a canvas (h, w, 3) uint8 with unspecified content."""
+        size = (variant.height_px, variant.width_px)
         with self._lock:
-            spare = self._spare[variant.name]
+            spare = self._spare.setdefault(size, [])
             if spare:
                 return spare.pop()
-        return np.empty((variant.height_px, variant.width_px, 3), np.uint8)
+        return np.empty((*size, 3), np.uint8)
 
     def give_back(self, frame: PendingFrame) -> None:
         """Return a frame's canvas to the pool, if it has one."""
-        canvas, name = frame.let_go_of_canvas()
-        if canvas is not None and name is not None:
-            self.put(canvas, name)
+        canvas, reusable = frame.let_go_of_canvas()
+        if canvas is not None and reusable:
+            self.put(canvas)
 
-    def put(self, canvas: NDArray[np.uint8], name: VariantName) -> None:
+    def put(self, canvas: NDArray[np.uint8]) -> None:
         """Return a canvas that nobody reads or writes any more."""
         with self._lock:
-            spare = self._spare[name]
-            if len(spare) < _SPARE_MAX:
+            spare = self._spare.get(canvas.shape[:2])
+            if spare is not None and len(spare) < _SPARE_MAX:
                 spare.append(canvas)
+
+    def keep_only(self, variants: Iterable[Variant]) -> None:
+        """Free the canvases of other sizes than these variants have."""
+        sizes = {(each.height_px, each.width_px) for each in variants}
+        with self._lock:
+            self._spare = {size: spare for size, spare in self._spare.items() if size in sizes}
 
 
 def batch_inputs(
@@ -92,10 +105,9 @@ def batch_inputs(
 
 def as_arrived(frame: PendingFrame) -> EncodedPicture:
     """Return a frame's picture; what is found on it is in px of the picture as it was sent."""
-    request = frame.request
-    width_px, height_px = request.width_px, request.height_px
+    width_px, height_px = frame.request.width_px, frame.request.height_px
     frame.placement = Placement.on_canvas(width_px, height_px, width_px, height_px)
-    return EncodedPicture(frame.jpeg, width_px, height_px, request.last_deadline_ns)
+    return EncodedPicture(frame.jpeg, width_px, height_px)
 
 
 class _Inputs(Sequence[ModelInput]):

@@ -8,11 +8,11 @@ its sample runs; afterwards the canvas returns to the pool.
 import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from edgebox.domain.model_family import ExecutorId, VariantName
+from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.requests import RequestId
 from edgebox.inference.executor import Executor
 from edgebox.inference.executor_thread import BatchResult
@@ -30,7 +30,8 @@ class _Input:
 
     app: str
     canvas: Canvas | None
-    canvas_of: VariantName | None
+    reusable: bool
+    """Whether the canvas goes back to the pool."""
     picture: EncodedPicture | None = None
     """In place of a canvas, if it was not decoded here."""
 
@@ -70,10 +71,11 @@ class Samples:
         """Take over a frame's canvas; features are large, and any stand for them."""
         picture = None
         if frame.canvas is None and frame.is_encoded:
-            picture = replace(as_arrived(frame), deadline_ns=None)
-        own, pool = frame.let_go_of_canvas()
-        canvas = _ANY_FEATURES if frame.features else own
-        self._kept[frame.request.id] = _Input(frame.request.app, canvas, pool, picture)
+            picture = as_arrived(frame)
+        own, reusable = frame.let_go_of_canvas()
+        if frame.features:
+            own, reusable = _ANY_FEATURES, False
+        self._kept[frame.request.id] = _Input(frame.request.app, own, reusable, picture)
 
     def carry_out(self, action: Release | Sample) -> None:
         """Carry out an order about an input that was retained."""
@@ -106,5 +108,5 @@ class Samples:
         self._on_done(order, kept.app, None if error is not None else done.result())
 
     def _let_go(self, kept: _Input) -> None:
-        if kept.canvas is not None and kept.canvas_of is not None:
-            self._canvases.put(kept.canvas, kept.canvas_of)
+        if kept.canvas is not None and kept.reusable:
+            self._canvases.put(kept.canvas)

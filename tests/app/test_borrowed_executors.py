@@ -24,7 +24,7 @@ class _Waiting(NullExecutor):
         super().__init__(ExecutorId("cpu/0"), batch_ns=1)
         self.batches: list[Future[BatchResult]] = []
 
-    def submit(self, *_: object) -> Future[BatchResult]:
+    def submit(self, *_: object, **__: object) -> Future[BatchResult]:
         self.batches.append(Future())
         return self.batches[-1]
 

@@ -31,7 +31,13 @@ class TimedExecutor(NullExecutor):
         self.ran: list[tuple[int, int]] = []
 
     def submit(
-        self, name: VariantName, canvases: Sequence[ModelInput], batch_size: int, threads: int = 0
+        self,
+        name: VariantName,
+        canvases: Sequence[ModelInput],
+        batch_size: int,
+        threads: int = 0,
+        *,
+        deadline_ns: int | None = None,
     ) -> Future[BatchResult]:
         first = (batch_size, threads) not in self.ran
         self.ran.append((batch_size, threads))

@@ -26,8 +26,8 @@ def test_every_executor_takes_them_and_answers_in_their_own_pixels(tmp_path: Pat
     try:
         pictures: list[ModelInput] = [
             canvas,
-            EncodedPicture(jpeg, 640, 360, None),
-            EncodedPicture(jpeg_claiming(64, 64), 64, 64, None),
+            EncodedPicture(jpeg, 640, 360),
+            EncodedPicture(jpeg_claiming(64, 64), 64, 64),
         ]
         result = executor.submit(variant.name, pictures, 4).result()
     finally:

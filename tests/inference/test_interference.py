@@ -36,7 +36,13 @@ class TimedExecutor(NullExecutor):
         self.ran: list[str] = []
 
     def submit(
-        self, name: VariantName, canvases: Sequence[ModelInput], batch_size: int, threads: int = 0
+        self,
+        name: VariantName,
+        canvases: Sequence[ModelInput],
+        batch_size: int,
+        threads: int = 0,
+        *,
+        deadline_ns: int | None = None,
     ) -> Future[BatchResult]:
         px = int(name.removeprefix("v-"))
         took_ns = 1000 * px * (1.0 + self.others * self.k[px])

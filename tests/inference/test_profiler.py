@@ -48,7 +48,13 @@ class KnownSpeed:
         self._took_ns = took_ns
 
     def submit(
-        self, variant: VariantName, canvases: Sequence[Any], batch_size: int, threads: int = 0
+        self,
+        variant: VariantName,
+        canvases: Sequence[Any],
+        batch_size: int,
+        threads: int = 0,
+        *,
+        deadline_ns: int | None = None,
     ) -> Future[BatchResult]:
         assert len(canvases) == batch_size
         self.runs.append((variant, batch_size))
@@ -141,7 +147,13 @@ def test_times_are_those_of_different_pictures() -> None:
 
     class BySight(KnownSpeed):
         def submit(
-            self, variant: VariantName, canvases: Sequence[Any], batch_size: int, threads: int = 0
+            self,
+            variant: VariantName,
+            canvases: Sequence[Any],
+            batch_size: int,
+            threads: int = 0,
+            *,
+            deadline_ns: int | None = None,
         ) -> Future[BatchResult]:
             super().submit(variant, canvases, batch_size)
             future: Future[BatchResult] = Future()

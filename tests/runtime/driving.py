@@ -42,6 +42,7 @@ class Batch:
     future: "Future[BatchResult]"
     inputs: list[ModelInput] = field(default_factory=list)
     """With those that are no pictures."""
+    deadline_ns: int | None = None
 
     def complete(self, took_ns: int = MS, pictures: int | None = None) -> None:
         """Come back with nothing found."""
@@ -73,10 +74,12 @@ class ManualExecutor:
         inputs: Sequence[ModelInput],
         batch_size: int,
         threads: int = 0,
+        *,
+        deadline_ns: int | None = None,
     ) -> "Future[BatchResult]":
         given = list(inputs)  # once, as a real executor: some are made when they are read
         pictures = [each for each in given if isinstance(each, np.ndarray)]
-        batch = Batch(variant, pictures, batch_size, Future(), given)
+        batch = Batch(variant, pictures, batch_size, Future(), given, deadline_ns)
         self.batches.append(batch)
         return batch.future
 

@@ -290,6 +290,8 @@ class CanvasWatch(ManualExecutor):
         inputs: Sequence[ModelInput],
         batch_size: int,
         threads: int = 0,
+        *,
+        deadline_ns: int | None = None,
     ) -> "Future[BatchResult]":
         canvases = [each for each in inputs if isinstance(each, np.ndarray)]
         self.seen += [id(canvas) for canvas in canvases]
@@ -439,3 +441,21 @@ async def test_a_result_that_cannot_be_used_fails_its_batch_and_leaves_the_execu
     executor.batches[1].complete()
     await settle()
     assert outcome(bench.ending(second)) == "on_time"
+
+
+async def test_a_batch_has_the_deadline_of_the_one_that_can_wait_longest() -> None:
+    executor = ManualExecutor()
+    bench = Bench(executor, gain=0.8, needs_pixels=True)
+    first = bench.submit(slo_ms=10_000, jpeg=WHITE)
+    await until(lambda: bool(executor.batches), "the first batch")
+    others = [bench.submit(slo_ms=slo_ms, jpeg=WHITE) for slo_ms in (20_000, 30_000)]
+    await until(lambda: not any(frame.preparing for frame in others), "decoded pictures")
+    executor.batches[0].complete()
+    await settle()
+    alone, together = executor.batches
+    assert alone.deadline_ns == first.request.deadline_ns
+    assert len(together.canvases) == 2
+    assert together.deadline_ns == others[1].request.deadline_ns
+    together.complete()
+    await settle()
+    await bench.driver.stop(1)

@@ -123,7 +123,8 @@ async def test_an_answer_is_nested_and_in_pixels_of_the_cameras_own_picture() ->
     # 320 × 180 px were sent: the object is 80 px wide and high, and each side has 8 px of margin.
     assert crop.origin_px == (72, 32)
     assert (crop.request.width_px, crop.request.height_px) == (96, 96)
-    crop_px = (await street.batch(1)).canvases[0].shape[0]
+    assert (await street.batch(1)).deadline_ns == frame.request.deadline_ns
+    crop_px = street.executor.batches[1].canvases[0].shape[0]
     second = (0.0, 0.25 * crop_px, 0.5 * crop_px, 1.0 * crop_px)
     await street.answer(1, found(second))
     (nested,) = crop.crops
@@ -243,7 +244,7 @@ async def test_a_camera_that_leaves_takes_its_frame_and_crops_along(stage: int) 
     for each in drops:
         story = "\n".join(street.story(each.request.id))
         assert "dropped (departed): its camera left before the answer" in story
-    spare = {id(canvas) for canvas in street.bench.canvases._spare[batch.variant]}
+    spare = {id(canvas) for canvas in street.bench.canvases._spare[batch.canvases[0].shape[:2]]}
     assert spare >= {id(canvas) for canvas in batch.canvases}
     await street.end(frame)
 

@@ -44,7 +44,8 @@ async def test_nothing_is_decoded_for_it_and_its_answer_is_in_the_pictures_own_p
     frame = bench.submit(slo_ms=10_000, jpeg=WHITE)
     (batch,) = executor.batches
     (picture,) = batch.inputs
-    assert picture == EncodedPicture(WHITE, 416, 234, frame.request.last_deadline_ns)
+    assert picture == EncodedPicture(WHITE, 416, 234)
+    assert batch.deadline_ns == frame.request.last_deadline_ns
     batch.future.set_result(BatchResult([box_of((0, 0, 208, 117))], 0, 1))
     await settle()
     ending = bench.ending(frame)

@@ -1,5 +1,7 @@
 """Canvases: decoded pictures, what is wrong with others, and reuse that never shares."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -152,3 +154,29 @@ def test_a_burst_does_not_keep_its_memory() -> None:
     assert again <= before
     assert id(canvases.take(VARIANT)) not in before
     assert len(kept) == 40
+
+
+def test_a_variant_of_another_size_under_a_known_name_gets_canvases_of_its_own() -> None:
+    canvases = pool()
+    before, after = frame(), frame()
+    prepare(before, VARIANT, canvases)
+    canvases.give_back(before)
+    other = replace(VARIANT, width_px=32)
+    prepare(after, other, canvases)
+    assert after.canvas is not None
+    assert after.canvas.shape == (128, 32, 3)
+
+
+def test_canvases_of_sizes_that_are_not_offered_any_more_are_freed() -> None:
+    canvases = pool()
+    kept, freed, late = frame(), frame(), frame()
+    prepare(kept, SMALLER, canvases)
+    prepare(freed, VARIANT, canvases)
+    prepare(late, VARIANT, canvases)
+    used = kept.canvas
+    canvases.give_back(kept)
+    canvases.give_back(freed)
+    canvases.keep_only([SMALLER])
+    canvases.give_back(late)
+    assert {size: len(spare) for size, spare in canvases._spare.items()} == {(64, 32): 1}
+    assert canvases.take(SMALLER) is used

@@ -105,7 +105,7 @@ async def test_it_runs_on_what_the_request_ran_on_and_the_canvas_comes_back() ->
 
 
 def all_spare(bench: Bench, variant: Variant) -> list[np.ndarray]:
-    return list(bench.canvases._spare[variant.name])
+    return list(bench.canvases._spare[variant.height_px, variant.width_px])
 
 
 async def test_an_input_that_is_let_go_gives_its_canvas_back() -> None:

@@ -58,6 +58,8 @@ class RaisingExecutor(NullExecutor):
         inputs: Sequence[ModelInput],
         batch_size: int,
         threads: int = 0,
+        *,
+        deadline_ns: int | None = None,
     ) -> Future[BatchResult]:
         failed: Future[BatchResult] = Future()
         failed.set_exception(ModelError("CUDA error 719: unspecified launch failure"))

@@ -29,7 +29,6 @@ from edgebox.inference.remote.http_connection import (
 from edgebox.inference.remote.remote_executor import Clock, RemoteExecutor
 from edgebox.inference.remote.served_models import served_by
 from edgebox.inference.remote.server_answers import AwayError, Found, OverloadedError, answers_read
-from edgebox.inference.tensors import EncodedPicture
 from edgebox.vision.detections import Detections
 
 PROVIDER = "OpenInference"
@@ -157,12 +156,7 @@ class OpenInferenceExecutor(RemoteExecutor):
         variant = family.variant(job.variant)
         self._models.encode(family, variant, job)
         started_ns = self._clock_ns()
-        deadlines = [
-            each.deadline_ns
-            for each in job.inputs
-            if isinstance(each, EncodedPicture) and each.deadline_ns is not None
-        ]
-        left_s = (max(deadlines) - started_ns) / 1e9 if deadlines else RUN_LIMIT_S
+        left_s = RUN_LIMIT_S if job.deadline_ns is None else (job.deadline_ns - started_ns) / 1e9
         try:
             found, refused = self._models.run(family, variant, job, left_s)
             self._compare_again()

@@ -102,13 +102,13 @@ def encode_inputs(inputs: Sequence[ModelInput]) -> tuple[list[dict[str, Any]], l
 def decode_inputs(
     entries: Sequence[Mapping[str, Any]], buffers: Sequence[Buffer]
 ) -> list[ModelInput]:
-    """Return the inputs of a batch. Pictures have no deadline: the box's clock is not here."""
+    """Return the inputs of a batch."""
     rest = iter(buffers)
     inputs: list[ModelInput] = []
     for entry in entries:
         if "picture" in entry:
             width_px, height_px = entry["picture"]
-            inputs.append(EncodedPicture(next(rest), width_px, height_px, None))
+            inputs.append(EncodedPicture(next(rest), width_px, height_px))
         elif "features" in entry:
             inputs.append(tuple(_tensor(next(rest), of) for of in entry["features"]))
         else:

@@ -139,7 +139,7 @@ class EdgeboxModels:
     def encode(self, family: Family, variant: Variant, job: BatchJob) -> None:
         """Encode what is no JPEG yet, before a batch is timed."""
         job.inputs = [
-            EncodedPicture(encode(each, JPEG_QUALITY), each.shape[1], each.shape[0], None)
+            EncodedPicture(encode(each, JPEG_QUALITY), each.shape[1], each.shape[0])
             if isinstance(each, np.ndarray)
             else each
             for each in job.inputs

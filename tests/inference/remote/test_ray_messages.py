@@ -43,7 +43,7 @@ def features(pictures: int) -> st.SearchStrategy[list[NDArray[np.float32]]]:
 
 
 FEATURES = SIDES.flatmap(features)
-PICTURES = st.builds(EncodedPicture, st.binary(max_size=200), SIDES, SIDES, st.none())
+PICTURES = st.builds(EncodedPicture, st.binary(max_size=200), SIDES, SIDES)
 INPUTS: st.SearchStrategy[list[ModelInput]] = st.lists(
     st.one_of(CANVASES, FEATURES.map(tuple), PICTURES), max_size=5
 )

@@ -49,7 +49,7 @@ def test_a_worker_finds_what_an_executor_here_finds(gate: Family) -> None:
     told = header_of(worker.open(order, read_files(order["families"][0])))
     assert told["failed"] == {}
     variant = gate.variants[0]
-    picture = EncodedPicture(street_jpeg(3), 640, 360, None)
+    picture = EncodedPicture(street_jpeg(3), 640, 360)
     inputs: list[ModelInput] = [picture, blank_canvas(variant)]
     entries, buffers = encode_inputs(inputs)
     ordered = {"variant": variant.name, "batch_size": 4, "inputs": entries}

@@ -48,7 +48,7 @@ def test_what_was_answered_stays_answered_when_the_server_has_too_much_to_do(tak
         return [Detections.empty() for _ in pictures], {}
 
     cast(Any, models)._ask = ask
-    inputs = [EncodedPicture(bytes(90), 8, 8, None) for _ in range(7)]
+    inputs = [EncodedPicture(bytes(90), 8, 8) for _ in range(7)]
     job = cast(BatchJob, type("Job", (), {"inputs": inputs}))
     with pytest.raises(OverloadedError, match="too much to do") as raised:
         models.run(cast(Any, None), cast(Any, None), job, 1.0)

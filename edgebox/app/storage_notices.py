@@ -1,0 +1,39 @@
+"""Tells people when the database cannot be written, and when it can be again."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from edgebox.storage.rows import Level
+
+
+class _Storage(Protocol):
+    @property
+    def last_error(self) -> str: ...
+
+    @property
+    def lost_rows(self) -> int: ...
+
+
+class StorageNotices:
+    """What of a database's failures was told: each reason once, and their end."""
+
+    def __init__(self, storage: _Storage, publish: Callable[[Level, str], None]) -> None:
+        """Watch a database; `publish` takes a level and a text."""
+        self._storage = storage
+        self._publish = publish
+        self._told = ""
+        self._lost_before = 0
+
+    def look(self) -> None:
+        """Publish what has changed since the last look."""
+        why, before = self._storage.last_error, self._told
+        self._told = why
+        if why == before:
+            return
+        if why:
+            self._publish("error", f"the database cannot be written ({why}); serving goes on")
+            return
+        lost = self._storage.lost_rows - self._lost_before
+        self._lost_before = self._storage.lost_rows
+        kept = f"{lost} rows that waited are lost" if lost else "nothing is lost"
+        self._publish("info", f"the database is written again; {kept}")

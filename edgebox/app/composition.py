@@ -31,6 +31,7 @@ from edgebox.app.remembered_learning import RememberedLearning
 from edgebox.app.served_families import ServedFamilies, tell_of_missing_models
 from edgebox.app.source_setup import pulled_cameras, stored_hello
 from edgebox.app.startup import ModelInventory, load_families, measured
+from edgebox.app.storage_notices import StorageNotices
 from edgebox.app.tracking_setup import ZoneNotices, missing_classes, tracking_defaults
 from edgebox.config.config_file import Config
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
@@ -116,9 +117,7 @@ class App:
         self._opened = Opened()
         self._tasks = BackgroundTasks(lambda text: self.box.notices.publish("error", text))
         self._minutes_since_collection = 0
-        self._storage_damage = ""
-        self._storage_error = ""
-        """The last published error of the database."""
+        self._storage_notices: StorageNotices | None = None
         self._history_recorder: HistoryRecorder | None = None
         self._remembered_learning: RememberedLearning | None = None
         self._zone_notices: ZoneNotices | None = None
@@ -215,7 +214,8 @@ class App:
                 f"the database cannot be locked ({storage.unlocked}): see to it that no other box "
                 "serves with it",
             )
-        self._report_storage_error()
+        self._storage_notices = StorageNotices(storage, self._box.notices.publish)
+        self._storage_notices.look()
         self._sources = await pulled_cameras(config, self._box, storage)
         states = StateCache(self._box, self.machine)
         jobs = self._model_jobs = ModelJobs(config, self._box, storage)
@@ -432,20 +432,8 @@ class App:
         if not self.box.connected:
             # What a crowd or an attack held is the C library's still.
             asyncio.get_running_loop().run_in_executor(None, give_back)
-        self._report_storage_error()
-
-    def _report_storage_error(self) -> None:
-        """Publish that the database was damaged or cannot be written, once for each reason."""
-        assert self._storage is not None
-        if self._storage.damage != self._storage_damage:
-            self._storage_damage = self._storage.damage
-            self.box.notices.publish("error", self._storage_damage)
-        why, before = self._storage.last_error, self._storage_error
-        self._storage_error = why
-        if why and why != before:
-            self.box.notices.publish(
-                "error", f"the database cannot be written ({why}); serving goes on"
-            )
+        if self._storage_notices is not None:
+            self._storage_notices.look()
 
     # -- the journal --------------------------------------------------------------------------
 

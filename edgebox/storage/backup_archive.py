@@ -6,6 +6,7 @@ archive may have been cut off, changed, or made by somebody else.
 
 import hashlib
 import io
+import math
 import os
 import shutil
 import struct
@@ -115,12 +116,12 @@ def extract(archive: Path, to: Path) -> dict[str, Any]:
         BackupError: it is no backup, damaged, or of a newer edgebox; or there is no room.
         OSError: the files cannot be written.
     """
-    needed = sum(about["bytes"] for about in read_manifest(archive)["files"].values())
-    free = shutil.disk_usage(to).free
-    if needed + _ROOM_BYTES > free:
+    contents = sum(about["bytes"] for about in read_manifest(archive)["files"].values())
+    needed, free = contents + _ROOM_BYTES, shutil.disk_usage(to).free
+    if needed > free:
         raise BackupError(
-            f"{archive}: needs {needed / 1e6:.0f} MB at {to.parent}, where {free / 1e6:.0f} MB are "
-            "free: make room"
+            f"{archive}: needs {math.ceil(needed / 1e6)} MB at {to.parent}, where "
+            f"{math.floor(free / 1e6)} MB are free: make room"
         )
     return _taken(archive, to)
 

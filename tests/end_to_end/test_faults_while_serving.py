@@ -104,7 +104,8 @@ async def _not_kept(app: App, said: str) -> None:
         assert time.monotonic() < deadline_s, readiness
         await asyncio.sleep(0.02)
     assert readiness["ready"]
-    app._report_storage_error()
+    assert app._storage_notices is not None
+    app._storage_notices.look()
     assert any("serving goes on" in text and said in text for text in texts(app, "error"))
 
 
@@ -112,6 +113,9 @@ async def _kept(app: App) -> None:
     assert app._storage is not None
     app._storage._writer._wake.set()
     await until(lambda: app._storage is not None and not app._storage.last_error, "rows to be kept")
+    assert app._storage_notices is not None
+    app._storage_notices.look()
+    assert "the database is written again; nothing is lost" in texts(app, "info")
 
 
 @pytest.mark.parametrize(

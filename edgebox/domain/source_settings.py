@@ -14,6 +14,8 @@ class CaptureTimes(StrEnum):
     """Sender reports of the camera."""
     ARRIVAL = "arrival"
     """The arrival, minus the measured path."""
+    WRONG_CLOCK = "wrong_clock"
+    """The same, since the sender reports of the camera cannot be right."""
     PLAYBACK = "playback"
     """A file, or a device of this machine: a picture is captured when it is due."""
 

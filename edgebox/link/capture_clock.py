@@ -78,7 +78,8 @@ class CaptureClock:
         if reported_ns is not None and self._is_plausible(arrival_ns, arrival_ns - reported_ns):
             self.times = CaptureTimes.REPORTS
             return min(reported_ns, left_by_ns)
-        self.times = CaptureTimes.ARRIVAL
+        wrong = reported_ns is not None
+        self.times = CaptureTimes.WRONG_CLOCK if wrong else CaptureTimes.ARRIVAL
         return bound_ns
 
     def _steady(self, stamp_ns: int, reported_ns: int) -> int:

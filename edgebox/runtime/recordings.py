@@ -5,6 +5,7 @@ is executed, and errors name the line.
 """
 
 import asyncio
+import contextlib
 import gzip
 import os
 import time
@@ -26,6 +27,8 @@ from edgebox.storage.rows import Level
 
 KEPT = 10
 """Files kept in a folder; a further one replaces the oldest."""
+_FORGOTTEN_S = 3600.0
+"""An unfinished file of this age is of a box that was killed."""
 _LEVEL = 1
 _LINE_BYTES_MAX = 64 << 20
 _GZIP = b"\x1f\x8b"
@@ -46,7 +49,7 @@ def compressed(recording: Recording) -> Iterator[bytes]:
 
 
 def write_file(recording: Recording, folder: Path) -> Path:
-    """Write a recording atomically into a folder, and delete the oldest files.
+    """Write a recording atomically into a folder, and delete the oldest and forgotten files.
 
     Raises:
         OSError: the folder cannot be written to.
@@ -62,7 +65,15 @@ def write_file(recording: Recording, folder: Path) -> Path:
         unfinished.unlink(missing_ok=True)
     for old in _oldest_first(folder.glob("edgebox-journal-*.jsonl.gz"), path)[:-KEPT]:
         old.unlink(missing_ok=True)
+    _remove_forgotten(folder)
     return path
+
+
+def _remove_forgotten(folder: Path) -> None:
+    for part in folder.glob("edgebox-journal-*.part"):
+        with contextlib.suppress(FileNotFoundError):  # another box is done with it just now
+            if time.time() - part.stat().st_mtime > _FORGOTTEN_S:
+                part.unlink()
 
 
 def _oldest_first(files: Iterable[Path], newest: Path) -> list[Path]:

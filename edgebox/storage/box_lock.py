@@ -1,8 +1,8 @@
 """The lock of the box that serves with a database: one at a time.
 
-It is `flock` on an empty file beside the database, which stays there. The kernel gives it back when
-its process ends, however that ends. It is not on the database itself, whose locks are SQLite's:
-commands use the database beside a running box.
+It is `flock` on a file beside the database, which stays there and names the last process that had
+it. The kernel gives it back when that process ends, however it ends. It is not on the database
+itself, whose locks are SQLite's: commands use the database beside a running box.
 """
 
 import contextlib
@@ -15,6 +15,7 @@ from edgebox.domain.errors import StorageError
 from edgebox.storage.connecting import file_at
 
 _SUFFIX = ".lock"
+_HOLDER_BYTES_MAX = 512
 _ANOTHER_FILE = (
     ", or name another file in storage.path (for a demo: another folder in XDG_DATA_HOME)"
 )
@@ -61,15 +62,37 @@ def lock_for_box(database: Path | str, instead: str = _ANOTHER_FILE) -> BoxLock:
         file.parent.mkdir(parents=True, exist_ok=True)
         descriptor = _opened(file.with_name(file.name + _SUFFIX))
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _name_holder(descriptor)
     except (OSError, ValueError) as error:
+        holder = ""
         if descriptor is not None:
+            holder = _holder(descriptor)
             os.close(descriptor)
         if not isinstance(error, BlockingIOError):
             return BoxLock(problem=getattr(error, "strerror", None) or str(error))
         raise DatabaseInUseError(
-            f"{file}: another box serves with this database: stop it first{instead}"
+            f"{file}: another box serves with this database: stop it first{holder}{instead}"
         ) from error
     return BoxLock(descriptor)
+
+
+def _name_holder(descriptor: int) -> None:
+    with contextlib.suppress(OSError):  # a full disk: the lock is held all the same
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()} {os.uname().nodename}\n".encode(), 0)
+
+
+def _holder(descriptor: int) -> str:
+    """Return the process that has a lock, as the error says it; empty: it is not known.
+
+    In another container it has a number of that container, whose name is that of its host.
+    """
+    try:
+        process, host = os.pread(descriptor, _HOLDER_BYTES_MAX, 0).decode().split()
+        elsewhere = "" if host == os.uname().nodename else f" on {host}"
+        return f" (process {int(process)}{elsewhere})"
+    except (OSError, ValueError):
+        return ""
 
 
 def _opened(file: Path) -> int:

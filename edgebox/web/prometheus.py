@@ -116,6 +116,8 @@ class _BoxNumbers:
     loop_lag_ms: Mapping[str, float]
     energy: Sequence[Energy]
     executors: Sequence[_ExecutorNumbers]
+    absent: Sequence[str]
+    """Executors that the box started without."""
     destinations: Sequence[Destination]
     sources: Sequence[SourceStatus]
     memories: Sequence[_MemoryNumbers]
@@ -209,6 +211,7 @@ def _box(box: Box, machine: MachineMeasurements) -> _BoxNumbers:
         machine.lag.quantiles_ms() or {},
         machine.energy,
         executors,
+        list(box.absent),
         [copy.deepcopy(destination) for destination in box.destinations],
         [copy.deepcopy(status) for status in box.sources.values()],
         memories,
@@ -238,7 +241,7 @@ class _Exposition(Collector):
         yield from _box_families(self._box)
         yield from process_families(self._box.tasks)
         yield from _executor_families(self._box.executors)
-        yield from _supervision_families(self._box.executors)
+        yield from _supervision_families(self._box.executors, self._box.absent)
         yield from event_families(self._box.destinations)
         yield from source_families(self._box.sources)
         yield from _memory_families(self._box)
@@ -320,7 +323,9 @@ def _executor_families(executors: Iterable[_ExecutorNumbers]) -> Iterator[Metric
     yield sizes
 
 
-def _supervision_families(executors: Iterable[_ExecutorNumbers]) -> Iterator[Metric]:
+def _supervision_families(
+    executors: Iterable[_ExecutorNumbers], absent: Iterable[str]
+) -> Iterator[Metric]:
     up = GaugeMetricFamily(
         "edgebox_executor_up", "Whether it may be given work.", labels=["executor"]
     )
@@ -343,6 +348,8 @@ def _supervision_families(executors: Iterable[_ExecutorNumbers]) -> Iterator[Met
         abandoned.add_metric([executor.name], executor.abandoned)
         for cause, count in executor.losses.items():
             losses.add_metric([executor.name, cause], count)
+    for name in absent:
+        up.add_metric([name], 0.0)
     yield from (up, restarts, losses, abandoned)
 
 

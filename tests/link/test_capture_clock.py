@@ -25,7 +25,7 @@ def test_a_plausible_report_is_taken_and_nothing_is_captured_after_its_arrival(
 def test_a_clock_that_is_not_set_is_not_believed(path_ns: int, age_ns: int) -> None:
     clock = CaptureClock(path_ns)
     assert clock.captured_ns(10**12, 5, 10**12 - age_ns) == 10**12 - path_ns
-    assert clock.times is CaptureTimes.ARRIVAL
+    assert clock.times is CaptureTimes.WRONG_CLOCK
 
 
 def seen(clock: CaptureClock, arrival_ns: int, age_ns: int) -> CaptureTimes:
@@ -33,11 +33,18 @@ def seen(clock: CaptureClock, arrival_ns: int, age_ns: int) -> CaptureTimes:
     return clock.times
 
 
+def test_without_reports_no_clock_is_wrong() -> None:
+    clock = CaptureClock(0)
+    assert seen(clock, 10**12, 3600 * 1000 * MS) is CaptureTimes.WRONG_CLOCK
+    clock.captured_ns(2 * 10**12, 10**12, None)
+    assert clock.times is CaptureTimes.ARRIVAL
+
+
 def test_a_clock_that_makes_every_picture_too_late_is_not_believed() -> None:
     clock = CaptureClock(0, lambda: 300 * MS)
     for number in range(100):
         age_ns = 1100 * MS + number % 7 * 20 * MS
-        assert seen(clock, number * 40 * MS, age_ns) is CaptureTimes.ARRIVAL
+        assert seen(clock, number * 40 * MS, age_ns) is CaptureTimes.WRONG_CLOCK
     # The camera's clock is set: from the first picture in time on.
     assert seen(clock, 4000 * MS, 100 * MS) is CaptureTimes.REPORTS
 
@@ -48,13 +55,13 @@ def test_pictures_that_are_late_among_others_were_delayed() -> None:
     for at_ms in range(1500, 1900, 40):
         assert clock.captured_ns(at_ms * MS, None, (at_ms - 1500) * MS) == (at_ms - 1500) * MS
     assert seen(clock, 9_000 * MS, 1400 * MS) is CaptureTimes.REPORTS
-    assert seen(clock, 10_001 * MS, 1400 * MS) is CaptureTimes.ARRIVAL, "none was in time since"
+    assert seen(clock, 10_001 * MS, 1400 * MS) is CaptureTimes.WRONG_CLOCK, "none was in time since"
 
 
 def test_a_later_deadline_is_heeded_at_once() -> None:
     slo_ns = [300 * MS]
     clock = CaptureClock(0, lambda: slo_ns[0])
-    assert seen(clock, 0, 800 * MS) is CaptureTimes.ARRIVAL
+    assert seen(clock, 0, 800 * MS) is CaptureTimes.WRONG_CLOCK
     slo_ns[0] = 1000 * MS
     assert seen(clock, 40 * MS, 800 * MS) is CaptureTimes.REPORTS
 

@@ -1,6 +1,7 @@
 """Journals as files: whole or refused with one clear line; a few are kept."""
 
 import gzip
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,6 +43,17 @@ def test_a_folder_keeps_the_newest_files(journal: Journal, tmp_path: Path) -> No
     assert "edgebox-journal-20200101T000000Z.jsonl.gz" not in kept
     assert other.exists()
     assert list(folder.glob("*.part")) == []
+
+
+def test_what_a_killed_box_left_goes_and_what_another_one_writes_stays(
+    journal: Journal, tmp_path: Path
+) -> None:
+    killed, other = (tmp_path / f"edgebox-journal-20200101T000000Z.{pid}.part" for pid in (7, 8))
+    killed.write_text("")
+    os.utime(killed, (0, 0))
+    other.write_text("")
+    filed(journal, tmp_path)
+    assert list(tmp_path.glob("*.part")) == [other]
 
 
 def test_a_file_outlives_those_of_a_clock_that_was_ahead(journal: Journal, tmp_path: Path) -> None:

@@ -93,6 +93,19 @@ def test_the_lock_dies_with_its_process(tmp_path: Path, holder: subprocess.Popen
     lock.close()
 
 
+def test_who_has_it_is_said(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
+    file = tmp_path / "box.sqlite3"
+    with pytest.raises(DatabaseInUseError, match=rf"first \(process {holder.pid}\), or name"):
+        lock_for_box(file)
+    kept = file.with_name("box.sqlite3.lock")
+    kept.write_text(f"{holder.pid} elsewhere\n")
+    with pytest.raises(DatabaseInUseError, match=rf"first \(process {holder.pid} on elsewhere\)"):
+        lock_for_box(file)
+    kept.write_text("no process\n")
+    with pytest.raises(DatabaseInUseError, match="first, or name"):
+        lock_for_box(file)
+
+
 def test_another_path_to_the_file_has_its_lock(tmp_path: Path) -> None:
     file, link = tmp_path / "box.sqlite3", tmp_path / "link"
     link.symlink_to(tmp_path)

@@ -99,6 +99,9 @@ async def test_an_executor_that_the_box_started_without_is_shown_as_one_that_is_
     assert there["last_error"]["text"] == "no answer"
     assert there["retry_s"] is not None
     assert there["retry_s"] <= 1
+    exposed = await metrics_text(box, MachineMeasurements())
+    assert b'edgebox_executor_up{executor="cpu/0"} 1.0' in exposed
+    assert b'edgebox_executor_up{executor="far:1/0"} 0.0' in exposed
 
 
 async def state(box: Box) -> None:

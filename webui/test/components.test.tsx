@@ -17,6 +17,7 @@ import { Confirm } from '../src/ui/Confirm'
 import { ConnectionBar } from '../src/ui/ConnectionStatus'
 import { Events } from '../src/overview/Events'
 import { Decision } from '../src/figures/Decision'
+import { FrameCounts } from '../src/figures/FrameCounts'
 import { Remedies } from '../src/figures/Remedies'
 import type { BoxEvent, Camera } from '../src/api/types'
 import { documentedState } from './documented'
@@ -259,4 +260,15 @@ test('best effort is explained where it is said', () => {
   expect(screen.getByTestId('best-effort').textContent).toMatch(/^Best effort: the plan makes no promise for its frames/)
   rerender(<Decision camera={camera} />)
   expect(screen.queryByTestId('best-effort')).toBeNull()
+})
+
+test('what reasons of drops mean can be read without a mouse', () => {
+  const camera = documentedState().cameras[0] as Camera
+  const { rerender } = render(<FrameCounts camera={camera} window_s={10} />)
+  const [meanings] = screen.getAllByTestId('drop-reasons')
+  expect(meanings?.querySelector('summary')?.textContent).toBe('What these reasons mean')
+  expect([...meanings?.querySelectorAll('dt') ?? []].map((term) => term.textContent)).toEqual(['sender', 'queue'])
+  expect(screen.getByText('they waited too long behind other work')).toBeTruthy()
+  rerender(<FrameCounts camera={{ ...camera, counts: { ...camera.counts, dropped: {} } }} window_s={10} />)
+  expect(screen.queryByTestId('drop-reasons')).toBeNull()
 })

@@ -20,4 +20,6 @@ test('a time left below zero is shown as it is: what is needed and what is left 
   vi.stubGlobal('fetch', () => Promise.resolve(new Response(JSON.stringify({ camera: 'gate', bandwidth_bps: 135_000, options: [TOO_LONG] }))))
   render(<Explanation camera="gate" connected fetched={false} />)
   expect((await screen.findByText('762 ms')).nextElementSibling?.textContent).toBe('-452\u202fms')
+  expect(screen.getByText('288 × 162')).toBeTruthy()
+  expect(screen.getByText(/in the camera’s own shape, no larger than the model’s input/), 'the model has 288 × 192').toBeTruthy()
 })

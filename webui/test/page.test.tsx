@@ -289,3 +289,13 @@ describe('who may do what', () => {
     expect(page(null, { phase: 'connecting' }, { ...SESSION, scope: 'metrics' })).toContain('is of the scope metrics')
   })
 })
+
+test('a camera whose clock is wrong is said to have one, with what helps', () => {
+  const state = documented()
+  const camera = (state.cameras[0] as Camera).id
+  const source = { ...(state.sources[0] as (typeof state.sources)[number]), camera }
+  const shown = (capture_times: typeof source.capture_times) =>
+    renderToString(<CameraPage state={{ ...state, sources: [{ ...source, capture_times }] }} dispatcher={dispatcher} camera={camera} range={undefined} />)
+  expect(text(shown('wrong_clock'), 'wrong-clock')).toContain('Set the camera’s clock')
+  expect(shown('arrival')).not.toContain('wrong-clock')
+})

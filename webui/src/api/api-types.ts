@@ -966,7 +966,7 @@ export type SourceDocument = {
   /** Which of its streams is read */
   stream: 'main' | 'sub'
   /** What its pictures' capture times come from */
-  capture_times: 'rtcp' | 'arrival' | 'playback'
+  capture_times: 'rtcp' | 'arrival' | 'wrong_clock' | 'playback'
   decoding: DecodingDocument
 }
 

@@ -5,6 +5,7 @@ import styles from './Figures.module.css'
 
 import { classes } from '../ui/classes'
 import { CountsLine } from '../figures/CountsLine'
+import { DropReasons } from '../figures/DropReasons'
 import { dropLines } from '../figures/counts'
 import { bitrate, count, milliseconds, percent, rate, UNKNOWN } from '../ui/format'
 import { GOOD_SHARE, STRAINED_SHARE } from '../figures/health'
@@ -44,6 +45,7 @@ export function Figures({ status, name, onRetry }: FiguresProps) {
             {lines.map(({ reason, amount, meaning }) => <span key={reason} title={meaning}>{count(amount)} {reason}</span>)}
           </p>
         )}
+        <DropReasons dropped={counts.dropped} />
         {unsent.length > 0 && (
           <p class={`${frameCountsStyles.drops} muted`} data-testid="skipped">
             Never sent:

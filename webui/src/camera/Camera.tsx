@@ -161,19 +161,23 @@ function LinkFigures({ link }: CameraState) {
 /** What fetching and decoding a camera's stream takes of this box. */
 function SourceFigures({ codec, decoder, width_px, height_px, stream, capture_times, decoding }: Source) {
   return (
-    <dl class={styles.linkFigures} data-testid="source-figures">
-      <div><dt>{stream === 'sub' ? 'Smaller stream' : 'Stream'}</dt><dd>{codec ? `${codec}, ${width_px} × ${height_px} px` : UNKNOWN}</dd></div>
-      <div title="Of the box's processor cores, over the last 10 s: reading, decoding, scaling and encoding"><dt>Decoding takes</dt><dd data-testid="decoding-cores">{coresText(decoding.cores)}</dd></div>
-      <div title="Processor time of reading and decoding one picture"><dt>Per picture</dt><dd>{milliseconds(decoding.decode_ms)}{decoder !== 'software' && decoder !== '' && ` with ${decoder}`}</dd></div>
-      <div title="Processor time of scaling and encoding, for each picture that is used"><dt>Scaling, if used</dt><dd>{milliseconds(decoding.convert_ms)}</dd></div>
-      <div title={CAPTURE_TIMES[capture_times].why}><dt>Capture times from</dt><dd>{CAPTURE_TIMES[capture_times].of}</dd></div>
-    </dl>
+    <>
+      <dl class={styles.linkFigures} data-testid="source-figures">
+        <div><dt>{stream === 'sub' ? 'Smaller stream' : 'Stream'}</dt><dd>{codec ? `${codec}, ${width_px} × ${height_px} px` : UNKNOWN}</dd></div>
+        <div title="Of the box's processor cores, over the last 10 s: reading, decoding, scaling and encoding"><dt>Decoding takes</dt><dd data-testid="decoding-cores">{coresText(decoding.cores)}</dd></div>
+        <div title="Processor time of reading and decoding one picture"><dt>Per picture</dt><dd>{milliseconds(decoding.decode_ms)}{decoder !== 'software' && decoder !== '' && ` with ${decoder}`}</dd></div>
+        <div title="Processor time of scaling and encoding, for each picture that is used"><dt>Scaling, if used</dt><dd>{milliseconds(decoding.convert_ms)}</dd></div>
+        <div title={CAPTURE_TIMES[capture_times].why}><dt>Capture times from</dt><dd>{CAPTURE_TIMES[capture_times].of}</dd></div>
+      </dl>
+      {capture_times === 'wrong_clock' && <p class="muted" data-testid="wrong-clock">{CAPTURE_TIMES.wrong_clock.why}</p>}
+    </>
   )
 }
 
 const CAPTURE_TIMES: Readonly<Record<Source['capture_times'], { of: string; why: string }>> = {
   rtcp: { of: 'the camera', why: 'The camera says in RTCP sender reports when it captured each picture' },
   arrival: { of: 'the arrival', why: 'The camera does not say when it captured a picture: it counts from the arrival, so what the camera takes to encode is not known' },
+  wrong_clock: { of: 'the arrival', why: 'The camera’s clock and this box’s do not agree, so its pictures count from their arrival. Set the camera’s clock in its own settings, best by NTP.' },
   playback: { of: 'the playback', why: 'A picture of a file counts from when it is due' },
 }
 

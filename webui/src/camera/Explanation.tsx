@@ -69,6 +69,7 @@ function Options({ options, ...rest }: OptionsProps) {
   return (
     <>
       <OptionTable {...rest} options={shown} />
+      <p class="muted">A size is that of the picture as it is sent: in the camera’s own shape, no larger than the model’s input.</p>
       {options.length > NEAR && (
         <button type="button" class="quiet" aria-expanded={showsAll} onClick={() => setShowsAll(!showsAll)}>
           {showsAll ? 'Show those around it' : `Show all ${options.length} sizes`}

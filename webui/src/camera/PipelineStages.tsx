@@ -3,6 +3,7 @@
 import styles from './PipelineStages.module.css'
 
 import { dropLines } from '../figures/counts'
+import { Meanings } from '../figures/DropReasons'
 import { count, plural } from '../ui/format'
 import { stageText } from '../live/stages'
 import type { Camera } from '../api/types'
@@ -36,6 +37,7 @@ export function PipelineStages({ name, partial, stages }: CameraPipeline) {
           </tbody>
         </table>
       )}
+      <Meanings lines={later.flatMap(({ name, dropped }) => dropLines(dropped).map((line) => ({ ...line, key: `${name}: ${count(line.amount)} ${line.reason}` })))} />
       {partial > 0 && <p class="muted">{plural(partial, 'answer')} lacked a stage for some object.</p>}
     </section>
   )

@@ -6,6 +6,7 @@ import { dropLines } from './counts'
 import { count } from '../ui/format'
 import type { ByReason, Camera } from '../api/types'
 import { CountsLine } from './CountsLine'
+import { DropReasons } from './DropReasons'
 
 export function FrameCounts({ camera, window_s }: { camera: Camera; window_s: number }) {
   return (
@@ -19,6 +20,7 @@ export function FrameCounts({ camera, window_s }: { camera: Camera; window_s: nu
         dropped={camera.dropped_in_window}
         testid="drops-window"
       />
+      <DropReasons dropped={camera.counts.dropped} />
     </section>
   )
 }

@@ -116,9 +116,8 @@ class App:
         self._opened = Opened()
         self._tasks = BackgroundTasks(lambda text: self.box.notices.publish("error", text))
         self._minutes_since_collection = 0
-        self._storage_damage = ""
-        self._storage_error = ""
-        """The last published error of the database."""
+        self._storage_said = "", ""
+        """What was published last of damage to the database, and of errors."""
         self._history_recorder: HistoryRecorder | None = None
         self._remembered_learning: RememberedLearning | None = None
         self._zone_notices: ZoneNotices | None = None
@@ -429,6 +428,8 @@ class App:
         if self._minutes_since_collection >= _COLLECT_MINUTES or not self.box.connected:
             gc.collect()
             self._minutes_since_collection = 0
+            assert self._storage is not None
+            self._storage.see_cameras(n for n, of in self.box.cameras.items() if of.connected)
         if not self.box.connected:
             # What a crowd or an attack held is the C library's still.
             asyncio.get_running_loop().run_in_executor(None, give_back)
@@ -437,15 +438,12 @@ class App:
     def _report_storage_error(self) -> None:
         """Publish that the database was damaged or cannot be written, once for each reason."""
         assert self._storage is not None
-        if self._storage.damage != self._storage_damage:
-            self._storage_damage = self._storage.damage
-            self.box.notices.publish("error", self._storage_damage)
-        why, before = self._storage.last_error, self._storage_error
-        self._storage_error = why
-        if why and why != before:
-            self.box.notices.publish(
-                "error", f"the database cannot be written ({why}); serving goes on"
-            )
+        damage, why = self._storage.damage, self._storage.last_error
+        said = damage, f"the database cannot be written ({why}); serving goes on" if why else ""
+        for text, before in zip(said, self._storage_said, strict=True):
+            if text and text != before:
+                self.box.notices.publish("error", text)
+        self._storage_said = said
 
     # -- the journal --------------------------------------------------------------------------
 

@@ -429,6 +429,8 @@ class App:
         if self._minutes_since_collection >= _COLLECT_MINUTES or not self.box.connected:
             gc.collect()
             self._minutes_since_collection = 0
+            assert self._storage is not None
+            self._storage.see_cameras(n for n, of in self.box.cameras.items() if of.connected)
         if not self.box.connected:
             # What a crowd or an attack held is the C library's still.
             asyncio.get_running_loop().run_in_executor(None, give_back)

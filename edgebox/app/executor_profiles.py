@@ -19,7 +19,8 @@ async def use_profiles(
 ) -> None:
     """Tell the core what an executor runs now, in a moment in which it runs nothing.
 
-    One that is lost, or gets lost meanwhile, is opened with it.
+    What is told is what the box has then: others may have changed it meanwhile. An executor that
+    is lost, or gets lost meanwhile, is opened with it.
     """
     box.set_profiles(executor, known)
     driver, until_s = box.driver, time.monotonic() + _IDLE_S
@@ -31,7 +32,8 @@ async def use_profiles(
         return is_up and (executor not in core.running or time.monotonic() >= until_s)
 
     while core.supervised[executor].state is ExecutorState.UP:
-        served = tuple(profile for name, profile in known.items() if name in driver.variants)
+        latest = box.profiles[executor]
+        served = tuple(profile for name, profile in latest.items() if name in driver.variants)
         if driver.feed_if(may_start, ExecutorStarted(executor, served)):
             return
         await asyncio.sleep(_POLL_S)

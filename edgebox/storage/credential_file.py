@@ -59,13 +59,15 @@ class CredentialFile:
     def put(self, camera: CameraId, credentials: Credentials | None) -> None:
         """Keep a camera's credentials; None: forget them.
 
+        The file is read again first: one that cannot be read is left as it is, with all others'.
+
         Raises:
-            StorageError: they cannot be written.
+            StorageError: they cannot be read or written.
         """
-        before = self._known.get(camera)
-        if before == credentials:
+        before = self.load()
+        if before.get(camera) == credentials:
             return
-        known = {name: of for name, of in self._known.items() if name != camera}
+        known = {name: of for name, of in before.items() if name != camera}
         if credentials is not None:
             known[camera] = credentials
         self._write(known)

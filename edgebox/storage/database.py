@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import functools
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -48,7 +48,7 @@ from edgebox.storage.row_readers import (
     interference_of,
     profiled_of,
 )
-from edgebox.storage.rows import CameraRecord, Level, StorageSizes, StoredEvent
+from edgebox.storage.rows import NEVER_SEEN_MS, CameraRecord, Level, StorageSizes, StoredEvent
 from edgebox.storage.serving_database import Served, connect_to_serve, replaced
 from edgebox.storage.source_rows import SourceRows
 from edgebox.storage.wall_clock import wall_clock_ms
@@ -268,15 +268,33 @@ class Storage:
         self._writer.record(
             "INSERT INTO cameras (camera, hello, first_seen_ms, last_seen_ms) VALUES (?, ?, ?, ?)"
             " ON CONFLICT (camera) DO UPDATE SET hello = excluded.hello,"
+            " first_seen_ms = iif(first_seen_ms = ?, excluded.first_seen_ms, first_seen_ms),"
             " last_seen_ms = excluded.last_seen_ms",
-            camera, _json(hello), now_ms, now_ms,
+            camera, _json(hello), now_ms, now_ms, NEVER_SEEN_MS,
         )  # fmt: skip
 
     def record_overrides(self, camera: CameraId, overrides: dict[str, Any]) -> None:
-        """Store the overrides of a known camera."""
+        """Store the overrides of a camera that was here; those of others `fleet_settings` has."""
         self._writer.record(
-            "UPDATE cameras SET overrides = ? WHERE camera = ?", _json(overrides), camera
+            "UPDATE cameras SET overrides = ? WHERE camera = ?", _set(overrides), camera
         )
+
+    def set_camera(self, camera: CameraId, overrides: dict[str, Any]) -> None:
+        """Store the overrides of a camera, whether or not it was ever here."""
+        self._writer.record(
+            "INSERT INTO cameras (camera, hello, first_seen_ms, last_seen_ms, overrides)"
+            " VALUES (?, '{}', ?, ?, ?)"
+            " ON CONFLICT (camera) DO UPDATE SET overrides = excluded.overrides",
+            camera, NEVER_SEEN_MS, NEVER_SEEN_MS, _set(overrides),
+        )  # fmt: skip
+
+    def see_cameras(self, cameras: Iterable[CameraId]) -> None:
+        """Record that cameras are connected now, so that they are not the first to be forgotten."""
+        now_ms = self._now_ms()
+        for camera in cameras:
+            self._writer.record(
+                "UPDATE cameras SET last_seen_ms = ? WHERE camera = ?", now_ms, camera
+            )
 
     def forget_camera(self, camera: CameraId) -> None:
         """Delete a camera, its history, its events and what its cascade learned."""
@@ -445,6 +463,11 @@ class Storage:
     async def _rows(self, statement: str, *parameters: Any) -> list[Any]:
         (rows,) = await self._writer.read((statement, parameters))
         return rows
+
+
+def _set(overrides: Mapping[str, Any]) -> str:
+    """Return overrides as JSON, without those that are not set: `retention` asks for any."""
+    return _json({name: value for name, value in overrides.items() if value is not None})
 
 
 def _json(value: Any) -> str:

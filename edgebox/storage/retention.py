@@ -4,7 +4,7 @@ Two rules. Age: each kind of row has a maximum age; what is too old is deleted a
 that a wall clock that is wrong for an hour costs only a day. Size: the file stays below
 `size_max_bytes` by deleting the finest history first, then the coarser one, then events, then
 cameras. The number of names is unbounded, so rows by name outside the history are also limited in
-number.
+number. Cameras that somebody has set, or that the box fetches, are not deleted.
 """
 
 from dataclasses import dataclass
@@ -29,8 +29,10 @@ SPARE_BYTES = 3 * WAL_BYTES_MAX
 """Room for the write-ahead log, and for writes between two checks."""
 
 FEWER_EVENTS = "DELETE FROM events WHERE id <= (SELECT max(id) FROM events) - ?"
-_FEWER_CAMERAS = """DELETE FROM cameras WHERE camera IN
-    (SELECT camera FROM cameras ORDER BY last_seen_ms DESC LIMIT -1 OFFSET ?)"""
+_KEPT_CAMERAS = "overrides != '{}' OR camera IN (SELECT camera FROM sources)"
+_FEWER_CAMERAS = f"""DELETE FROM cameras WHERE camera IN
+    (SELECT camera FROM cameras ORDER BY {_KEPT_CAMERAS} DESC, last_seen_ms DESC LIMIT -1 OFFSET ?)
+    AND NOT ({_KEPT_CAMERAS})"""
 _SHORTENED = (
     ("history_minute", "at"), ("history_hour", "at"), ("events", "id"), ("cameras", "last_seen_ms")
 )  # fmt: skip
@@ -97,7 +99,8 @@ class Retention:
             while used_bytes > room_bytes:
                 await self._writer.execute(
                     f"DELETE FROM {table} WHERE {key} <="
-                    f" (SELECT {key} FROM {table} ORDER BY {key} LIMIT 1 OFFSET ?)",
+                    f" (SELECT {key} FROM {table} ORDER BY {key} LIMIT 1 OFFSET ?)"
+                    + (f" AND NOT ({_KEPT_CAMERAS})" if table == "cameras" else ""),
                     _SLICE_ROWS,
                 )
                 before_bytes, used_bytes = used_bytes, await self._used_bytes()

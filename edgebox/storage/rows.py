@@ -6,12 +6,15 @@ from typing import Any, Literal
 
 from edgebox.domain.requests import CameraId
 
+NEVER_SEEN_MS = 0
+"""When a camera was seen that was set before it ever connected."""
+
 Level = Literal["info", "warning", "error"]
 
 
 @dataclass(frozen=True, slots=True)
 class CameraRecord:
-    """A known camera. Instants are Unix milliseconds."""
+    """A known camera. Instants are Unix milliseconds, or `NEVER_SEEN_MS`."""
 
     camera: CameraId
     hello: Mapping[str, Any]

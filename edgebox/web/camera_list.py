@@ -97,12 +97,12 @@ async def _change(context: WebContext, request: web.Request) -> web.Response:
     after = changed(before, fields)
     refuse_unseen(camera, seen, before, after, functools.partial(_who, context, camera))
     check_models(context.box.models, "settings", before, after)
-    _check_classes(context, after)
-    _check_names(context, camera, after)
+    _check_classes(context, before, after)
+    _check_names(context, camera, before, after)
     if after != before:
         context.setters.note(camera, differing(before, after), sender_of(request))
         context.box.override(camera, after)
-        context.storage.record_overrides(camera, written(after))
+        context.storage.set_camera(camera, written(after))
         if context.fleet is not None:
             context.fleet.settings.set_here(camera, after)
         context.box.notices.publish(
@@ -120,33 +120,46 @@ def _who(context: WebContext, camera: CameraId, setting: str) -> str:
     return f" by {name}" if name else ""
 
 
-def _check_names(context: WebContext, camera: CameraId, overrides: Overrides) -> None:
-    """Check that zones and lines, the file's included, have different names.
+def _check_names(
+    context: WebContext, camera: CameraId, before: Overrides, after: Overrides
+) -> None:
+    """Check that no more zones and lines have one name than before, the file's included.
 
     Raises:
         InvalidInputError: two have the same.
     """
-    tracked = context.box.tracking.would_be(camera, overrides)
-    of: tuple[Zone | Line, ...] = (*tracked.zones, *tracked.lines) if tracked else ()
-    for name, count in Counter(each.name for each in of).items():
-        if count > 1:
+
+    def names(overrides: Overrides) -> Counter[str]:
+        tracked = context.box.tracking.would_be(camera, overrides)
+        of: tuple[Zone | Line, ...] = (*tracked.zones, *tracked.lines) if tracked else ()
+        return Counter(each.name for each in of)
+
+    known = names(before)
+    for name, count in names(after).items():
+        if count > max(1, known[name]):
             raise InvalidInputError(
                 f"{count} zones and lines of {camera} would be called {name}; the configuration "
                 "file may have one of them: give each a name of its own"
             )
 
 
-def _check_classes(context: WebContext, overrides: Overrides) -> None:
-    """Check that some family finds the classes of zones and lines; raises InvalidInputError."""
+def _drawn(overrides: Overrides) -> list[tuple[str, Sequence[Zone | Line]]]:
+    return [("zones", overrides.zones or ()), ("lines", overrides.lines or ())]
+
+
+def _check_classes(context: WebContext, before: Overrides, after: Overrides) -> None:
+    """Check that some family finds the classes that zones and lines did not have before.
+
+    Raises:
+        InvalidInputError: none does.
+    """
     detectors = (f for f in context.box.families.values() if f.task == "detect")
     known = {label for family in detectors for label in family.labels}
-    drawn: list[tuple[str, Sequence[Zone | Line]]] = [
-        ("zones", overrides.zones or ()), ("lines", overrides.lines or ())
-    ]  # fmt: skip
-    for key, of_key in drawn:
+    had = {(key, of.name, name) for key, ofs in _drawn(before) for of in ofs for name in of.classes}
+    for key, of_key in _drawn(after):
         for at, of in enumerate(of_key):
             for name in of.classes:
-                if name not in known:
+                if name not in known and (key, of.name, name) not in had:
                     raise InvalidInputError(
                         f"settings.{key}[{at}].classes: no model family finds {name}; they find "
                         f"{', '.join(sorted(known))}"
@@ -218,8 +231,8 @@ def _shown(context: WebContext, camera: CameraId, stored: StoredCamera | None) -
     return {
         "id": camera,
         "connected": live is not None and live.connected,
-        "first_seen_ms": stored and stored.first_seen_ms,
-        "last_seen_ms": stored and stored.last_seen_ms,
+        "first_seen_ms": None if stored is None else stored.first_seen_ms or None,
+        "last_seen_ms": None if stored is None else stored.last_seen_ms or None,
         "requested": _requested_settings(live, stored),
         "origins": _origins(context, live),
         "overrides": written(overrides),

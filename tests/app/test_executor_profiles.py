@@ -1,6 +1,7 @@
 """An executor whose profiles change while the box runs."""
 
 import asyncio
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import cast
 
@@ -11,7 +12,7 @@ from edgebox.app.executor_profiles import use_profiles
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.runtime.box import Box
 from edgebox.runtime.frames import Answer, PendingFrame
-from edgebox.scheduling.events import ExecutorGone
+from edgebox.scheduling.events import ExecutorGone, ExecutorStarted
 from edgebox.scheduling.supervised import ExecutorState
 from tests.runtime.driving import Bench, ManualExecutor, settle
 from tests.scheduling.scene import CPU, MEDIAN_MS, name, profile
@@ -23,7 +24,7 @@ ALL = {name(px) for px in MEDIAN_MS}
 def using(bench: Bench) -> tuple["asyncio.Task[None]", dict[ExecutorId, object]]:
     """Begin to use other profiles; return the task, and the profiles that the box was given."""
     given: dict[ExecutorId, object] = {}
-    box = SimpleNamespace(driver=bench.driver, set_profiles=given.__setitem__)
+    box = SimpleNamespace(driver=bench.driver, set_profiles=given.__setitem__, profiles=given)
     return asyncio.ensure_future(use_profiles(cast(Box, box), CPU, KNOWN)), given
 
 
@@ -64,5 +65,36 @@ async def test_an_executor_that_always_runs_a_batch_gets_them_in_the_end(
     bench.submit()
     task, _ = using(bench)
     await task
+    assert served(bench) == KNOWN.keys()
+    await bench.driver.stop(1)
+
+
+async def test_of_two_that_wait_for_a_busy_executor_the_newer_has_the_last_word() -> None:
+    executor = ManualExecutor()
+    bench = Bench(executor)
+    given: dict[ExecutorId, object] = {}
+    box = SimpleNamespace(driver=bench.driver, set_profiles=given.__setitem__, profiles=given)
+    frame = bench.submit()
+    await settle()
+    told: list[set[VariantName]] = []
+    feed_if = bench.driver.feed_if
+
+    def fed(holds: Callable[[], bool], event: ExecutorStarted) -> bool:
+        done = feed_if(holds, event)
+        if done:
+            told.append({each.variant for each in event.profiles})
+        return done
+
+    bench.driver.feed_if = fed  # type: ignore[method-assign,assignment]
+    one = {name(px): profile(px) for px in (128,)}
+    waiting = [
+        asyncio.ensure_future(use_profiles(cast(Box, box), CPU, known)) for known in (one, KNOWN)
+    ]
+    await settle()
+    assert told == []
+    executor.batches[0].complete()
+    await asyncio.gather(*waiting)
+    assert isinstance(bench.ending(frame), Answer)
+    assert told == [KNOWN.keys(), KNOWN.keys()], "also what the older one says"
     assert served(bench) == KNOWN.keys()
     await bench.driver.stop(1)

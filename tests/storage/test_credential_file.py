@@ -38,6 +38,35 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
         CredentialFile(path).load()
 
 
+def test_one_that_cannot_be_read_for_a_while_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "box.credentials.json"
+    CredentialFile(path).put(GATE, Credentials("ann", "secret"))
+    kept = CredentialFile(path)
+
+    def fail(file: Path) -> bytes:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(Path, "read_bytes", fail)
+        for change in (kept.load, lambda: kept.put(YARD, Credentials("bob"))):
+            with pytest.raises(KeptFileError, match="cannot be read: Input/output error"):
+                change()
+    kept.put(YARD, Credentials("bob"))
+    assert CredentialFile(path).load() == {
+        GATE: Credentials("ann", "secret"), YARD: Credentials("bob"),
+    }  # fmt: skip
+
+
+def test_a_damaged_one_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "box.credentials.json"
+    path.write_text('{"gate": 3}', encoding="utf-8")
+    with pytest.raises(KeptFileError, match="is damaged: delete it"):
+        CredentialFile(path).put(YARD, Credentials("bob"))
+    assert path.read_text(encoding="utf-8") == '{"gate": 3}'
+
+
 def test_in_memory_nothing_is_written() -> None:
     kept = CredentialFile(credential_file(IN_MEMORY))
     kept.put(GATE, Credentials("ann"))

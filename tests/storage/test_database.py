@@ -23,7 +23,7 @@ from edgebox.domain.requests import CameraId
 from edgebox.storage.database import IN_MEMORY, Limits, Storage
 from edgebox.storage.levels import HOUR, MINUTE, SECOND
 from edgebox.storage.periods import Period
-from edgebox.storage.rows import CameraRecord, StoredEvent
+from edgebox.storage.rows import NEVER_SEEN_MS, CameraRecord, StoredEvent
 from edgebox.storage.schema import MIGRATIONS
 from tests.conftest import PATIENCE_S, WallClock
 
@@ -399,6 +399,22 @@ async def test_what_was_set_for_a_camera_stays_when_it_says_hello_again(storage:
     await storage.flush()
     (known,) = await storage.cameras()
     assert (known.hello, known.overrides) == ({"slo_ms": 400}, {"slo_ms": 200})
+
+
+async def test_what_was_set_for_a_camera_that_nobody_has_met_is_there_when_it_comes(
+    storage: Storage,
+) -> None:
+    storage.set_camera(GATE, {"slo_ms": 700, "app": None})
+    await storage.flush()
+    (known,) = await storage.cameras()
+    assert (known.first_seen_ms, known.last_seen_ms) == (NEVER_SEEN_MS, NEVER_SEEN_MS)
+    assert (known.hello, known.overrides) == ({}, {"slo_ms": 700})
+    storage.record_camera(GATE, {"slo_ms": 300})
+    storage.set_camera(GATE, {"slo_ms": 800})
+    await storage.flush()
+    (known,) = await storage.cameras()
+    assert known.first_seen_ms == known.last_seen_ms > NEVER_SEEN_MS
+    assert (known.hello, known.overrides) == ({"slo_ms": 300}, {"slo_ms": 800})
 
 
 async def test_a_forgotten_camera_leaves_nothing_and_the_others_everything(

@@ -13,7 +13,7 @@ from edgebox.domain.requests import CameraId
 from edgebox.storage.database import Limits, Storage
 from edgebox.storage.levels import HOUR, MINUTE, SECOND
 from edgebox.storage.periods import BOX, Period, Periods
-from edgebox.storage.retention import CAMERAS_MAX, EVENTS_MAX, EVENTS_SLACK
+from edgebox.storage.retention import CAMERAS_MAX, EVENTS_MAX, EVENTS_SLACK, Retention
 from tests.conftest import WallClock
 
 DAY_MS = 86_400_000
@@ -168,6 +168,36 @@ async def test_endless_names_do_not_grow_the_file(tmp_path: Path) -> None:
         assert await count(storage, "events") <= EVENTS_MAX
         assert await count(storage, "cameras") <= CAMERAS_MAX
         assert len(await storage.history.periods(HOUR, GATE)) == 1, "others' history is there"
+    finally:
+        await storage.close()
+
+
+@pytest.mark.parametrize("by_size", [False, True])
+async def test_cameras_that_are_set_fetched_or_connected_are_not_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_size: bool
+) -> None:
+    clock = WallClock(T)
+    limits = Limits(size_max_bytes=1) if by_size else Limits()
+    storage = await Storage.open(tmp_path / "box.sqlite3", now_ms=clock)
+    storage._retention = Retention(storage._writer, limits)
+    monkeypatch.setattr("edgebox.storage.retention._SLICE_ROWS", 7)
+    monkeypatch.setattr("edgebox.storage.retention.CAMERAS_MAX", 4)
+    try:
+        for name in ("set", "cleared", "fetched", "connected"):
+            storage.record_camera(CameraId(name), {})
+        storage.set_camera(CameraId("set"), {"slo_ms": 700, "app": None})
+        storage.set_camera(CameraId("cleared"), {"slo_ms": None})
+        storage.sources.record(CameraId("fetched"), {"url": "rtsp://x/y"})
+        for number in range(9):
+            clock.ms += 60_000
+            storage.record_camera(CameraId(f"new-{number}"), {})
+        clock.ms += 60_000
+        storage.see_cameras([CameraId("connected")])
+        assert await storage.flush()
+        await storage.tidy(by_age=False)
+        left = {str(each.camera) for each in await storage.cameras()}
+        assert {"set", "fetched"} <= left
+        assert by_size or left == {"set", "fetched", "connected", "new-8"}
     finally:
         await storage.close()
 

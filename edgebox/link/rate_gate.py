@@ -23,24 +23,38 @@ class RateGate:
                 that cameras of one rate take turns; None: where the first frame was.
         """
         self._phase = phase
-        self._due_ns: int | None = None
+        self._slot_ns: int | None = None
+        """The instant at which the last frame that passed was due."""
+        self._passed_ns = 0
+        """The capture of that frame."""
 
     def due(self, captured_ns: int, rate_hz: float) -> bool:
-        """Return whether a frame is due, and count it if so."""
+        """Return whether a frame is due at the rate of now, and count it if so."""
         period_ns = round(min(1e9 / rate_hz, PERIOD_MAX_NS))
-        if self._due_ns is None:
+        if self._slot_ns is None:
             # The first frame may be late (a source warms up), so it does not set the phase.
-            self._due_ns = captured_ns - 2 * period_ns
+            due_ns = captured_ns - 2 * period_ns
+        else:
+            # Counted from the last frame, at the rate of now: a camera that was slowed down does
+            # not wait for the end of a slow period when it may go on, nor for the quarter of one
+            # by which its last frame was early.
+            slot_ns = min(self._slot_ns, self._passed_ns + period_ns // 4)
+            due_ns = self._next_ns(slot_ns, period_ns)
         # A quarter of a period early is jitter of the source; more is a faster source. A frame
         # up to two periods late does not delay those after it, so jitter costs no frames.
-        if captured_ns < self._due_ns - period_ns // 4:
+        if captured_ns < due_ns - period_ns // 4:
             return False
-        self._due_ns = max(self._due_ns, captured_ns - 2 * period_ns) + period_ns
-        if self._phase is not None:
-            # Less than half a period off to either side.
-            half_ns = period_ns // 2
-            wanted_ns = round(self._phase * period_ns)
-            off_ns = (wanted_ns - self._due_ns + half_ns) % period_ns - half_ns
-            most_ns = period_ns // _STEERED
-            self._due_ns += max(-most_ns, min(most_ns, off_ns))
+        self._slot_ns, self._passed_ns = max(due_ns, captured_ns - 2 * period_ns), captured_ns
         return True
+
+    def _next_ns(self, slot_ns: int, period_ns: int) -> int:
+        """Return when the frame after a slot is due, steered towards the phase."""
+        due_ns = slot_ns + period_ns
+        if self._phase is None:
+            return due_ns
+        # Less than half a period off to either side.
+        half_ns = period_ns // 2
+        wanted_ns = round(self._phase * period_ns)
+        off_ns = (wanted_ns - due_ns + half_ns) % period_ns - half_ns
+        most_ns = period_ns // _STEERED
+        return due_ns + max(-most_ns, min(most_ns, off_ns))

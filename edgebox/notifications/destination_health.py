@@ -46,6 +46,11 @@ class Health:
         if found.dropped[reason] == 1:
             self._note("warning", f"an event for {self._name} is lost: {why[:_TEXT_MAX]}")
 
+    def refused(self, why: str) -> None:
+        """Record a state that the receiver does not accept."""
+        self._failed_with(why)
+        self._note("warning", f"a state for {self._name} is not sent any more: {why[:_TEXT_MAX]}")
+
     def _failed_with(self, why: str) -> None:
         found = self.destination
         found.error, found.error_at_ms = why[:_TEXT_MAX], wall_clock_ms()

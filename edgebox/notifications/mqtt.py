@@ -1,7 +1,8 @@
 """Publishes to one MQTT broker: events in order, and states as retained messages.
 
 The only importer of aiomqtt. While the broker is unreachable, events are queued and only the newest
-states are kept; on reconnection all are sent. Events may arrive twice, never out of order.
+states are kept; on reconnection all are sent. Events may arrive twice, never out of order. What
+the broker hangs up on again and again is given up, so that the rest is sent.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ from edgebox.link.backoff import Backoff
 from edgebox.notifications.credentials import trusted
 from edgebox.notifications.destination_health import Health, Note
 from edgebox.notifications.event_queue import EventQueue
+from edgebox.notifications.hang_ups import HangUps, InFlight
 from edgebox.notifications.notification_document import Event
 from edgebox.notifications.topics import OFFLINE, ONLINE, Topics
 from edgebox.runtime.destinations import Destination
@@ -60,6 +62,7 @@ class MqttBroker:
         """Retained messages by topic."""
         self._untold: dict[str, bytes] = {}
         """Retained messages that are not sent yet; empty payloads delete."""
+        self._hang_ups = HangUps()
         self._known: set[str] = set()
         """Topics under which the broker may have a retained message."""
         self._all_sent = asyncio.Event()
@@ -97,6 +100,7 @@ class MqttBroker:
         """Delete the retained message of a topic."""
         self._retained.pop(topic, None)
         self._untold.pop(topic, None)
+        self._hang_ups.forget(topic)
         if topic in self._known:
             self._untold[topic] = b""
             self._queue.wake.set()
@@ -127,6 +131,7 @@ class MqttBroker:
             except* Exception as group:
                 _log.error("publishing to the MQTT broker failed", exc_info=_first(group))
                 self._health.failed(type(_first(group)).__name__)
+            self._give_up_if_refused()
             if time.monotonic() - began_s > _STEADY_S:
                 backoff.reset()
             await asyncio.sleep(backoff.wait_s())
@@ -142,6 +147,7 @@ class MqttBroker:
             # Last: subscribers that see the box online then find current states.
             self.retain(self.topics.availability, ONLINE)
             self._health.worked()
+            self._hang_ups.connected(time.monotonic())
             async with asyncio.TaskGroup() as both:
                 both.create_task(self._listen(client))
                 both.create_task(self._send(client))
@@ -185,27 +191,57 @@ class MqttBroker:
     async def _send(self, client: aiomqtt.Client) -> None:
         while True:
             self._queue.wake.clear()
-            while self._untold or self._queue.head() is not None:
-                await self._send_states(client)
-                event = self._queue.head()
-                if event is not None:
-                    camera = event.notification.camera
-                    topic = self.topics.box_event if camera is None else self.topics.event(camera)
-                    await client.publish(topic, event.body, qos=1)
-                    self._queue.done(sent=True)
+            while await self._send_next(client):
+                pass
             self._all_sent.set()
             await self._queue.wake.wait()
 
-    async def _send_states(self, client: aiomqtt.Client) -> None:
-        while self._untold:
-            topic, payload = next(iter(self._untold.items()))
+    async def _send_next(self, client: aiomqtt.Client) -> bool:
+        """Send one message, those that the broker may hang up on last; False: there is none."""
+        topic = next((it for it in self._untold if not self._hang_ups.is_suspect(it)), None)
+        event = self._queue.head()
+        if topic is not None:
+            await self._send_state(client, topic)
+        elif event is not None:
+            camera = event.notification.camera
+            to = self.topics.box_event if camera is None else self.topics.event(camera)
+            await self._publish(client, to, event.body, is_state=False)
+            self._queue.done(sent=True)
+        elif self._untold:
+            await self._send_state(client, next(iter(self._untold)))
+        else:
+            return False
+        return True
+
+    async def _send_state(self, client: aiomqtt.Client, topic: str) -> None:
+        payload = self._untold[topic]
+        if not self._hang_ups.is_given_up(topic, len(payload)):
             self._known.add(topic)
-            await client.publish(topic, payload, qos=1, retain=True)
+            await self._publish(client, topic, payload, is_state=True)
             if not payload:
                 self._known.discard(topic)
-            # Meanwhile a newer message may be queued.
-            if self._untold.get(topic) == payload:
-                del self._untold[topic]
+        # Meanwhile a newer message may be queued.
+        if self._untold.get(topic) == payload:
+            del self._untold[topic]
+
+    async def _publish(
+        self, client: aiomqtt.Client, topic: str, payload: bytes, *, is_state: bool
+    ) -> None:
+        self._hang_ups.publishing(InFlight(topic, len(payload), is_state))
+        await client.publish(topic, payload, qos=1, retain=is_state)
+        self._hang_ups.published()
+
+    def _give_up_if_refused(self) -> None:
+        """Drop the message during which the connection ended, if it did so several times."""
+        message = self._hang_ups.disconnected(time.monotonic())
+        if message is None:
+            return
+        why = f"the broker hangs up on {message.topic} ({message.size_bytes:,} bytes)"
+        if message.is_state:
+            self._health.refused(why)
+        else:
+            self._health.lost("refused", why)
+            self._queue.done(sent=False)
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -19,7 +19,13 @@ from tests.programs import program
 class Broker:
     """Mosquitto; it keeps nothing when it is killed."""
 
-    def __init__(self, folder: Path, password: str | None = None, tls: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        password: str | None = None,
+        tls: bool = False,
+        packet_max: int | None = None,
+    ) -> None:
         self.port = free_port()
         self.certificate = folder / "broker.pem"
         self._tls = tls
@@ -30,6 +36,8 @@ class Broker:
             "persistence false",
             f"allow_anonymous {'true' if password is None else 'false'}",
         ]
+        if packet_max is not None:
+            lines.append(f"max_packet_size {packet_max}")
         self._password = password
         if password is not None:
             lines.append(f"password_file {folder / 'passwords'}")
@@ -80,9 +88,9 @@ class Broker:
 
 @contextlib.asynccontextmanager
 async def broker(
-    folder: Path, password: str | None = None, tls: bool = False
+    folder: Path, password: str | None = None, tls: bool = False, packet_max: int | None = None
 ) -> AsyncIterator[Broker]:
-    running = Broker(folder, password, tls)
+    running = Broker(folder, password, tls, packet_max)
     await running.start()
     try:
         yield running

@@ -2,7 +2,7 @@
 
 import random
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from edgebox.link.rate_gate import RateGate, spread_phase
@@ -70,6 +70,27 @@ def test_a_phase_costs_no_frames(
         round(7 * S + (at + rng.uniform(-0.1, 0.1)) * period_ns) for at in range(round(60 * faster))
     ]
     assert abs(len(passed(RateGate(phase), captures_ns, rate_hz)) - 60) <= 3
+
+
+@given(
+    st.none() | st.floats(0, 1, exclude_max=True),
+    st.floats(0.001, 30),
+    st.floats(0.2, 30),
+    st.floats(0, 60),
+)
+@example(None, 0.02, 10, 38)  # its frame at the low rate was a quarter of that period early
+def test_a_raised_rate_holds_at_once(
+    phase: float | None, low_hz: float, high_hz: float, slow_s: float
+) -> None:
+    """After a rate that was low for a while, frames come at the next rate, and not a burst."""
+    gate = RateGate(phase)
+    raised_ns = 7 * S + round(slow_s * S)
+    step_ns = round(S / high_hz / 4)
+    passed(gate, list(range(5 * S, 7 * S, step_ns)), high_hz)
+    passed(gate, list(range(7 * S, raised_ns, step_ns)), low_hz)
+    after_ns = passed(gate, [raised_ns + at * step_ns for at in range(160)], high_hz)
+    assert after_ns[0] - raised_ns <= 1.5 * S / high_hz
+    assert abs(len(after_ns) - 40) <= 4
 
 
 def test_any_first_cameras_are_spread() -> None:

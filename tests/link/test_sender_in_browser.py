@@ -71,7 +71,7 @@ class Story:
             VariantName("street"),
             width_px=side,
             height_px=self.rng.choice((side, side * 9 // 16)),
-            rate_hz=self.options["rate_hz"] * self.rng.choice((0.3, 0.5, 1.0, 1.5)),
+            rate_hz=self.options["rate_hz"] * self.rng.choice((0.01, 0.3, 0.5, 1.0, 1.5)),
             quality=self.rng.choice((60, 85)),
             bandwidth_bps=round(self.rng.choice((0.0, 0.5, 1.0, 2.0)) * rate_bps),
             reason="",

@@ -34,3 +34,12 @@ test('a source of 30 Hz is thinned to any rate below, evenly', () => {
     expect(Math.abs(taken.length - 10 * rate_hz)).toBeLessThanOrEqual(3)
   }
 })
+
+test('a rate that is raised again holds at once', () => {
+  const pace = new Pace()
+  const takenAt = (from_s: number, until_s: number, rate_hz: number) =>
+    Array.from({ length: (until_s - from_s) * 10 }, (_, at) => from_s + at / 10).filter((at_s) => pace.takes(at_s * 1e9, rate_hz))
+  expect(takenAt(0, 20, 10)).toHaveLength(200)
+  expect(takenAt(20, 58, 0.02)).toHaveLength(1) // a quarter of its period early
+  expect(takenAt(58, 68, 10)).toHaveLength(100)
+})

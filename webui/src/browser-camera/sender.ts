@@ -61,17 +61,23 @@ export interface WindowOptions {
 
 /** Which frames of a source are taken to come to a rate. */
 export class Pace {
-  private due_ns: number | null = null
+  /** When the last frame that was taken was due. */
+  private slot_ns: number | null = null
+  private taken_ns = 0
 
   /** Say whether a frame is taken, at the rate that holds now. */
   takes(captured_ns: number, rate_hz: number): boolean {
     const period_ns = rounded(1e9 / rate_hz)
     // The first frame may come late (a source warms up); it does not set the phase.
-    this.due_ns ??= captured_ns - 2 * period_ns
+    // Else it counts from the last frame, at the rate of now: a camera that was slowed down does not wait for the
+    // end of a slow period when it may go on, nor for the quarter of one by which its last frame was early.
+    const early_ns = Math.floor(period_ns / 4)
+    const due_ns = this.slot_ns === null ? captured_ns - 2 * period_ns : Math.min(this.slot_ns, this.taken_ns + early_ns) + period_ns
     // A quarter of a period early is jitter of the source; more is a faster source. A frame up to two periods
     // late does not delay those after it, so jitter costs no frames.
-    if (captured_ns < this.due_ns - Math.floor(period_ns / 4)) return false
-    this.due_ns = Math.max(this.due_ns, captured_ns - 2 * period_ns) + period_ns
+    if (captured_ns < due_ns - early_ns) return false
+    this.slot_ns = Math.max(due_ns, captured_ns - 2 * period_ns)
+    this.taken_ns = captured_ns
     return true
   }
 }

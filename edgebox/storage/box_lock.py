@@ -71,7 +71,7 @@ def lock_for_box(database: Path | str, instead: str = _ANOTHER_FILE) -> BoxLock:
         if not isinstance(error, BlockingIOError):
             return BoxLock(problem=getattr(error, "strerror", None) or str(error))
         raise DatabaseInUseError(
-            f"{file}: another box serves with this database: stop it first{holder}{instead}"
+            f"{file}: another box serves with this database: stop it first{instead}{holder}"
         ) from error
     return BoxLock(descriptor)
 
@@ -90,7 +90,7 @@ def _holder(descriptor: int) -> str:
     try:
         process, host = os.pread(descriptor, _HOLDER_BYTES_MAX, 0).decode().split()
         elsewhere = "" if host == os.uname().nodename else f" on {host}"
-        return f" (process {int(process)}{elsewhere})"
+        return f"; it is process {int(process)}{elsewhere}"
     except (OSError, ValueError):
         return ""
 

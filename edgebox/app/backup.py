@@ -7,7 +7,6 @@ and renamed only then.
 
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -37,6 +36,7 @@ from edgebox.storage.backup_archive import (
 from edgebox.storage.connecting import IN_MEMORY
 from edgebox.storage.credential_file import credential_file
 from edgebox.storage.snapshots import snapshot
+from edgebox.storage.unfinished_folder import unfinished_folder
 from edgebox.storage.wall_clock import wall_clock_ms
 
 SECRETS = {
@@ -124,8 +124,7 @@ def back_up(
         del wanted[CERTIFICATE]  # without its key it is of no use
     try:
         to.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".edgebox-backup-", dir=to.parent) as name:
-            folder = Path(name)
+        with unfinished_folder(to.parent, ".edgebox-backup-") as folder:
             files = dict(_copied(wanted, folder))
             if models:
                 files |= _of_models(place[MODELS])

@@ -7,7 +7,6 @@ under another name, and comes back if a step fails.
 import contextlib
 import os
 import shutil
-import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,9 +31,11 @@ from edgebox.storage.backup_archive import (
 from edgebox.storage.box_lock import lock_for_box
 from edgebox.storage.schema import MIGRATIONS
 from edgebox.storage.snapshots import check, unused
+from edgebox.storage.unfinished_folder import unfinished_folder
 
 _STOP = ", as with `systemctl stop edgebox`, and restore then"
 """What helps while a box serves with the database that is to be replaced."""
+_UNFINISHED = ".edgebox-restore-"
 _LOG_PARTS = ("-wal", "-shm", "-journal")
 _ORDER = (CREDENTIALS, CERTIFICATE, CERTIFICATE_KEY, MODELS, CONFIGURATION, ACCESS, DATABASE)
 """Names of a backup in the order in which they are put in place."""
@@ -125,8 +126,7 @@ def restore(archive: Path, config_file: Path | None, *, configuration: bool) -> 
         }
         database = where[DATABASE]
         _make_folder(database.parent)
-        with tempfile.TemporaryDirectory(prefix=".edgebox-restore-", dir=database.parent) as name:
-            files = Path(name)
+        with unfinished_folder(database.parent, _UNFINISHED) as files:
             manifest = extract(archive, files)
             _check_databases(archive, files)
             return _put_in_place(files, manifest, where)
@@ -145,7 +145,7 @@ def _restored_config(archive: Path, place: Path | None) -> Config:
     """
     assert place is not None
     _make_folder(place.absolute().parent)
-    beside = place.with_name(f".edgebox-restore-{os.getpid()}.toml")
+    beside = place.with_name(f"{_UNFINISHED}{os.getpid()}.toml")
     try:
         extract_one(archive, CONFIGURATION, beside)
         return load(beside)
@@ -189,11 +189,9 @@ def _put_in_place(files: Path, manifest: dict[str, Any], where: dict[str, Path])
 def _staged(file: Path, place: Path, stack: contextlib.ExitStack) -> Path:
     """Move a file or folder to the disk of its place, with the owner that it must have there."""
     _make_folder(place.parent)
-    folder = stack.enter_context(
-        tempfile.TemporaryDirectory(prefix=".edgebox-restore-", dir=place.parent)
-    )
-    staged = Path(folder) / place.name
-    if file.stat().st_dev == Path(folder).stat().st_dev:
+    folder = stack.enter_context(unfinished_folder(place.parent, _UNFINISHED))
+    staged = folder / place.name
+    if file.stat().st_dev == folder.stat().st_dev:
         file.rename(staged)
     elif file.is_dir():
         shutil.copytree(file, staged)

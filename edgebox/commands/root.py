@@ -7,7 +7,10 @@ import asyncio
 import contextlib
 import os
 import signal
+import sys
+import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +35,8 @@ from edgebox.domain.access import OpenTo
 _DIFFERENCES_SHOWN = 10
 _KEEPERS = ("backup", "restore", "serve", "demo", "models", "profile", "tokens")
 """Commands that write a box's files: its database, journals, models, tokens."""
+_SERVERS = ("serve", "demo")
+"""Commands that end in an order of their own."""
 _PRIVATE = 0o077
 """Nobody but the user may read or write what is made: files have mode 0600, folders 0700."""
 _STOP_S = 8.0
@@ -48,6 +53,18 @@ def main(context: click.Context) -> None:
     """An edge inference server: every frame is answered within its deadline."""
     if context.invoked_subcommand in _KEEPERS:
         os.umask(_PRIVATE)
+        if context.invoked_subcommand not in _SERVERS:
+            _clean_up_when_ended(context)
+
+
+def _clean_up_when_ended(context: click.Context) -> None:
+    """Let SIGTERM and SIGHUP end a command as Ctrl-C does: what is unfinished is deleted."""
+    if threading.current_thread() is not threading.main_thread():
+        return  # a program runs the command, and its signals are its own
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, lambda number, _: sys.exit(128 + number))
+            context.call_on_close(partial(signal.signal, number, signal.SIG_DFL))
 
 
 @main.command()

@@ -7,9 +7,6 @@ import contextlib
 import json
 import os
 import re
-import shutil
-import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -18,12 +15,11 @@ from pathlib import Path
 from edgebox.domain.errors import ModelError
 from edgebox.inference.family import FITS, MANIFEST
 from edgebox.inference.importing.layouts import Layout
+from edgebox.storage.unfinished_folder import unfinished_folder
 from edgebox.vision.decoding import EMBEDDING
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 UNFINISHED = ".importing-"
-_FORGOTTEN_S = 3600.0
-"""An unfinished folder of this age is of an import that was killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,27 +73,20 @@ def unfinished(models: Path) -> Iterator[Path]:
     Raises:
         ModelError: it cannot be made.
     """
+    stack = contextlib.ExitStack()
     missing = [folder for folder in (models, *models.parents) if not folder.exists()]
     try:
         models.mkdir(parents=True, exist_ok=True)
-        _remove_forgotten(models)
-        folder = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=models))
+        folder = stack.enter_context(unfinished_folder(models, UNFINISHED))
     except OSError as error:
         raise ModelError(f"{models}: cannot be written: {error.strerror}") from None
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        stack.close()
         for made in missing:
             with contextlib.suppress(OSError):  # a family is in it by now
                 made.rmdir()
-
-
-def _remove_forgotten(models: Path) -> None:
-    for folder in models.glob(f"{UNFINISHED}*"):
-        with contextlib.suppress(FileNotFoundError):  # another import is done with it just now
-            if time.time() - folder.stat().st_mtime > _FORGOTTEN_S:
-                shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_family(folder: Path, family: ImportedFamily) -> None:

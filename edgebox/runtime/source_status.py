@@ -108,7 +108,7 @@ class SourceStatus:
             case SourceState.LIVE:
                 return ""
             case SourceState.CONNECTING:
-                return "connecting to the source"
+                return f"connecting to the source{' again: ' if self.why else ''}{self.why}"
             case SourceState.LOST:
                 return lost_text(self.since_ms, self.why)
         return f"not taken since {clock_time(self.since_ms)}: {self.why}"

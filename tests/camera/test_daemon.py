@@ -454,6 +454,16 @@ async def test_a_defect_of_a_source_is_no_end_of_it() -> None:
             await Camera(Broken(), box.url).run()
 
 
+async def test_entering_that_is_given_up_leaves_nothing_running() -> None:
+    opening = Camera(None, f"ws://127.0.0.1:{free_port()}", size_px=(320, 180))
+    entering = asyncio.create_task(opening.__aenter__())
+    await until(lambda: opening.status().remark != "", "an attempt to connect")
+    entering.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await entering
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
 async def test_a_run_that_is_cancelled_closes_its_source() -> None:
     closed = threading.Event()
 

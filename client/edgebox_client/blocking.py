@@ -74,8 +74,11 @@ class _Loop:
         with self._lock:
             if self._is_own:
                 raise InvalidInputError(_IN_CALLBACK)
-            loop, self.closed = self._loop, True
-        if loop is None or loop.is_closed():
+            # Whoever takes it ends it; others wait for that.
+            loop, self._loop, self.closed = self._loop, None, True
+        if loop is None:
+            if self._thread is not None:
+                self._thread.join()
             return
 
         async def end() -> None:
@@ -89,7 +92,6 @@ class _Loop:
             asyncio.run_coroutine_threadsafe(end(), loop).result()
         finally:
             loop.call_soon_threadsafe(loop.stop)
-            self._loop = None
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
@@ -237,7 +239,12 @@ class BlockingCamera:
         self._loop = loop
 
     def __enter__(self) -> Self:
-        self._loop.run(self._camera.__aenter__())
+        try:
+            self._loop.run(self._camera.__aenter__())
+        except BaseException:  # it may have been entered at this very moment
+            with suppress(Exception):
+                self._loop.run(self._camera.finish())
+            raise
         return self
 
     def __exit__(

@@ -153,7 +153,7 @@ class Camera:
         self._headers, self._fingerprint = authorization(token), fingerprint
         first_ms, later = split_slo(slo_ms)
         self._detect = _mode(detect)
-        self._first_stage = FirstStage(self._box.url, self._detect, cache)
+        self._first_stage = FirstStage(self._detect, cache)
         self.hello = Hello(
             camera=name,
             width_px=width_px,
@@ -288,7 +288,12 @@ class Camera:
 
     async def __aenter__(self) -> Self:
         await self.start()
-        await self._until_any(self._welcomed.wait())
+        try:
+            await self._until_any(self._welcomed.wait())
+        except BaseException:  # nobody leaves what was never entered
+            with suppress(Exception):
+                await self.finish()
+            raise
         if not self._welcomed.is_set():
             await self.finish()
         return self
@@ -412,7 +417,7 @@ class Camera:
                 self._say(f"connected to {welcome.box or 'the box'} at {self.url}")
                 self._welcomed.set()
                 preparing = asyncio.create_task(
-                    self._first_stage.prepare(client, session, self.hello, self._say)
+                    self._first_stage.prepare(client, self.url, session, self.hello, self._say)
                 )
                 try:
                     await session.run()
@@ -447,11 +452,13 @@ class Camera:
         """Wait for the first of these, or for the final end; return whether any came in time."""
         assert self._connecting is not None
         tasks = [asyncio.ensure_future(wait) for wait in waits]
-        done, _ = await asyncio.wait(
-            {*tasks, self._connecting}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
-        )
-        for task in tasks:
-            task.cancel()
+        try:
+            done, _ = await asyncio.wait(
+                {*tasks, self._connecting}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            for task in tasks:
+                task.cancel()
         if self._connecting.done():
             self._stopped.set()
         return bool(done)

@@ -24,15 +24,13 @@ if TYPE_CHECKING:
 class FirstStage:
     """What runs the first stage at one camera."""
 
-    def __init__(self, stream_url: str, mode: PlacementMode, cache: Path | None) -> None:
+    def __init__(self, mode: PlacementMode, cache: Path | None) -> None:
         """Prepare nothing yet.
 
         Args:
-            stream_url: the box's WebSocket for cameras.
             mode: who decides where the first stage of a frame runs.
             cache: folder in which fetched models are kept; None: the user's cache folder.
         """
-        self._url = stream_url
         self._mode = mode
         self._cache = cache
         self._model: LocalModel | None = None
@@ -42,6 +40,7 @@ class FirstStage:
     async def prepare(
         self,
         client: aiohttp.ClientSession,
+        stream_url: str,
         session: Session,
         hello: Hello,
         say: Callable[[str], None],
@@ -50,6 +49,7 @@ class FirstStage:
 
         Args:
             client: for HTTP.
+            stream_url: the WebSocket for cameras of the box that made the offer.
             session: just welcomed.
             hello: of this camera.
             say: called with sentences for a person.
@@ -60,7 +60,7 @@ class FirstStage:
             say("this box offers no first stage to run here: pictures are sent")
             return
         try:
-            model = await self._ready(client, session.offer, hello)
+            model = await self._ready(client, stream_url, session.offer, hello)
         except (EdgeboxError, ImportError) as error:
             say(f"the first stage cannot run here, pictures are sent: {error}")
             return
@@ -68,7 +68,7 @@ class FirstStage:
         session.run_first_stage(model.detect, PlacementCosts(self._mode, model.detect_ns))
 
     async def _ready(
-        self, client: aiohttp.ClientSession, given: PlacementOffer, hello: Hello
+        self, client: aiohttp.ClientSession, stream_url: str, given: PlacementOffer, hello: Hello
     ) -> "LocalModel":
         from edgebox.camera.local_model import cache_folder, fetch, open_model  # noqa: PLC0415
 
@@ -83,7 +83,7 @@ class FirstStage:
             self._model = replace(model, given=given)  # the later stages may be others
             return self._model
         self._free()
-        family = await fetch(client, self._url, given, self._cache or cache_folder())
+        family = await fetch(client, stream_url, given, self._cache or cache_folder())
         size_px, slo_ns = (hello.width_px, hello.height_px), round(hello.slo_ms * 1e6)
         opening = self._opening = asyncio.create_task(
             asyncio.to_thread(open_model, family, given, size_px, hello.rate_hz, slo_ns)

@@ -97,7 +97,8 @@ class KeptTokens:
         To be called before a pairing code is used up for a token that cannot be kept.
 
         Raises:
-            StorageError: there is no home folder, or no token can be written there.
+            StorageError: there is no home folder, no token can be written there, or the file has
+                tokens that cannot be read, which must not be lost.
         """
         if self._file is None:
             raise KeptFileError(
@@ -110,6 +111,7 @@ class KeptTokens:
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         except OSError as error:
             raise KeptFileError(f"{self._file}: no token can be kept ({error.strerror})") from error
+        _tokens_in(self._file)
         return self._file
 
     def get(self, server: str, name: str) -> str | None:
@@ -128,17 +130,15 @@ class KeptTokens:
             return self._put(file, _key(server, name), token)
 
     def _put(self, file: Path, key: str, token: str) -> Path:
-        try:
-            before = _object(file.read_bytes()) if file.exists() else {}
-        except OSError as error:  # it has those of other cameras, which must not be lost
-            raise KeptFileError(f"{file}: the tokens in it cannot be read ({error})") from error
-        kept = {**before, key: token}
+        kept = {**_tokens_in(file), key: token}
         new = file.with_name(f"{file.name}.{os.getpid()}.part")
         try:
             with os.fdopen(
                 os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb"
             ) as written:
                 written.write(orjson.dumps(kept, option=orjson.OPT_INDENT_2))
+                written.flush()
+                os.fsync(written.fileno())
             new.replace(file)
         except OSError as error:
             with contextlib.suppress(OSError):
@@ -151,6 +151,27 @@ class KeptTokens:
             return {} if self._file is None else _object(self._file.read_bytes())
         except OSError:
             return {}
+
+
+def _tokens_in(file: Path) -> dict[str, Any]:
+    """Return the tokens of a file; none if there is no such file.
+
+    Raises:
+        KeptFileError: it cannot be read, or is damaged.
+    """
+    try:
+        found = orjson.loads(file.read_bytes()) if file.exists() else {}
+        if isinstance(found, dict):
+            return found
+        why_not = "it is no JSON object"
+    except orjson.JSONDecodeError as error:
+        why_not = f"it is damaged: {error}"
+    except OSError as error:
+        raise KeptFileError(f"{file}: the tokens in it cannot be read ({error})") from error
+    raise KeptFileError(
+        f"{file}: the tokens in it cannot be read ({why_not}); mend it, or move it away and pair "
+        "its cameras again"
+    )
 
 
 @contextlib.contextmanager

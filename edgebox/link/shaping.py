@@ -8,7 +8,7 @@ argument.
 
 import math
 import random
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -127,15 +127,13 @@ class ShapedLink:
 
     def instant_of(self, bits: float) -> int:
         """Return when the link could have carried this many bits since its origin."""
+        if bits <= 0:
+            return self._origin_ns
         periods, left = divmod(bits, self._bits_before[-1])
-        # The first step by whose end the bits have left; steps with rate 0 add nothing.
-        step = max(0, bisect_right(self._bits_before, left) - 1)
-        if left == self._bits_before[step] and step > 0:
-            # Exactly at a boundary: the last bit left at the end of the last step with a rate.
-            step = self._bits_before.index(left) - 1
-        elif left == 0.0 and periods > 0:
+        if left == 0:
             periods, left = periods - 1, self._bits_before[-1]
-            step = self._bits_before.index(left) - 1
+        # The first step by whose end the bits have left. It has a rate: others add nothing.
+        step = bisect_left(self._bits_before, left) - 1
         into_ns = (left - self._bits_before[step]) / self._trace.rates_bps[step] * 1e9
         at_ns = int(periods) * self._trace.period_ns + self._trace.starts_ns[step]
         return self._origin_ns + at_ns + math.ceil(into_ns)

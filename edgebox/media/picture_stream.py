@@ -5,6 +5,7 @@ pictures of a camera that sends more than it is asked for are thrown away.
 """
 
 import struct
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -185,7 +186,21 @@ class _Opened:
         self.width_px: int = context.width
         self.height_px: int = context.height
         self._scalers = Scalers()
-        self._closed = False
+        self._closed = self._is_read = False
+        self._changing = threading.Lock()
+
+    def _begin(self) -> bool:
+        """Begin to read; whoever does so closes the container. False: it is closed."""
+        with self._changing:
+            self._is_read = not self._closed
+            return self._is_read
+
+    def close(self) -> None:
+        """End `pictures`."""
+        with self._changing:
+            if not self._is_read and not self._closed:
+                self._container.close()
+            self._closed = True
 
 
 class LiveStream(_Opened):
@@ -226,6 +241,8 @@ class LiveStream(_Opened):
 
     def pictures(self, wanted: Wanted) -> Iterator[DecodedPicture]:
         """Yield the wanted pictures; of codecs without references, only those are decoded."""
+        if not self._begin():
+            return
         av, shown = import_av(), self.address.shown
         whole = every_one_alone = self._stream.codec_context.codec.intra_only
         give_up_ns = time.monotonic_ns() + _KEYFRAME_PATIENCE_NS
@@ -306,10 +323,6 @@ class LiveStream(_Opened):
                 del self._captured[next(iter(self._captured))]
         return captured_ns
 
-    def close(self) -> None:
-        """End `pictures`."""
-        self._closed = True
-
 
 class FileStream(_Opened):
     """A video file, played in real time by its stamps, over and over."""
@@ -330,6 +343,8 @@ class FileStream(_Opened):
 
     def pictures(self, wanted: Wanted) -> Iterator[DecodedPicture]:
         """Yield the pictures that are due; decoding that falls behind leaves pictures out."""
+        if not self._begin():
+            return
         begin_s = 0.0
         try:
             while not self._closed:
@@ -364,7 +379,7 @@ class FileStream(_Opened):
 
     def close(self) -> None:
         """End `pictures`."""
-        self._closed = True
+        super().close()
         self._pacer.stop()
 
 

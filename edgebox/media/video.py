@@ -59,10 +59,10 @@ class VideoFileSource:
         """Yield the frames that are due; decoding that falls behind leaves frames out."""
         offset_s = 0.0
         while not self._pacer.stopped:
-            end_s = offset_s
+            end_s, is_empty = offset_s, True
             due_s = -1.0
             for at_s, frame in self._decoded():
-                end_s = max(end_s, offset_s + at_s)
+                end_s, is_empty = max(end_s, offset_s + at_s), False
                 if self._rate_hz is not None and at_s < due_s - 1e-3:
                     continue
                 if self._pacer.misses(offset_s + at_s):
@@ -72,7 +72,7 @@ class VideoFileSource:
                 if self._rate_hz is not None:
                     due_s = max(due_s, at_s - 1 / self._rate_hz) + 1 / self._rate_hz
                 yield _to_rgb(frame, self.width_px, self.height_px)
-            if not self._loop or end_s == offset_s:
+            if not self._loop or is_empty:
                 return
             offset_s = end_s + 1 / (self._rate_hz or 25.0)
 

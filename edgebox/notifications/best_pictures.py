@@ -53,6 +53,9 @@ class BestPictures:
                 except InvalidInputError as error:
                     _log.warning("the best picture of %s cannot be drawn: %s", camera, error)
                     continue
+                except Exception:  # a defect costs this picture, and not those of all cameras
+                    _log.exception("the best picture of %s cannot be drawn", camera)
+                    continue
                 if camera in box.cameras:  # it may have been forgotten meanwhile
                     self._broker.retain(self._broker.topics.picture(camera), drawn)
             await asyncio.sleep(_PERIOD_S)

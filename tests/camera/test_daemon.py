@@ -21,7 +21,7 @@ from edgebox.link.shaping import BandwidthTrace
 from edgebox.media.sources import PictureSource
 from tests.camera.box import Box, advice
 from tests.conftest import PATIENCE_S
-from tests.end_to_end.running import SLO_MS, until
+from tests.end_to_end.running import SLO_MS, free_port, until
 
 NOISE = np.random.default_rng(1).integers(0, 256, (180, 320, 3), dtype=np.uint8)
 LIGHT = np.full((180, 320, 3), 128, dtype=np.uint8)
@@ -282,6 +282,16 @@ async def test_a_defect_of_a_source_is_no_end_of_it() -> None:
     async with Box() as box:
         with pytest.raises(RuntimeError, match="a defect"):
             await Camera(Broken(), box.url).run()
+
+
+async def test_entering_that_is_given_up_leaves_nothing_running() -> None:
+    opening = Camera(None, f"ws://127.0.0.1:{free_port()}", size_px=(320, 180))
+    entering = asyncio.create_task(opening.__aenter__())
+    await until(lambda: opening.status().remark != "", "an attempt to connect")
+    entering.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await entering
+    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 async def test_a_run_that_is_cancelled_closes_its_source() -> None:

@@ -12,6 +12,8 @@ from edgebox.camera.first_stage import FirstStage
 from edgebox.link.placement import PlacementMode
 from tests.conftest import PATIENCE_S
 
+MADE_THE_OFFER = "ws://other:8787/v1/stream"
+
 
 class Opened:
     """A model that is open."""
@@ -36,7 +38,8 @@ class Stage(FirstStage):
     """Prepared with fakes."""
 
     async def ready(self) -> Any:
-        return await self._ready(cast("Any", None), cast("Any", Offer()), cast("Any", Hello()))
+        offer, hello = cast("Any", Offer()), cast("Any", Hello())
+        return await self._ready(cast("Any", None), MADE_THE_OFFER, offer, hello)
 
 
 @pytest.fixture
@@ -44,8 +47,8 @@ def opening(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, list[Open
     """Have models open when the event is set; return it, and what was opened."""
     may, opened = threading.Event(), list[Opened]()
 
-    async def fetch(*_: object) -> None:
-        """Do nothing."""
+    async def fetch(client: object, stream_url: str, *_: object) -> None:
+        assert stream_url == MADE_THE_OFFER
 
     def open_model(family: object, given: object, *_: object) -> Opened:
         assert may.wait(PATIENCE_S)
@@ -59,7 +62,7 @@ def opening(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, list[Open
 
 
 def stage(tmp_path: Path) -> Stage:
-    return Stage("ws://box:8787/v1/stream", PlacementMode.AUTO, tmp_path)
+    return Stage(PlacementMode.AUTO, tmp_path)
 
 
 async def test_connections_that_break_while_a_model_opens_open_no_second_one(

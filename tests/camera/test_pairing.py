@@ -29,6 +29,18 @@ def test_tokens_that_cannot_be_read_are_not_written_over(
     assert kept.get("ws://box:8787", "door") == "other"
 
 
+@pytest.mark.parametrize("damaged", [b"", b'{"box gate": "on', b"[]"])
+def test_a_damaged_file_is_not_written_over(tmp_path: Path, damaged: bytes) -> None:
+    file = tmp_path / "tokens.json"
+    file.write_bytes(damaged)
+    kept = KeptTokens(file)
+    with pytest.raises(StorageError, match="the tokens in it cannot be read"):
+        kept.prepare()
+    with pytest.raises(StorageError, match="the tokens in it cannot be read"):
+        kept.put("ws://box:8787", "door", "other")
+    assert file.read_bytes() == damaged
+
+
 def test_a_token_that_cannot_be_kept_leaves_no_copy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,6 @@
 """The client's connections: what it tries again, what it refuses, and what it gives back."""
 
+import asyncio
 import threading
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
@@ -91,3 +92,25 @@ def test_a_client_that_is_closed_gives_its_loop_back() -> None:
     loop.close(nothing)
     thread.join(PATIENCE_S)
     assert event_loop.is_closed()
+
+
+def test_several_threads_may_close_one_client() -> None:
+    began, may_end = threading.Event(), threading.Event()
+
+    async def nothing() -> None:
+        """Do nothing."""
+
+    async def last() -> None:
+        began.set()
+        await asyncio.to_thread(may_end.wait, PATIENCE_S)
+
+    loop = _Loop()
+    loop.run(nothing())
+    closing = [threading.Thread(target=loop.close, args=(last,), daemon=True) for _ in range(2)]
+    closing[0].start()
+    assert began.wait(PATIENCE_S)
+    closing[1].start()
+    may_end.set()
+    for thread in closing:
+        thread.join(PATIENCE_S)
+    assert not any(thread.is_alive() for thread in closing)

@@ -62,6 +62,26 @@ def test_a_frame_waits_out_seconds_without_a_link_and_the_trace_repeats() -> Non
     assert link.leaves_ns(2 * S + 100 * MS, 125_000) == 4 * S + 100 * MS
 
 
+@given(traces, st.data())
+def test_bits_up_to_the_end_of_a_step_leave_at_the_end_of_the_last_that_carries(
+    trace: BandwidthTrace, data: st.DataObject
+) -> None:
+    link = ShapedLink(trace, S)
+    end_ns = data.draw(st.sampled_from((*trace.starts_ns, trace.period_ns)))
+    bits = link.bits_until(S + end_ns)
+    at_ns = link.instant_of(bits)
+    assert carried_bits(trace, S, S, at_ns) == pytest.approx(bits, abs=0.2)
+    assert bits == 0 or carried_bits(trace, S, S, at_ns - 1_000) < bits
+
+
+@pytest.mark.parametrize("rates_mbps", [(0, 8, 4), (0, 1, 0), (0, 1)])
+def test_a_trace_may_begin_with_a_pause(rates_mbps: tuple[float, ...]) -> None:
+    link = ShapedLink(BandwidthTrace.per_second(rates_mbps), 0)
+    assert link.instant_of(0.0) == 0
+    last_s = max(at for at, rate in enumerate(rates_mbps, start=1) if rate)
+    assert link.instant_of(sum(rates_mbps) * 1e6) == last_s * S
+
+
 @given(
     trace=traces,
     origin_ns=st.integers(0, 10**15),

@@ -20,7 +20,7 @@ from edgebox.media.picture_stream import DecodedPicture, FileStream, LiveStream
 from tests.conftest import PATIENCE_S
 
 SILENT_S = 0.1
-TASKS = Path("/proc/self/task")
+TASKS, FILES = Path("/proc/self/task"), Path("/proc/self/fd")
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +149,7 @@ def test_a_source_whose_sound_goes_on_without_video_has_broken_off(
     stream = LiveStream.__new__(LiveStream)
     stream.address = SourceAddress(SourceKind.NETWORK, "http://camera/stream.ts")
     stream._container, stream._closed = Sounding(), False
+    stream._is_read, stream._changing = False, threading.Lock()
     codec = SimpleNamespace(codec=SimpleNamespace(intra_only=True))
     stream._stream = SimpleNamespace(index=0, codec_context=codec)
     monkeypatch.setattr(LiveStream, "_capture_of", lambda stream, packet: 0)
@@ -168,3 +169,22 @@ def test_a_source_whose_sound_goes_on_without_video_has_broken_off(
         stream.close()
     reading.join(PATIENCE_S)
     assert ended == ["closed" if closes else "nothing was received for 0.1 s"]
+
+
+@pytest.mark.parametrize("kind", [FileStream, LiveStream])
+def test_a_stream_that_nobody_reads_is_closed(
+    tmp_path: Path, kind: type[FileStream] | type[LiveStream]
+) -> None:
+    path = tmp_path / "picture.mjpeg"
+    path.write_bytes(encode(np.full((48, 64, 3), 255, np.uint8), 85))
+    before = set(open_files())
+    opened = kind(SourceAddress(SourceKind.FILE, str(path)))
+    assert str(path) in set(open_files()) - before
+    opened.close()
+    opened.close()
+    assert str(path) not in open_files()
+    assert list(opened.pictures(lambda _: True)) == []
+
+
+def open_files() -> list[str]:
+    return [str(each.readlink()) for each in FILES.iterdir() if each.is_symlink()]

@@ -128,6 +128,19 @@ def test_a_video_is_thinned_to_the_rate_and_loops(video: Path) -> None:
     assert any(later < earlier for earlier, later in itertools.pairwise(levels))
 
 
+def test_a_video_of_one_picture_loops(tmp_path: Path) -> None:
+    path = tmp_path / "one.mp4"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("mpeg4", rate=25)
+        stream.width, stream.height, stream.pix_fmt = 96, 64, "yuv420p"
+        pixels = np.full((64, 96, 3), 20, np.uint8)
+        container.mux(stream.encode(av.VideoFrame.from_ndarray(pixels, format="rgb24")))
+        container.mux(stream.encode())
+    assert len(list(VideoFileSource(path, None, loop=False).frames())) == 1
+    frames = VideoFileSource(path, None, loop=True).frames()
+    assert len(list(itertools.islice(frames, 3))) == 3
+
+
 def test_a_video_is_sampled_evenly(video: Path) -> None:
     whole = VideoFileSource(video, None, loop=False)
     levels = [level(frame) for frame in whole.sampled(5)]

@@ -165,11 +165,18 @@ def graphs_of(model: ModelProto) -> Iterator[GraphProto | FunctionProto]:
     while waiting:
         graph = waiting.pop()
         yield graph
-        for node in graph.node:
-            for attribute in node.attribute:
-                if attribute.type == AttributeProto.GRAPH:
-                    waiting.append(attribute.g)
-                waiting += attribute.graphs
+        for attribute in _attributes(graph):
+            if attribute.HasField("g"):
+                waiting.append(attribute.g)
+            waiting += attribute.graphs
+
+
+def _attributes(graph: GraphProto | FunctionProto) -> Iterator[AttributeProto]:
+    """Yield the attributes of its operators, and a function's defaults of its own."""
+    if isinstance(graph, FunctionProto):
+        yield from graph.attribute_proto
+    for node in graph.node:
+        yield from node.attribute
 
 
 def _nodes(model: ModelProto) -> Iterator[NodeProto]:
@@ -183,13 +190,12 @@ def _tensors(model: ModelProto) -> Iterator[TensorProto]:
             yield from graph.initializer
             for sparse in graph.sparse_initializer:
                 yield from (sparse.values, sparse.indices)
-        for node in graph.node:
-            for attribute in node.attribute:
-                if attribute.HasField("t"):
-                    yield attribute.t
-                yield from attribute.tensors
-                for sparse in (attribute.sparse_tensor, *attribute.sparse_tensors):
-                    yield from (sparse.values, sparse.indices)
+        for attribute in _attributes(graph):
+            if attribute.HasField("t"):
+                yield attribute.t
+            yield from attribute.tensors
+            for sparse in (attribute.sparse_tensor, *attribute.sparse_tensors):
+                yield from (sparse.values, sparse.indices)
 
 
 def _one_line(text: str) -> str:

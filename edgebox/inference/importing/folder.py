@@ -174,8 +174,12 @@ def manifest_of(family: ImportedFamily) -> str:
 
 
 def _text(value: str) -> str:
-    """Return a text as TOML writes it: JSON's escapes are TOML's, but for DEL."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    """Return a text as TOML writes it: JSON's escapes are TOML's, but for DEL.
+
+    Bytes of a file's name that are no UTF-8 become question marks.
+    """
+    whole = value.encode(errors="replace").decode()
+    return json.dumps(whole, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _texts(values: Sequence[str]) -> str:

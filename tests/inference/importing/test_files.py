@@ -68,6 +68,22 @@ def test_weights_in_another_file(tmp_path: Path) -> None:
     assert "keeps the weights 'c0' in another file" in message
 
 
+def test_weights_of_another_file_hidden_in_the_default_of_a_function(tmp_path: Path) -> None:
+    tensor = numpy_helper.from_array(np.zeros(3, np.float32), "hidden")
+    tensor.data_location = TensorProto.EXTERNAL
+    inner = helper.make_graph(
+        [helper.make_node("Constant", [], ["x"], value=tensor)], "inner", [], []
+    )
+    defaults = [helper.make_attribute("value", tensor), helper.make_attribute("body", inner)]
+    for default in defaults:
+        own = helper.make_function(
+            "mine", "F", [], [], [], [helper.make_opsetid("", 17)], attribute_protos=[default]
+        )
+        model = changed(lambda model: None)
+        model.functions.append(own)
+        assert "keeps the weights 'hidden' in another file" in refused(tmp_path / "a.onnx", model)
+
+
 def test_weights_of_another_file_hidden_in_an_operator(tmp_path: Path) -> None:
     tensor = numpy_helper.from_array(np.zeros(3, np.float32), "hidden")
     tensor.data_location = TensorProto.EXTERNAL

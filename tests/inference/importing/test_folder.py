@@ -2,9 +2,17 @@
 
 import os
 import time
+import tomllib
 from pathlib import Path
 
-from edgebox.inference.importing.folder import UNFINISHED, unfinished
+from edgebox.inference.family import MANIFEST
+from edgebox.inference.importing.folder import (
+    UNFINISHED,
+    ImportedFamily,
+    unfinished,
+    write_family,
+)
+from edgebox.inference.importing.layouts import LAYOUTS
 
 
 def test_old_unfinished_folders_go_and_one_that_vanishes_meanwhile_harms_nobody(
@@ -19,3 +27,21 @@ def test_old_unfinished_folders_go_and_one_that_vanishes_meanwhile_harms_nobody(
     with unfinished(tmp_path) as folder:
         assert folder.is_dir()
     assert not forgotten.exists()
+
+
+def test_a_name_that_is_no_utf_8_is_written_all_the_same(tmp_path: Path) -> None:
+    name = os.fsdecode(b"b\xfcro.onnx")
+    family = ImportedFamily(
+        name="office",
+        layout=LAYOUTS[0],
+        licence="",
+        description="",
+        labels=("desk",),
+        sources=(name,),
+        remarks=(),
+        files={},
+        variants=(),
+    )
+    write_family(tmp_path, family)
+    manifest = tomllib.loads((tmp_path / MANIFEST).read_text(encoding="utf-8"))
+    assert manifest["import"]["sources"] == ["b?ro.onnx"]

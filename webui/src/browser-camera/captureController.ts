@@ -27,6 +27,7 @@ export class CaptureController {
   private stream: MediaStream | null = null
   private wakeLock: WakeLockSentinel | null = null
   private callback = 0
+  private disposed = false
 
   constructor(
     private readonly video: HTMLVideoElement,
@@ -39,6 +40,7 @@ export class CaptureController {
   }
 
   dispose(): void {
+    this.disposed = true
     document.removeEventListener('visibilitychange', this.hidden)
     window.removeEventListener('pagehide', this.hidden)
     window.removeEventListener('online', this.retryNow)
@@ -58,10 +60,11 @@ export class CaptureController {
     this.error = null
     this.note = ''
     this.change('opening')
+    let stream: MediaStream | null = null
     try {
-      const stream = await openCamera(chosen.device, chosen.rate_hz)
+      stream = await openCamera(chosen.device, chosen.rate_hz)
       // The page may have been hidden while the person was asked.
-      if (document.hidden) {
+      if (document.hidden || this.disposed) {
         stopTracks(stream)
         return this.change('stopped')
       }
@@ -71,10 +74,11 @@ export class CaptureController {
       this.video.srcObject = stream
       await this.video.play()
     } catch (error) {
+      if (this.stream !== stream) return // it was halted meanwhile, and says why
       this.error = explain(error)
       return this.release()
     }
-    this.join(chosen)
+    if (this.stream === stream) this.join(chosen)
   }
 
   /** Stop in order: the last answers are waited for. */
@@ -120,7 +124,8 @@ export class CaptureController {
 
   /** Stop at once, and say why. */
   private halt(reason: string, note: string): void {
-    if (this.state !== 'running' && this.state !== 'stopping') return
+    // While the person is asked for the camera there is nothing to stop: a page may be hidden for the question.
+    if (this.state === 'stopped' || !this.stream) return
     this.camera?.leave(reason)
     this.note = note
     this.release()

@@ -13,12 +13,18 @@ from edgebox.media.jpeg import encode
 from edgebox.runtime import frame_decoder
 from edgebox.runtime.frames import Answer, Refusal
 from edgebox.scheduling.actions import Sample
-from edgebox.scheduling.events import Event, ExecutorStarted, SampleCompleted
+from edgebox.scheduling.events import (
+    Event,
+    ExecutorHung,
+    ExecutorStarted,
+    PlanComputed,
+    SampleCompleted,
+)
 from edgebox.scheduling.supervision import REFUSALS_MAX
 from edgebox.vision.detections import Detections
 from tests.end_to_end.running import until
-from tests.runtime.driving import Bench, ManualExecutor, settle
-from tests.scheduling.scene import CPU, MEDIAN_MS, profile
+from tests.runtime.driving import Bench, FakeClock, ManualExecutor, settle
+from tests.scheduling.scene import CPU, MEDIAN_MS, MS, profile
 
 WHITE = encode(np.full((234, 416, 3), 255, np.uint8))
 ELSEWHERE = ExecutorId("box:8787/0")
@@ -128,6 +134,7 @@ async def test_a_sample_that_is_refused_measures_nothing(monkeypatch: pytest.Mon
     sample = Sample(CPU, BatchId(7), VariantName("street-416"), RequestId(1), 1)
     bench.driver._sampled(sample, "default", BatchResult([box_of()], 0, 5, refused=refused))
     await settle()
+    fed = [event for event in fed if not isinstance(event, PlanComputed)]  # whenever it is done
     assert fed == [SampleCompleted(CPU, BatchId(7), 5, refused=True)]
     assert not bench.driver.measurements.meters[CPU].busy_ns
 
@@ -153,3 +160,23 @@ async def test_beside_an_executor_of_this_machine_what_is_idle_decides() -> None
         each.batches[0].complete()
     await settle()
     await bench.driver.stop(1)
+
+
+async def test_decoding_is_held_for_the_executors_in_service() -> None:
+    executor, clock, lost = ManualExecutor(), FakeClock(), ManualExecutor()
+    bench = Bench(executor, clock_ns=clock, needs_pixels=True)
+    lost.id = ELSEWHERE
+    profiles = [profile(px) for px in MEDIAN_MS]
+    elsewhere = [LatencyProfile(each.variant, ELSEWHERE, each.quantiles_ns) for each in profiles]
+    bench.driver.add(lost, None)
+    bench.driver.feed(ExecutorStarted(ELSEWHERE, tuple(elsewhere)))
+    bench.driver.feed(ExecutorHung(ELSEWHERE))
+    first = bench.submit(slo_ms=3_000, jpeg=WHITE)
+    await until(lambda: bool(executor.batches), "the first batch")
+    clock.now_ns += 100 * MS
+    executor.batches[0].complete(100 * MS)
+    await until(lambda: first.ended, "its end")
+    for _ in range(4):
+        bench.submit(slo_ms=3_000, jpeg=WHITE)
+    await until(lambda: bench.driver.decoder._held, "enough to be decoded")
+    await bench.driver.stop(0.01)

@@ -411,12 +411,13 @@ class Box:
             if (link := record.link.take_updates(now_ns)) is not None:
                 driver.feed(LinkMeasured(record.camera.id, link))
         request = record.request(driver.next_request_id(), arrived, update, now_ns)
-        family = record.camera.family  # that of the camera may change while the frame is here
+        # While the frame is here, its camera's family may change, and that may be removed.
+        family, families = record.camera.family, self.families
 
         def ended(frame: PendingFrame, ending: FrameResult) -> None:
-            ending = self.tracking.ended(frame, ending, self.families, family)
+            ending = self.tracking.ended(frame, ending, families, family)
             note_refusal(frame, ending)
-            metrics.ended(ending, driver.clock_ns(), self.families[family].labels)
+            metrics.ended(ending, driver.clock_ns(), families[family].labels)
             metrics.crops_ended(frame, ending)
             if isinstance(ending, Answer):
                 self.shown.answered(frame, ending)

@@ -41,13 +41,15 @@ def decode_threads(configured: int) -> int:
 
 @dataclass(eq=False, slots=True)
 class Deferrable:
-    """Work that waits while the queue is held, and that may no longer be wanted."""
+    """A picture to decode: it waits while the queue is held, and may no longer be wanted."""
 
     run: Work
     is_over: Callable[[], bool]
     """Whether it is no longer wanted; called in any thread."""
     behind: bool = False
     """Whether other work of its sender was there before it."""
+    skipped: bool = False
+    """Whether it was no longer wanted when its turn came, so that no picture was decoded."""
 
     def __call__(self) -> None:
         """Run."""
@@ -60,7 +62,7 @@ class _Sender:
     """Virtual decoding time of fair queueing: at least that of the other senders."""
     lately_ns: float | None = None
     """Expected decoding time: that of the last picture, or half of the previous value if that is
-    more; None: unknown."""
+    more. Longer work of another kind raises it. None: no picture was decoded yet."""
     urgent: deque[Work] = field(default_factory=deque)
     """Work that waits for a thread only; it comes first."""
     deferrable: deque[Deferrable] = field(default_factory=deque)
@@ -180,7 +182,12 @@ class FairQueue:
         if not sender.running:
             self._running = [each for each in self._running if each is not sender]
         sender.used_ns += took_ns - taken.charged_ns
-        sender.lately_ns = max(float(took_ns), (sender.lately_ns or 0.0) / 2)
+        work = taken.work
+        if isinstance(work, Deferrable) and not work.skipped:
+            sender.lately_ns = max(float(took_ns), (sender.lately_ns or 0.0) / 2)
+        elif sender.lately_ns is not None:
+            # How quick other work is says nothing of the sender's pictures.
+            sender.lately_ns = max(float(took_ns), sender.lately_ns)
 
     def clear(self) -> None:
         """Discard everything that waits."""

@@ -71,6 +71,7 @@ from edgebox.scheduling.events import (
     ShutdownRequested,
 )
 from edgebox.scheduling.scheduler import Scheduler
+from edgebox.scheduling.supervised import ExecutorState
 
 _log = logging.getLogger(__name__)
 
@@ -239,8 +240,8 @@ class Driver:
                 self._handle(self._inbox.popleft())
         finally:
             self._draining = False
-        busy = len(self.scheduler.running) >= len(self._executors)
-        self.decoder.hold(busy and self._decoded_enough())
+        up, running = self._in_service(), self.scheduler.running
+        self.decoder.hold(all(each.id in running for each in up) and self._decoded_enough(up))
         if self.failure is None:
             self._loop.wake_at(self.scheduler.next_wakeup_ns())
 
@@ -383,9 +384,18 @@ class Driver:
         # The batch is answered as a whole: it is worth something as long as one of them is.
         self._batches.run(order, inputs, max(frame.request.last_deadline_ns for frame in frames))
 
-    def _decoded_enough(self) -> bool:
-        """Return whether the executors that this box decodes for have enough to do."""
-        decoding_for = sum(not each.takes_encoded for each in self._executors.values())
+    def _in_service(self) -> list[Executor]:
+        """Return the executors that run batches now; lost ones do not."""
+        supervised = self.scheduler.supervised
+        return [
+            each
+            for name, each in self._executors.items()
+            if name in supervised and supervised[name].state is ExecutorState.UP
+        ]
+
+    def _decoded_enough(self, executors: Iterable[Executor]) -> bool:
+        """Return whether those of some executors that this box decodes for have enough to do."""
+        decoding_for = sum(not each.takes_encoded for each in executors)
         return self._ahead.is_enough(max(1, decoding_for))
 
     def _runs_encoded(self, variant: VariantName) -> bool:

@@ -92,7 +92,8 @@ class FrameDecoder:
 
         def work() -> None:
             began_ns = self._clock_ns()
-            if not frame.ended:
+            decoding.skipped = frame.ended
+            if not decoding.skipped:
                 self._prepare(frame, variant)
             # The wait for a thread counts: it is part of what a frame costs beside inference. The
             # wait for executors, or for other frames of its camera, says how much is sent.

@@ -56,10 +56,14 @@ class Loads:
             self.use(executor, loader)
 
     def use(self, executor: ExecutorId, loader: Loader) -> None:
-        """Use this loader for an executor from now on, without waiting for the previous one."""
-        if executor in self._loaders:
-            self._loaders[executor][1].stop()
+        """Use this loader for an executor from now on, without waiting for the previous one.
+
+        What waits for that does nothing when its turn comes, and loads are reported as returned.
+        """
+        before = self._loaders.get(executor)
         self._loaders[executor] = loader, DaemonPool(1, f"load-{executor}", InOrder())
+        if before is not None:
+            before[1].submit(before[1].stop)
 
     def carry_out(self, order: Load | Unload) -> None:
         """Load or unload after earlier orders."""
@@ -67,14 +71,24 @@ class Loads:
         if isinstance(order, Load):
             thread.submit(lambda: self._load(loader, order))
         else:
-            thread.submit(lambda: loader.unload(order.weights))
+            thread.submit(lambda: self._unload(loader, order))
 
     def stop(self) -> None:
         """Begin nothing more."""
         for _, thread in self._loaders.values():
             thread.stop()
 
+    def _in_use(self, loader: Loader, executor: ExecutorId) -> bool:
+        return self._loaders[executor][0] is loader
+
+    def _unload(self, loader: Loader, order: Unload) -> None:
+        if self._in_use(loader, order.executor):
+            loader.unload(order.weights)
+
     def _load(self, loader: Loader, order: Load) -> None:
+        if not self._in_use(loader, order.executor):
+            self._from_thread(lambda: self._on_end(LoadReturned(order.executor)))
+            return
         started_ns = self._clock_ns()
         ended: WeightsLoaded | LoadFailed = WeightsLoaded(order.executor, order.weights)
         try:
@@ -87,7 +101,7 @@ class Loads:
         self._from_thread(lambda: self._ended(loader, ended, took_ns))
 
     def _ended(self, loader: Loader, ended: WeightsLoaded | LoadFailed, took_ns: int) -> None:
-        if self._loaders[ended.executor][0] is not loader:
+        if not self._in_use(loader, ended.executor):
             self._on_end(LoadReturned(ended.executor))
             return
         if isinstance(ended, WeightsLoaded):

@@ -150,9 +150,13 @@ class Supervisor:
 
     def _begin_to_open(self, executor: ExecutorId) -> None:
         """Open an executor again in a daemon thread."""
-        threading.Thread(
+        thread = threading.Thread(
             target=self._open, args=(executor,), name=f"{THREADS}open-{executor}", daemon=True
-        ).start()
+        )
+        try:
+            thread.start()
+        except RuntimeError as error:  # the process may have no more threads
+            self._open_failed(executor, f"no thread could be started ({error})")
 
     def _open(self, executor: ExecutorId) -> None:
         began_ns = self._clock_ns()

@@ -36,7 +36,7 @@ from edgebox.scheduling.attribution import (
 )
 from edgebox.scheduling.batch_times import BatchTimes
 from edgebox.scheduling.calibration import Calibration, SlowPeriod
-from edgebox.scheduling.drift import WINDOW, DriftDetector, Drifted
+from edgebox.scheduling.drift import HORIZON_NS, WINDOW, DriftDetector, Drifted
 from edgebox.scheduling.drift_evidence import Watched
 from edgebox.scheduling.expected_latencies import Latencies
 from edgebox.scheduling.learning import Learning
@@ -81,8 +81,10 @@ class Corrections:
         self._calibration = calibration
         self._measured: dict[ExecutorId, dict[VariantName, LatencyProfile]] = {}
         self._watched: dict[ExecutorId, dict[VariantName, Watched]] = {}
-        self._ratios: dict[ExecutorId, dict[str, float]] = {}
-        """By application, the last batch's time relative to the reference."""
+        self._ratios: dict[ExecutorId, dict[str, tuple[float, int]]] = {}
+        """By application, the last batch's time relative to the reference, and when that ended; the
+        oldest first. Those within `HORIZON_NS` only: so long has an application a slot at least, so
+        that there are not many, whatever names clients choose."""
         self.factors: dict[ExecutorId, dict[VariantName, float]] = {}
         """By executor and variant; 1 if not listed."""
 
@@ -140,7 +142,7 @@ class Corrections:
                 watched.agreed_since_ns = now_ns
         seen = reference.seen(indices, times.sizes.index(size), took_ns)
         # Requests that are known to be long do not make an executor slow.
-        expected_ns = round(self._expected_ns(times, infer, seen, indices))
+        expected_ns = round(self._expected_ns(times, infer, seen, indices, now_ns))
         self._calibration.batch_completed(executor, expected_ns, took_ns, now_ns)
         watched.seen.append((seen, now_ns))
         usual_ns = times.profiled_ns(size, seen.longest.quantile(0.5))
@@ -158,7 +160,12 @@ class Corrections:
         self._calibration.batch_completed(infer.executor, expected_ns, took_ns, now_ns)
 
     def _expected_ns(
-        self, times: BatchTimes, batch: Infer, seen: ObservedBatch, apps: Sequence[int]
+        self,
+        times: BatchTimes,
+        batch: Infer,
+        seen: ObservedBatch,
+        apps: Sequence[int],
+        now_ns: int,
     ) -> float:
         """Return the expected time of a batch at `slowdown_quantile`.
 
@@ -174,9 +181,10 @@ class Corrections:
         assert reference is not None
         assert own is not None
         usual_ns = times.profiled_ns(size, seen.longest.quantile(q))
-        owner, ratios = self._learning.name(variant, seen.app), self._ratios[executor]
-        ratios[owner] = ratio = seen.took_ns / max(1.0, usual_ns)
-        common = min((of for name, of in ratios.items() if name != owner), default=ratio)
+        ratio = seen.took_ns / max(1.0, usual_ns)
+        owner = self._learning.name(variant, seen.app)
+        common = self._least_of_others(executor, owner, now_ns, default=ratio)
+        self._ratios[executor][owner] = ratio, now_ns
         if reference.measured[seen.app] or common >= ratio:
             return usual_ns
         distributions = self._learning.distributions(variant)
@@ -186,6 +194,16 @@ class Corrections:
         samples = (of.sampled_quantile(q) for of in hardly_known if of.samples)
         own_ns = times.profiled_ns(size, max(own.table.longest(apps).quantile(q), *samples, 0.0))
         return max(usual_ns, min(own_ns, seen.took_ns / max(1.0, common)))
+
+    def _least_of_others(
+        self, executor: ExecutorId, app: str, now_ns: int, default: float
+    ) -> float:
+        """Return the least ratio of other applications that ran recently; forget older ratios."""
+        ratios = self._ratios[executor]
+        ratios.pop(app, None)  # so that the newest is the last
+        while ratios and ratios[oldest := next(iter(ratios))][1] < now_ns - HORIZON_NS:
+            del ratios[oldest]
+        return min((ratio for ratio, _ in ratios.values()), default=default)
 
     def confirmed_ns(self, executor: ExecutorId, variant: VariantName) -> int | None:
         """Return when batches last agreed with a variant's corrected profile; None: never."""

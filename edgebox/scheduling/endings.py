@@ -211,6 +211,24 @@ class Endings:
         self._fan_out.forget(camera)
         self._frames.forget(camera)
 
+    def cancel(self, request: RequestId) -> list[Drop]:
+        """Drop a request that nobody waits for; with a frame's crops, those that run once they end.
+
+        Returns nothing for one that runs itself, or has ended.
+        """
+        live = self._ledger.live
+        if request in live:
+            return [self.drop(request, Cause.DEPARTED)] if live[request].waits else []
+        frame = self._ledger.joins.frames.get(FrameId(request))
+        if frame is None:
+            return []
+        crops = sorted(frame.pending)
+        self._ledger.joins.close(frame.id)
+        out = [Drop(request, DropReason.DEPARTED, Cause.DEPARTED)]
+        out += self.drop_all((each for each in crops if live[each].waits), Cause.DEPARTED)
+        self._ledger.cancel(each for each in crops if each in live)
+        return out
+
     def depart(self, camera: CameraId) -> tuple[list[Drop], bool]:
         """Drop the requests of a camera that left; say also whether it had any."""
         frames = self._ledger.joins.depart(camera)

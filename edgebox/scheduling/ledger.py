@@ -278,12 +278,12 @@ class Ledger:
 
         None of its requests waits any more.
         """
-        running = [
-            live
-            for batch in self.running.values()
-            for live in map(self.live.__getitem__, batch.infer.requests)
-            if live.request.camera == camera and live.stage is Stage.RUNNING
-        ]
+        members = (each for batch in self.running.values() for each in batch.infer.requests)
+        return self.cancel(each for each in members if self.live[each].request.camera == camera)
+
+    def cancel(self, requests: Iterable[RequestId]) -> bool:
+        """Cancel those of some requests that run; say whether there are any."""
+        running = [live for each in requests if (live := self.live[each]).stage is Stage.RUNNING]
         for live in running:
             live.move(Cause.DEPARTED)
         return bool(running)

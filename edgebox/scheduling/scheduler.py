@@ -269,11 +269,10 @@ class Scheduler(SchedulerState):
             self._out.append(self._endings.drop(event.request, Cause.REJECTED))
 
     def _request_cancelled(self, event: events.RequestCancelled) -> None:
-        live = self._ledger.live.get(event.request)
-        if live is None or not live.waits:
+        dropped = self._endings.cancel(event.request)
+        if not dropped:
             self._ignore(event)
-        else:
-            self._out.append(self._endings.drop(event.request, Cause.DEPARTED))
+        self._out += dropped
 
     def _preparing(self, event: Event, request: RequestId) -> LiveRequest | None:
         live = self._ledger.live.get(request)

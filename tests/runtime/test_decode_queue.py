@@ -6,10 +6,11 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebox.runtime.decode_queue import SLOW_NS, Deferrable, FairQueue, decode_pool
+from edgebox.runtime.decode_queue import SLOW_NS, Deferrable, FairQueue, Taken, decode_pool
 from tests.conftest import PATIENCE_S
 
 MS = 1_000_000
@@ -32,8 +33,7 @@ class Box:
         self.since: dict[Callable[[], None], tuple[str, int]] = {}
 
     def put(self, sender: str) -> None:
-        def work() -> None: ...
-
+        work = Deferrable(nothing, lambda: False)
         self.since[work] = sender, self.now_ms
         self.queue.put(sender, work)
         self.fill()
@@ -117,12 +117,12 @@ def test_slow_pictures_are_decoded_where_there_is_one_thread() -> None:
 def test_a_sender_that_was_slow_once_is_trusted_again() -> None:
     queue = FairQueue(2)
     for took_ns in (16 * SLOW_NS, *[MS] * 5):
-        queue.put("gate", nothing)
+        queue.put("gate", deferred())
         taken = queue.take()
         assert taken is not None
         queue.done(taken, took_ns)
     for sender in ("slow", "slow", "gate"):
-        queue.put(sender, nothing)
+        queue.put(sender, deferred())
     slow = queue.take()
     assert slow is not None
     queue.done(slow, 16 * SLOW_NS)
@@ -209,7 +209,7 @@ def test_a_machine_that_is_busy_with_other_things_makes_no_sender_slow() -> None
 
     pool = decode_pool(2, clock_ns=lambda: now_ns[0])
     for sender, work in (("gate", pass_a_second), ("hostile", endless)):
-        pool.submit(work, sender)
+        pool.submit(Deferrable(work, lambda: False), sender)
     assert begun.wait(PATIENCE_S)
     done = threading.Event()
     pool.submit(done.set, "gate")
@@ -274,3 +274,27 @@ def test_a_picture_that_is_being_decoded_does_not_keep_the_process() -> None:
         "pool.stop()\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=PATIENCE_S)
+
+
+@pytest.mark.parametrize("quick", ["a cut", "a frame that had ended"])
+def test_work_that_decodes_nothing_makes_no_sender_of_slow_pictures_quick(quick: str) -> None:
+    queue = FairQueue(2)
+    for sender in ("a", "b"):
+        for _ in range(3):
+            queue.put(sender, Deferrable(nothing, lambda: False))
+            queue.done(taken_from(queue), 90 * MS)
+            if quick == "a cut":
+                queue.put(sender, nothing)
+            else:
+                queue.put(sender, Deferrable(nothing, lambda: False, skipped=True))
+            queue.done(taken_from(queue), MS)
+    for sender in ("a", "b"):
+        queue.put(sender, Deferrable(nothing, lambda: False))
+    assert queue.take() is not None
+    assert queue.take() is None, "a thread stays in reserve for quick pictures"
+
+
+def taken_from(queue: FairQueue) -> Taken:
+    taken = queue.take()
+    assert taken is not None
+    return taken

@@ -313,3 +313,23 @@ async def test_what_sending_a_partial_answer_takes_is_learned() -> None:
     assert street.driver.scheduler._endings._partial_ns._recent[-1] == 7 * MS
     await street.answer(1, found((20, 20, 100, 100)))
     await street.end(frame)
+
+
+async def test_a_frame_that_is_cancelled_ends_at_once_with_its_waiting_crops() -> None:
+    street = Street()
+    frame = await street.submit()
+    px = street.executor.batches[0].canvases[0].shape[0]
+    boxes = [(i * 0.1 * px, 0.1 * px, (i * 0.1 + 0.09) * px, 0.25 * px) for i in range(5)]
+    await street.answer(0, found(*boxes))
+    running = len((await street.batch(1)).canvases)
+    await until(lambda: not any(crop.preparing for crop in frame.crops), "the cuts")
+    street.driver.cancel(frame.request.id)
+    ending = street.bench.ending(frame)
+    assert isinstance(ending, Refusal)
+    assert ending.reason is DropReason.DEPARTED
+    assert street.driver.scheduler.queue_length == 0
+    assert len(street.driver._frames) == running
+    street.driver.cancel(frame.request.id)  # harmless
+    await street.answer(1, *[found()] * running)
+    assert len(street.executor.batches) == 2
+    await street.end(frame)

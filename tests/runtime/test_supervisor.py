@@ -19,7 +19,7 @@ from edgebox.runtime.frames import Answer, Refusal
 from edgebox.runtime.loading import Loads
 from edgebox.runtime.supervisor import Reopened
 from edgebox.runtime.threads import LEFT_BEHIND_MAX
-from edgebox.scheduling.actions import Load
+from edgebox.scheduling.actions import Load, Unload
 from edgebox.scheduling.events import ExecutorHung, LoadReturned
 from edgebox.scheduling.invariants import check_invariants
 from edgebox.scheduling.supervised import BACK_OFF_MAX_NS, OPEN_LIMIT_NS, ExecutorState
@@ -219,4 +219,32 @@ async def test_a_load_that_comes_back_after_its_executor_was_lost_is_told_as_tha
     await until(lambda: bool(calls), "the end of the load")
     assert calls == [LoadReturned(CPU)]
     assert sum(loads.took.counts) == 0
+    loads.stop()
+
+
+async def test_a_load_that_never_began_returns_when_what_it_waited_for_does() -> None:
+    loop = asyncio.get_running_loop()
+    entered, go_on = threading.Event(), threading.Event()
+    calls: list[object] = []
+
+    class Hanging:
+        def load(self, weights: WeightsId) -> None:
+            calls.append(weights)
+
+        def unload(self, weights: WeightsId) -> None:
+            entered.set()
+            go_on.wait()
+
+    def from_thread(report: Callable[[], None]) -> None:
+        loop.call_soon_threadsafe(report)
+
+    loads = Loads({CPU: Hanging()}, from_thread, calls.append, lambda: 0)
+    loads.carry_out(Unload(CPU, WeightsId("a.onnx")))
+    loads.carry_out(Load(CPU, WeightsId("b.onnx")))
+    await until(entered.is_set, "the unload")
+    loads.use(CPU, Hanging())
+    assert not calls, "its thread hangs"
+    go_on.set()
+    await until(lambda: bool(calls), "the end of the load")
+    assert calls == [LoadReturned(CPU)]
     loads.stop()

@@ -1,5 +1,6 @@
 """What the supervisor does about each order, and what the core and people are told of it."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
@@ -179,3 +180,20 @@ def test_the_end_of_all_hope_is_passed_on() -> None:
     calls = Supervised()
     calls.supervisor.carry_out(ExitProcess())
     assert calls.said == ["given up"]
+
+
+def test_one_for_which_no_thread_can_be_started_counts_as_not_opened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    calls = Supervised(lambda _: pytest.fail("it is not opened"))
+    monkeypatch.setattr(threading.Thread, "start", full)
+    calls.supervisor.carry_out(Open(CPU))
+    text = "no thread could be started (can't start new thread)"
+    assert calls.said == [
+        ("warning", f"cpu/0 cannot be opened again: {text}"),
+        OpenFailed(CPU),
+        ("not opened", CPU),
+    ]

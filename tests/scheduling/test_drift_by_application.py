@@ -7,6 +7,7 @@ import pytest
 
 from edgebox.domain.requests import BatchId, RequestId
 from edgebox.scheduling.actions import Infer, ReportDrift
+from edgebox.scheduling.drift import HORIZON_NS
 from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.ledger import RunningBatch
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
@@ -122,3 +123,11 @@ def test_an_unknown_application_does_not_say_how_slow_the_machine_is(
         assert 1.4 < each.ratio < 1.6
     assert bench.factor(416) == pytest.approx(1.5, rel=0.07)
     bench.expects(scene, slower=1.5)
+
+
+def test_applications_that_ran_long_ago_are_forgotten_whatever_their_names() -> None:
+    bench = Bench(1)
+    for number in range(100):
+        bench.run({f"run-{number}": (1.0, (256,))}, EVERY_NS / 1e9)
+        bench.now_ns += HORIZON_NS // 10
+    assert len(bench.times.corrections._ratios[CPU]) <= 11

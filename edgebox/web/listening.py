@@ -14,6 +14,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, cast
 
+import aiohttp
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
@@ -94,6 +95,8 @@ class Protocol(web.RequestHandler):
         """The address of the other side."""
         self._between = True
         """Whether everything received belongs to requests that were answered."""
+        self._answered_body: aiohttp.StreamReader | None = None
+        """Of the request before the present one; its end may be still to come."""
         self._first = b""
         """What was received first of the present request."""
         self._received_bytes = 0
@@ -158,11 +161,16 @@ class Protocol(web.RequestHandler):
         if self._between:
             self._between, self._first, self._received_bytes = False, data, 0
         self._received_bytes += len(data)
-        if not self._answering:
+        # The HTTP library calls this with nothing, too, when it reads on.
+        if data and not self._answering and not self._is_of_refused_body():
             self._received = True
             if self._headers_timer is None:
                 self._start_headers_timer()
         super().data_received(data)
+
+    def _is_of_refused_body(self) -> bool:
+        """Return whether what comes belongs to a request that was answered before its end."""
+        return self._answered_body is not None and not self._answered_body.is_eof()
 
     def _refuse_repetition_first(self, data: bytes) -> bytes:
         """Refuse what data begin with, if it repeats an earlier request and would be refused.
@@ -251,6 +259,7 @@ class Protocol(web.RequestHandler):
                 sent = await super().finish_response(request, resp, start_time)
         finally:
             self._answering = self._received = False
+            self._answered_body = request.content
             headers_end = self._first.find(HEADERS_END)
             length = headers_end + len(HEADERS_END) + (request.content_length or 0)
             self._between = headers_end >= 0 and self._received_bytes == length

@@ -215,6 +215,16 @@ async def test_an_idle_connection_is_closed_and_a_busy_one_is_not() -> None:
         idle_writer.close()
 
 
+async def test_the_rest_of_a_refused_body_begins_no_request() -> None:
+    async with listening(header_timeout_s=0.2, keep_alive_s=0.5) as server:
+        reader, writer = await opened(server)
+        writer.write(GET[:-2] + b"Content-Length: 10\r\n\r\n")
+        assert (await reader.readuntil(b"hello")).split()[1] == b"200"
+        writer.write(bytes(10))
+        assert await rest_of(reader) == b"", "it is idle, and no 408 is due"
+        writer.close()
+
+
 @pytest.mark.parametrize("what", ["large", "file", "pieces"])
 async def test_who_does_not_read_its_answer_is_hung_up_on(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, what: str

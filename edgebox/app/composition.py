@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from edgebox import __version__
-from edgebox.app.access_setup import access_control
+from edgebox.app.access_setup import access_control, proxy_warnings
 from edgebox.app.background_tasks import BackgroundTasks
 from edgebox.app.box_failure import BoxFailure
 from edgebox.app.configured_pipelines import make_pipelines
@@ -293,7 +293,11 @@ class App:
         self.box.offer(models)
         tell_of_missing_models(self.box)
         classes = missing_classes(self.box, tracking_defaults(self.config))
-        for text in (*classes, *missing_family(self.box, self.config.zmq_detector)):
+        for text in (
+            *classes,
+            *missing_family(self.box, self.config.zmq_detector),
+            *proxy_warnings(self.config),
+        ):
             self.box.notices.publish("warning", text)
         return found
 

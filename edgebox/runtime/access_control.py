@@ -334,9 +334,9 @@ class AccessControl:
             UnauthorizedError: there is no such token.
             StorageError: the session cannot be stored.
         """
-        self.attempts.check(address)
         identity = self.by_token(text.strip())
-        if identity is None:
+        if identity is None:  # the guesses of others keep nobody out who has one
+            self.attempts.check(address)
             self.attempts.failed(address)
             raise UnauthorizedError(
                 "there is no such token, or it was revoked. `edgebox tokens add` on the box makes "

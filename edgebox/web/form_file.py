@@ -43,6 +43,13 @@ def read_form(body: bytes, content_type: str) -> Form:
     Raises:
         InvalidInputError: it is no such form.
     """
+    try:
+        return _read(body, content_type)
+    except ValueError as error:  # of the library: a number in a name that is too long for it
+        raise InvalidInputError("the form has a header that cannot be read") from error
+
+
+def _read(body: bytes, content_type: str) -> Form:
     header = Message()
     header["Content-Type"] = content_type
     boundary = header.get_param("boundary")
@@ -107,4 +114,8 @@ def _headers(lines: bytes) -> Message:
 
 
 def _is_file(headers: Message) -> bool:
-    return headers.get_filename() is not None or headers.get_content_maintype() == "image"
+    """Return whether a part is a file. Its name is not decoded, which may be in any encoding."""
+    named = ("filename", "Content-Disposition"), ("name", "Content-Type")
+    return headers.get_content_maintype() == "image" or any(
+        headers.get_param(name, header=header) is not None for name, header in named
+    )

@@ -6,7 +6,7 @@ by SameSite, and by the origin that browsers name in WebSockets and whatever cha
 
 from aiohttp import hdrs, web
 
-from edgebox.config.host_names import host_of, peer_address
+from edgebox.config.host_names import host_of, is_loopback, peer_address
 from edgebox.domain.access import ForbiddenError, Identity, Scope, UnauthorizedError
 from edgebox.domain.errors import EdgeboxError
 from edgebox.runtime.access_control import AccessControl
@@ -98,7 +98,10 @@ def _from_loopback(request: web.Request) -> bool:
     address = peer_address(request.remote)
     if address is None or not address.is_loopback:
         return False
-    return not any(header in request.headers for header in _FORWARDING)
+    if any(header in request.headers for header in _FORWARDING):
+        return False
+    host = host_of(authority_of(request) or "")
+    return host is not None and is_loopback(host)  # a proxy may pass on what it was asked for
 
 
 def _changes(request: web.Request) -> bool:

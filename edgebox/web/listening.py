@@ -14,6 +14,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, cast
 
+import aiohttp
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
@@ -30,6 +31,7 @@ from edgebox.web.repeated_requests import (
     repeated_request,
 )
 from edgebox.web.request_limits import BYTES_PER_S_MIN
+from edgebox.web.tls_handshake import Handshakes
 
 _log = logging.getLogger(__name__)
 _MESSAGE_MAX = 200
@@ -77,7 +79,12 @@ class Protocol(web.RequestHandler):
         )
         self._connections = connections
         self._limits = limits
-        self._refused = False
+        self._abort: Callable[[], None] | None = None
+        """Ends the connection at once, once it is accepted."""
+        self._refusal: EdgeboxError | None = None
+        """Why there is one connection too many."""
+        self.begun = False
+        """Whether requests are read: it was not refused, and its handshake has ended."""
         self._received = False
         """Whether anything of the present request was received."""
         self._answering = False
@@ -88,6 +95,8 @@ class Protocol(web.RequestHandler):
         """The address of the other side."""
         self._between = True
         """Whether everything received belongs to requests that were answered."""
+        self._answered_body: aiohttp.StreamReader | None = None
+        """Of the request before the present one; its end may be still to come."""
         self._first = b""
         """What was received first of the present request."""
         self._received_bytes = 0
@@ -102,32 +111,48 @@ class Protocol(web.RequestHandler):
         self._refusal_cost = 0
         """Of the refusal that is being sent."""
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin, unless there are too many connections."""
+    def accepted(self, transport: asyncio.BaseTransport, abort: Callable[[], None]) -> bool:
+        """Count the connection, on which nothing was received; return whether it may stay.
+
+        Args:
+            transport: of the connection.
+            abort: ends it at once, until it is made.
+        """
         peername = transport.get_extra_info("peername")
         self.peer = peername[0] if isinstance(peername, tuple) else None
-        if (error := self._connections.opened(self)) is not None:
-            self._refused = True
-            cast("asyncio.Transport", transport).write(_raw(error))
-            transport.close()
+        self._abort = abort
+        self._refusal = self._connections.opened(self)
+        if self._refusal is None:
+            self._connections.idle(self)
+        return self._refusal is None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin, unless there are too many connections."""
+        stream = cast("asyncio.Transport", transport)
+        # With TLS it was accepted before the handshake.
+        if self._abort is None and not self.accepted(transport, stream.abort):
+            assert self._refusal is not None
+            stream.write(_raw(self._refusal))
+            stream.close()
             return
+        self._abort = stream.abort
+        self.begun = True
         super().connection_made(transport)
-        self._connections.idle(self)
         self._start_headers_timer()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """End."""
-        if not self._refused:
+        self._connections.closed(self)
+        if self.begun:
             self._stop_headers_timer()
             self._stop_rest_timer()
-            self._connections.closed(self)
             if self._ends_with_client is not None:
                 self._ends_with_client.cancel()
             super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Parse; headers must be complete in time from their first byte on."""
-        if self._refused:
+        if not self.begun:
             return
         if self._skipped_bytes or (self._between and self._repeated is not None):
             data = self._refuse_repetition_first(data)
@@ -136,11 +161,16 @@ class Protocol(web.RequestHandler):
         if self._between:
             self._between, self._first, self._received_bytes = False, data, 0
         self._received_bytes += len(data)
-        if not self._answering:
+        # The HTTP library calls this with nothing, too, when it reads on.
+        if data and not self._answering and not self._is_of_refused_body():
             self._received = True
             if self._headers_timer is None:
                 self._start_headers_timer()
         super().data_received(data)
+
+    def _is_of_refused_body(self) -> bool:
+        """Return whether what comes belongs to a request that was answered before its end."""
+        return self._answered_body is not None and not self._answered_body.is_eof()
 
     def _refuse_repetition_first(self, data: bytes) -> bytes:
         """Refuse what data begin with, if it repeats an earlier request and would be refused.
@@ -229,6 +259,7 @@ class Protocol(web.RequestHandler):
                 sent = await super().finish_response(request, resp, start_time)
         finally:
             self._answering = self._received = False
+            self._answered_body = request.content
             headers_end = self._first.find(HEADERS_END)
             length = headers_end + len(HEADERS_END) + (request.content_length or 0)
             self._between = headers_end >= 0 and self._received_bytes == length
@@ -250,8 +281,10 @@ class Protocol(web.RequestHandler):
             self._ends_with_client = None
 
     def give_way(self) -> None:
-        """Close, for another connection."""
+        """Close at once, for another connection; an end that the client agrees to may take long."""
         self.force_close()
+        if self._abort is not None:
+            self._abort()
 
     @contextlib.contextmanager
     def sending(self, size_bytes: Callable[[], int]) -> Iterator[None]:
@@ -386,6 +419,27 @@ async def headers_complete(request: web.Request, handler: Any) -> web.StreamResp
     return response
 
 
+class Listening:
+    """What an application listens on."""
+
+    def __init__(self, server: asyncio.Server, handshakes: Handshakes | None = None) -> None:
+        """Begin with a server, and the handshakes of its connections if it has TLS."""
+        self._server = server
+        self._handshakes = handshakes
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on."""
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
+
+    def close(self) -> None:
+        """Accept no more connections; those whose requests are read stay."""
+        self._server.close()
+        if self._handshakes is not None:
+            self._handshakes.close()
+
+
 async def listen(
     runner: web.AppRunner,
     host: str,
@@ -396,7 +450,7 @@ async def listen(
     limits: LimitParameters,
     budget: RefusalBudget,
     tls: ssl.SSLContext | None = None,
-) -> asyncio.Server:
+) -> Listening:
     """Listen for an application.
 
     Raises:
@@ -405,10 +459,14 @@ async def listen(
     server = runner.server
     assert server is not None
     loop = asyncio.get_running_loop()
-    return await loop.create_server(
-        lambda: Protocol(server, connections, limits, budget, loop=loop),
-        host,
-        port,
-        backlog=backlog,
-        ssl=tls,
+
+    def protocol() -> Protocol:
+        return Protocol(server, connections, limits, budget, loop=loop)
+
+    if tls is None:
+        return Listening(await loop.create_server(protocol, host, port, backlog=backlog))
+    handshakes = Handshakes(tls, limits.header_timeout_s)
+    accepting = await loop.create_server(
+        lambda: handshakes.accepting(protocol()), host, port, backlog=backlog
     )
+    return Listening(accepting, handshakes)

@@ -34,9 +34,11 @@ class Outbox:
                 self._news.clear()
                 await self._news.wait()
             try:
-                async with asyncio.timeout(self._stall_s):
+                loop = asyncio.get_running_loop()
+                async with asyncio.timeout(self._stall_s) as stalled:
                     while self._waiting and not self.overrun:
                         await self._socket.send_frame(*self._waiting.popleft())
+                        stalled.reschedule(loop.time() + self._stall_s)
             except TimeoutError:
                 self.overrun = True
             except (ConnectionError, RuntimeError):

@@ -1,6 +1,5 @@
 """The HTTP server: collects the routes of every module, starts and stops in order."""
 
-import asyncio
 import errno
 import functools
 import os
@@ -42,7 +41,7 @@ from edgebox.web.api_discovery import kinds_of, routes_about
 from edgebox.web.connections import Connections, descriptors_for_connections
 from edgebox.web.fleet_member import FleetMember
 from edgebox.web.hosts import known_hosts_only
-from edgebox.web.listening import headers_complete, listen
+from edgebox.web.listening import Listening, headers_complete, listen
 from edgebox.web.problems import problem_documents
 from edgebox.web.refusal_pacing import RefusalBudget
 from edgebox.web.routes import Route, guarded
@@ -105,7 +104,7 @@ class Server:
         self._context = context
         context.access.on_change = context.close_revoked
         self._runner: web.AppRunner | None = None
-        self._listening: asyncio.Server | None = None
+        self._listening: Listening | None = None
         self._announcement = Announcement(
             context.config.server, functools.partial(context.box.notices.publish, "warning")
         )
@@ -154,7 +153,7 @@ class Server:
         except BaseException:
             await self.stop()
             raise
-        self.port = self._listening.sockets[0].getsockname()[1]
+        self.port = self._listening.port
         self._announcement.start(self.port)
         self._fleet.start(self.port, None if tls is None else tls[1])
 

@@ -152,6 +152,10 @@ async def test_only_programs_on_the_box_itself_are_on_loopback(closed: Closed) -
     assert (await closed.ask("GET", "/v1/state"))[0] == 200
     for header in ("X-Forwarded-For", "X-Real-IP", "Forwarded", "X-Forwarded-Host"):
         assert (await closed.ask("GET", "/v1/state", {header: "x"}))[0] == 401
+    for host in ("localhost:8787", "127.0.0.1", "[::1]:8787"):
+        assert (await closed.ask("GET", "/v1/state", {"Host": host}))[0] == 200
+    # A proxy on the box that names no client, but passes on the host that it was asked for.
+    assert (await closed.ask("GET", "/v1/state", {"Host": "192.0.2.7"}))[0] == 401
 
 
 async def test_a_browser_logs_in_and_out(closed: Closed) -> None:
@@ -199,7 +203,7 @@ async def test_behind_a_trusted_proxy_wrong_logins_are_limited_by_client(closed:
     for _ in range(11):
         status, _, _ = await closed.ask("POST", "/v1/login", behind("192.0.2.3"), json=wrong)
     assert status == 429
-    assert (await closed.ask("POST", "/v1/login", behind("192.0.2.4"), json=right))[0] == 429
+    assert (await closed.ask("POST", "/v1/login", behind("192.0.2.4"), json=wrong))[0] == 429
 
 
 async def test_pages_of_others_cannot_use_a_session(closed: Closed) -> None:

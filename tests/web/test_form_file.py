@@ -60,3 +60,17 @@ async def test_two_files_are_one_too_many() -> None:
         form.add_field("image", b"x", filename=name)
     with pytest.raises(InvalidInputError, match="the form has 2 files"):
         file_of_form(*await sent(form))
+
+
+@pytest.mark.parametrize("name", ["a\0b''x", "punycode''%ff%fe", "idna''%ff", "utf-8''%ff"])
+def test_a_file_may_have_a_name_in_any_encoding(name: str) -> None:
+    head = f'Content-Disposition: form-data; name="image"; filename*={name}'
+    body = f"--x\r\n{head}\r\n\r\npicture\r\n--x--".encode()
+    assert bytes(file_of_form(body, "multipart/form-data; boundary=x")) == b"picture"
+
+
+def test_a_header_that_the_library_cannot_read_is_said() -> None:
+    head = f"Content-Disposition: form-data; filename*{'1' * 5_000}*=a"
+    body = f"--x\r\n{head}\r\n\r\npicture\r\n--x--".encode()
+    with pytest.raises(InvalidInputError, match="header that cannot be read"):
+        file_of_form(body, "multipart/form-data; boundary=x")

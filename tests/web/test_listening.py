@@ -4,20 +4,24 @@ import asyncio
 import contextlib
 import json
 import logging
+import ssl
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
 from aiohttp import web
 
-from edgebox.config.config_file import LimitParameters
+from edgebox.config.config_file import LimitParameters, ServerParameters
 from edgebox.domain.errors import EdgeboxError
 from edgebox.web import listening as listening_module
 from edgebox.web.connections import Connections
 from edgebox.web.listening import headers_complete, listen, sending
 from edgebox.web.refusal_pacing import RefusalBudget
+from edgebox.web.tls import tls_context
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.running import until
 
@@ -74,7 +78,7 @@ class Listening:
 
 
 @contextlib.asynccontextmanager
-async def listening(**limits: float) -> AsyncIterator[Listening]:
+async def listening(tls: ssl.SSLContext | None = None, **limits: float) -> AsyncIterator[Listening]:
     server = Listening(replace(LimitParameters(), **limits))  # type: ignore[arg-type]
     app = web.Application(middlewares=[headers_complete])
     app.router.add_get("/", _greet)
@@ -92,8 +96,9 @@ async def listening(**limits: float) -> AsyncIterator[Listening]:
         connections=server.connections,
         limits=server.limits,
         budget=RefusalBudget(),
+        tls=tls,
     )
-    server.port = socket.sockets[0].getsockname()[1]
+    server.port = socket.port
     yield server
     socket.close()
     await runner.cleanup()
@@ -211,6 +216,16 @@ async def test_an_idle_connection_is_closed_and_a_busy_one_is_not() -> None:
         idle_writer.close()
 
 
+async def test_the_rest_of_a_refused_body_begins_no_request() -> None:
+    async with listening(header_timeout_s=0.2, keep_alive_s=0.5) as server:
+        reader, writer = await opened(server)
+        writer.write(GET[:-2] + b"Content-Length: 10\r\n\r\n")
+        assert (await reader.readuntil(b"hello")).split()[1] == b"200"
+        writer.write(bytes(10))
+        assert await rest_of(reader) == b"", "it is idle, and no 408 is due"
+        writer.close()
+
+
 @pytest.mark.parametrize("what", ["large", "file", "pieces"])
 async def test_who_does_not_read_its_answer_is_hung_up_on(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, what: str
@@ -266,3 +281,109 @@ async def test_connections_beyond_an_addresss_share_are_refused_and_idle_ones_gi
             (last, last_writer),
         ]:
             each.close()
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
+    made = tls_context(ServerParameters(tls="self-signed"), tmp_path_factory.mktemp("tls"))
+    assert made is not None
+    return made[0]
+
+
+async def greeted_over_tls(server: Listening) -> asyncio.StreamWriter:
+    """Return a connection on which a request was answered, which was sent with the handshake."""
+    trusting = ssl.create_default_context()
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=trusting)
+    writer.write(GET)
+    async with asyncio.timeout(PATIENCE_S):
+        await reader.readuntil(b"hello")
+    return writer
+
+
+def counts(server: Listening, connections: int) -> bool:
+    return server.connections.count == connections
+
+
+async def test_a_connection_counts_before_its_handshake_and_gives_way(
+    certificate: ssl.SSLContext,
+) -> None:
+    async with listening(certificate, cameras_max=1, connections_max=16) as server:
+        silent = []
+        for at in range(9):  # 1 + 16 / 2
+            silent.append(await opened(server))
+            await until(partial(counts, server, at + 1), "it to count")
+        writer = await greeted_over_tls(server)
+        assert await rest_of(silent[0][0]) == b""
+        assert server.connections.count == 9
+        assert server.refused == []
+        for _, each in [*silent, (None, writer)]:
+            each.close()
+        await until(lambda: not server.connections.count, "all to be gone")
+
+
+async def test_one_connection_too_many_is_hung_up_on_before_its_handshake(
+    certificate: ssl.SSLContext,
+) -> None:
+    trusting = ssl.create_default_context()
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    async with listening(certificate, cameras_max=1, connections_max=16) as server:
+        url = f"https://127.0.0.1:{server.port}"
+        connector = aiohttp.TCPConnector(ssl=trusting, limit=0)
+        async with aiohttp.ClientSession(url, connector=connector) as client:
+            asking = [asyncio.create_task(client.get("/wait")) for _ in range(9)]
+            await until(lambda: server.waiting == len(asking), "all requests")
+            reader, writer = await opened(server)
+            assert await rest_of(reader) == b""
+            writer.close()
+            assert [error.code for error in server.refused] == ["too_many_connections"]
+            server.held.set()
+            for each in asking:
+                assert await (await each).text() == "waited"
+
+
+@pytest.mark.parametrize("said", [b"", TLS_HELLO[:30], GET], ids=["nothing", "a part", "no TLS"])
+async def test_a_handshake_that_never_ends_is_hung_up_on(
+    certificate: ssl.SSLContext, said: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with listening(certificate, header_timeout_s=0.3) as server:
+        reader, writer = await opened(server)
+        writer.write(said)
+        await rest_of(reader)
+        await until(lambda: not server.connections.count, "it to be gone")
+        writer.close()
+        (await greeted_over_tls(server)).close()
+    assert caplog.records == []
+
+
+async def test_handshakes_under_way_end_with_the_server(certificate: ssl.SSLContext) -> None:
+    async with listening(certificate) as server:
+        reader, writer = await opened(server)
+        await until(lambda: server.connections.count == 1, "it to count")
+    assert await rest_of(reader) == b""
+    writer.close()
+
+
+CLOSING_S = 30.0
+"""For which the event loops wait for the other side's end of TLS."""
+
+
+async def test_what_gives_way_is_closed_though_its_client_does_not_agree(
+    certificate: ssl.SSLContext,
+) -> None:
+    """A TLS connection is closed by both sides, for which the other one would be waited."""
+    async with listening(certificate, cameras_max=1, connections_max=16) as server:
+        kept = [await greeted_over_tls(server) for _ in range(9)]
+        for each in kept:
+            each.transport.pause_reading()  # type: ignore[attr-defined]  # so it never agrees
+        sockets: dict[Any, Any] = {
+            each: each.transport.get_extra_info("socket")  # type: ignore[attr-defined]
+            for each in server.connections._open
+        }
+        began_s = asyncio.get_running_loop().time()
+        last = await greeted_over_tls(server)
+        (gone,) = set(sockets) - server.connections._open
+        await until(lambda: sockets[gone].fileno() < 0, "its descriptor to be free")
+        assert asyncio.get_running_loop().time() - began_s < CLOSING_S / 2
+        for each in [*kept, last]:
+            each.transport.abort()

@@ -5,7 +5,7 @@ import contextlib
 import socket
 import time
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, cast
 
 import aiohttp
 import pytest
@@ -92,6 +92,24 @@ async def test_a_peer_that_does_not_read_is_an_overrun_after_the_stall(stall_s: 
         assert outbox.overrun
         assert time.monotonic() - began_s >= stall_s
         transport.abort()
+
+
+async def test_a_peer_that_reads_slowly_all_the_time_is_none() -> None:
+    """The stall counts for each message, however many wait."""
+    sent = 0
+
+    class Slow:
+        async def send_frame(self, message: bytes, kind: aiohttp.WSMsgType) -> None:
+            nonlocal sent
+            sent += 1
+            await asyncio.sleep(0.02)
+
+    outbox = Outbox(cast(web.WebSocketResponse, Slow()), 100, 0.5)
+    for _ in range(40):
+        outbox.put(b"x")
+    outbox.close()
+    await asyncio.wait_for(outbox.run(), PATIENCE_S)
+    assert (sent, outbox.overrun) == (40, False)
 
 
 async def test_a_peer_that_is_gone_ends_it_quietly() -> None:

@@ -137,7 +137,7 @@ async def server() -> AsyncIterator[Refusing]:
         limits=limits,
         budget=refusing.budget,
     )
-    refusing.port = socket.sockets[0].getsockname()[1]
+    refusing.port = socket.port
     yield refusing
     socket.close()
     await runner.cleanup()

@@ -18,13 +18,14 @@ from edgebox.domain.requests import DropReason, Outcome, Request, RequestId
 from edgebox.inference.encoded_pictures import Refused
 from edgebox.inference.executor import Executor
 from edgebox.inference.executor_thread import BatchResult
-from edgebox.runtime.availability import dropped_because, likely_executors
+from edgebox.runtime.availability import dropped_because
 from edgebox.runtime.batch_runner import BatchRunner
 from edgebox.runtime.callbacks import Callbacks
 from edgebox.runtime.cascade_decisions import CascadeDecisions
 from edgebox.runtime.crops import CropCutter, Labels
 from edgebox.runtime.decision_recorder import DecisionRecorder
 from edgebox.runtime.decoded_ahead import DecodedAhead
+from edgebox.runtime.decoding_demand import DecodingDemand
 from edgebox.runtime.frame_decoder import FrameDecoder
 from edgebox.runtime.frames import FrameResult, PendingFrame, Refusal
 from edgebox.runtime.journal import Journal
@@ -71,7 +72,6 @@ from edgebox.scheduling.events import (
     ShutdownRequested,
 )
 from edgebox.scheduling.scheduler import Scheduler
-from edgebox.scheduling.supervised import ExecutorState
 
 _log = logging.getLogger(__name__)
 
@@ -129,8 +129,9 @@ class Driver:
         """Calls a function on the loop, before the next event. May be used in any thread."""
         self.decisions = DecisionRecorder(scheduler, journal or Journal(), clock_ns)
         self.measurements = Measurements(self._executors, self.decisions, clock_ns)
-        self.decoder = self._decode_in(decode_threads)
         self._ahead = DecodedAhead()
+        self._demand = DecodingDemand(scheduler, self._executors, self._ahead)
+        self.decoder = self._decode_in(decode_threads)
         self.planning = PlanningThread(
             planner, self.from_thread, clock_ns, self._planned, callbacks.notify
         )
@@ -164,7 +165,7 @@ class Driver:
             self._canvases,
             threads,
             self.from_thread,
-            runs_encoded=self._runs_encoded,
+            runs_encoded=self._demand.runs_encoded,
             on_decoded=self._decoded,
             on_cut=self._cut,
             callbacks=self._callbacks,
@@ -240,8 +241,7 @@ class Driver:
                 self._handle(self._inbox.popleft())
         finally:
             self._draining = False
-        up, running = self._in_service(), self.scheduler.running
-        self.decoder.hold(all(each.id in running for each in up) and self._decoded_enough(up))
+        self.decoder.hold(self._demand.is_met())
         if self.failure is None:
             self._loop.wake_at(self.scheduler.next_wakeup_ns())
 
@@ -383,27 +383,6 @@ class Driver:
         )
         # The batch is answered as a whole: it is worth something as long as one of them is.
         self._batches.run(order, inputs, max(frame.request.last_deadline_ns for frame in frames))
-
-    def _in_service(self) -> list[Executor]:
-        """Return the executors that run batches now; lost ones do not."""
-        supervised = self.scheduler.supervised
-        return [
-            each
-            for name, each in self._executors.items()
-            if name in supervised and supervised[name].state is ExecutorState.UP
-        ]
-
-    def _decoded_enough(self, executors: Iterable[Executor]) -> bool:
-        """Return whether those of some executors that this box decodes for have enough to do."""
-        decoding_for = sum(not each.takes_encoded for each in executors)
-        return self._ahead.is_enough(max(1, decoding_for))
-
-    def _runs_encoded(self, variant: VariantName) -> bool:
-        """Return whether a picture that arrives now will run where it is decoded."""
-        if not any(each.takes_encoded for each in self._executors.values()):
-            return False
-        likely = likely_executors(self.scheduler.supervised, self.scheduler.running, variant)
-        return bool(likely) and all(self._executors[each].takes_encoded for each in likely)
 
     def _unanswered(self, request: RequestId, refused: Refused) -> None:
         """Note why a batch has no answer to a request."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from edgebox.runtime.decode_queue import decode_pool
+from edgebox.runtime.decode_queue import Deferrable, decode_pool
 from edgebox.runtime.threads import (
     LEFT_BEHIND_MAX,
     DaemonPool,
@@ -40,6 +40,13 @@ class Hanging:
         assert not self._thread.is_alive()
 
 
+def picture(decode: Callable[[], object]) -> Deferrable:
+    def run() -> None:
+        decode()
+
+    return Deferrable(run, lambda: False)
+
+
 class Threads:
     """A pool on a clock that the test moves, and what it tells."""
 
@@ -58,14 +65,14 @@ class Threads:
     def hang(self, sender: str) -> None:
         """Have a thread hang, for longer than the pool waits."""
         self.hung.append(Hanging())
-        self.pool.submit(self.hung[-1], sender)
+        self.pool.submit(picture(self.hung[-1]), sender)
         assert self.hung[-1].began.wait(PATIENCE_S)
         self.now_ns += LIMIT_NS
 
     def runs(self, sender: str) -> bool:
         """Say whether more work is run."""
         done = threading.Event()
-        self.pool.submit(done.set, sender)
+        self.pool.submit(picture(done.set), sender)
         return done.wait(PATIENCE_S)
 
     def end(self) -> None:
@@ -134,7 +141,7 @@ def test_what_hangs_is_charged_to_its_sender() -> None:
     assert threads.runs("gate")
     again = [Hanging(), Hanging()]
     for each in again:
-        threads.pool.submit(each, "hostile")
+        threads.pool.submit(picture(each), "hostile")
     assert again[0].began.wait(PATIENCE_S)
     assert threads.runs("gate")
     assert not again[1].began.is_set()

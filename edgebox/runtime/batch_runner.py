@@ -42,8 +42,8 @@ class BatchRunner:
             on_unanswered: called with each member that a batch has no answer to, before the core is
                 informed. Neither this nor `on_result` is called for executors that were lost
                 meanwhile.
-            on_result: called with each result that has answers, before the core is informed of it;
-                returns the crops that later stages take.
+            on_result: called with each result, before the core is informed of it; returns the crops
+                that later stages take.
             on_error: called with each batch that failed on an executor that was not lost.
         """
         self._executors = executors
@@ -110,24 +110,23 @@ class BatchRunner:
         result = done.result()
         spawned: tuple[Request, ...] = ()
         if not late:
-            rests = result.rest_s > 0 and len(result.refused) == len(order.requests)
-            self._tell_unanswered(order, result, rests=rests)
-            if rests:
-                self._rest(order, result)
-                return
             self._results[order.batch] = order, result
             try:
-                if len(result.refused) < len(order.requests):
-                    spawned = self._on_result(order, result)
+                spawned = self._on_result(order, result)
             except Exception:  # a defect: the core must learn that the executor is free
                 _log.exception("the result of a batch of %s cannot be used", order.variant)
                 del self._results[order.batch]
                 self._feed(BatchFailed(order.executor, order.batch))
                 return
+            if result.rest_s > 0 and not result.answered(order.requests):
+                del self._results[order.batch]
+                self._rest(order, result)
+                return
+            self._tell_unanswered(order, result)
         self._feed(BatchCompleted(order.executor, order.batch, result.took_ns, spawned))
         self._results.pop(order.batch, None)
 
-    def _tell_unanswered(self, order: Infer, result: BatchResult, *, rests: bool) -> None:
+    def _tell_unanswered(self, order: Infer, result: BatchResult, rests_ns: int = 0) -> None:
         """Inform the core of the members that a batch has no answer to, and log why."""
         by_reason: dict[DropReason, list[RequestId]] = {}
         for row, refused in sorted(result.refused.items()):
@@ -137,14 +136,10 @@ class BatchRunner:
         if failed:
             self._unanswered.tell(f"{order.variant} on {order.executor}", failed[0].text)
             self._on_error(order.executor, failed[0].text)
-        if rests:  # its thread reads no inputs any more
-            self._running[order.executor] = replace(order, requests=())
         for reason, requests in by_reason.items():
-            rest_ns = round(result.rest_s * 1e9) if reason is DropReason.OVERLOAD else 0
+            for_ns = rests_ns if reason is DropReason.OVERLOAD else 0
             self._feed(
-                RequestsUnanswered(
-                    order.executor, order.batch, tuple(requests), reason, rest_ns if rests else 0
-                )
+                RequestsUnanswered(order.executor, order.batch, tuple(requests), reason, for_ns)
             )
 
     def _rest(self, order: Infer, result: BatchResult) -> None:
@@ -152,12 +147,15 @@ class BatchRunner:
 
         It would look like the fastest of all.
         """
-        resting = self._running.get(order.executor)
-        took_ns = result.took_ns + round(result.rest_s * 1e9)
+        resting = replace(order, requests=())  # its thread reads no inputs any more
+        self._running[order.executor] = resting
+        rests_ns = round(result.rest_s * 1e9)
+        self._tell_unanswered(order, result, rests_ns)
 
         def rested() -> None:
             if self._running.get(order.executor) is resting:
                 del self._running[order.executor]
+            took_ns = result.took_ns + rests_ns
             self._feed(BatchCompleted(order.executor, order.batch, took_ns))
 
         self._later(result.rest_s, rested)

@@ -394,14 +394,15 @@ class Driver:
 
     def _measured(self, order: Infer, result: BatchResult) -> tuple[Request, ...]:
         """Note a batch's result; return the crops that later stages take."""
-        frames = self._frames.of(result.answered(order.requests))
+        answered = result.answered(order.requests)
+        frames = self._frames.of(answered)
         self.measurements.add_batch(
             order,
             result,
             (frame.request.app for frame in frames),
             core_factor=self.scheduler.times.latencies.core_factor(order),
         )
-        if all(frame.parent is None for frame in frames):
+        if answered and all(frame.parent is None for frame in frames):
             self._ahead.ran(len(order.requests), result.took_ns)
         now_ns = self.clock_ns()
         for frame in frames:

@@ -53,6 +53,8 @@ class Measurements:
             order.threads or self._threads(order.executor),
         )
         self._decisions.ran(order.executor, order.batch, result.started_ns, result.ended_ns)
+        if not result.answered(order.requests):
+            return  # it kept the executor busy, and its time is none of the variant's
         took_ns = round(result.took_ns / core_factor)
         ran = order.variant, order.executor, order.batch_size, took_ns
         self.batches.ran(*ran)

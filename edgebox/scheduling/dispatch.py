@@ -172,7 +172,7 @@ class Dispatch:
             return out
         for request in refused or infer.requests:
             live = self._ledger.live[request]
-            if live.stage is not Stage.RUNNING or live.unanswered >= RUNS_AGAIN_MAX:
+            if live.stage is not Stage.RUNNING or live.runs_again >= RUNS_AGAIN_MAX:
                 continue
             if not self._has_place(live):
                 continue

@@ -211,17 +211,19 @@ class Endings:
         self._fan_out.forget(camera)
         self._frames.forget(camera)
 
-    def cancel(self, request: RequestId) -> list[Drop]:
-        """Drop a request that nobody waits for; with a frame's crops, those that run once they end.
+    def cancel(self, request: RequestId) -> list[Drop] | None:
+        """Drop a request that nobody waits for, with a frame's crops; None: it has ended.
 
-        Returns nothing for one that runs itself, or has ended.
+        What runs ends with its batch.
         """
         live = self._ledger.live
         if request in live:
-            return [self.drop(request, Cause.DEPARTED)] if live[request].waits else []
+            if live[request].waits:
+                return [self.drop(request, Cause.DEPARTED)]
+            return [] if self._ledger.cancel((request,)) else None
         frame = self._ledger.joins.frames.get(FrameId(request))
         if frame is None:
-            return []
+            return None
         crops = sorted(frame.pending)
         self._ledger.joins.close(frame.id)
         out = [Drop(request, DropReason.DEPARTED, Cause.DEPARTED)]

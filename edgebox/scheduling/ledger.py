@@ -46,7 +46,7 @@ class LiveRequest:
     one, and smaller ones; empty: there is no choice."""
     larger: int = 0
     """How many of `variants` are larger than the one that admission chose."""
-    unanswered: int = 0
+    runs_again: int = 0
     """How many of its batches ended with what ran them, or met a server with too much to do."""
 
     @property
@@ -172,8 +172,8 @@ class Ledger:
     def wait_again(self, executor: ExecutorId, request: RequestId, variant: VariantName) -> None:
         """Move a member of an executor's batch back to what waits, prepared, for a variant."""
         live = self.live[request]
-        live.move(Cause.UNANSWERED)
-        live.unanswered += 1
+        live.move(Cause.RUNS_AGAIN)
+        live.runs_again += 1
         live.variant = variant
         self._leave_batch(executor, (request,))
         self._waits(live)

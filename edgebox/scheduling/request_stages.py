@@ -25,7 +25,7 @@ class Stage(StrEnum):
     RUNNING = "running"
     """Its batch runs."""
     CANCELLED = "cancelled"
-    """Its batch runs, but its camera has left."""
+    """Its batch runs, but nobody waits for it any more: its camera or program has left."""
     UNNEEDED = "unneeded"
     """Its batch runs, but the frame that it is a crop of was answered without it."""
     ENDED = "ended"
@@ -63,7 +63,7 @@ class Cause(StrEnum):
     """Its batch completed."""
     FAILED = "failed"
     """Its batch failed or had no answer to it, or the executor was lost or stopped."""
-    UNANSWERED = "unanswered"
+    RUNS_AGAIN = "runs again"
     """What ran its batch has ended, or had too much to do for it, and it can still be answered in
     time."""
     OVERLOADED = "overloaded"
@@ -107,7 +107,7 @@ TRANSITIONS: Mapping[tuple[Stage, Cause], Transition] = {
     (Stage.RUNNING, Cause.FRAME_ENDED): Transition(Stage.UNNEEDED),
     (Stage.RUNNING, Cause.COMPLETED): Transition(Stage.ENDED),
     **_dropped(DropReason.FAILED, Cause.FAILED, Stage.RUNNING),
-    (Stage.RUNNING, Cause.UNANSWERED): Transition(Stage.READY),
+    (Stage.RUNNING, Cause.RUNS_AGAIN): Transition(Stage.READY),
     **_dropped(DropReason.OVERLOAD, Cause.OVERLOADED, Stage.RUNNING),
     **_ends_batch(DropReason.DEPARTED, Stage.CANCELLED),
     **_ends_batch(DropReason.QUEUE, Stage.UNNEEDED),

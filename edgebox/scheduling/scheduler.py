@@ -270,9 +270,9 @@ class Scheduler(SchedulerState):
 
     def _request_cancelled(self, event: events.RequestCancelled) -> None:
         dropped = self._endings.cancel(event.request)
-        if not dropped:
+        if dropped is None:
             self._ignore(event)
-        self._out += dropped
+        self._out += dropped or ()
 
     def _preparing(self, event: Event, request: RequestId) -> LiveRequest | None:
         live = self._ledger.live.get(request)

@@ -50,7 +50,7 @@ def test_the_core_is_told_whose_fault_a_failure_is(error: ModelError, told: list
 class Resting:
     """A server that refused a batch, and rests."""
 
-    def __init__(self, *reasons: DropReason) -> None:
+    def __init__(self, *reasons: DropReason, abandons: bool = False) -> None:
         found = [Detections.empty() for _ in reasons]
         refused = {row: Refused(reason, "too much to do") for row, reason in enumerate(reasons)}
         done: Future[BatchResult] = Future()
@@ -61,11 +61,17 @@ class Resting:
         self.runner = BatchRunner(
             {FAR: Mock(submit=Mock(return_value=done))}, at_once,
             later=lambda delay_s, call: self.rests.append((delay_s, call)),
-            feed=self.heard.append, on_unanswered=self.unanswered, on_result=Mock(),
+            feed=self._hear, on_unanswered=self.unanswered, on_result=Mock(),
             on_error=Mock(),
         )  # fmt: skip
+        self.abandons = abandons
         requests = tuple(RequestId(number) for number in range(1, len(reasons) + 1))
         self.runner.run(Infer(FAR, BATCH, VariantName("gate-32"), requests, len(requests)), [])
+
+    def _hear(self, event: Told) -> None:
+        self.heard.append(event)
+        if self.abandons:
+            self.runner.abandon(FAR)
 
 
 def test_a_refused_batch_ends_once_its_server_has_rested() -> None:
@@ -85,6 +91,12 @@ def test_an_executor_that_is_lost_while_it_rests_is_told_as_late() -> None:
     resting.runner.abandon(FAR)
     resting.rests[0][1]()
     assert len(resting.heard) == 2
+
+
+def test_an_executor_that_is_lost_because_it_refuses_rests_from_nothing() -> None:
+    lost = Resting(DropReason.OVERLOAD, abandons=True)
+    lost.rests[0][1]()
+    assert len(lost.heard) == 2
 
 
 def test_it_rests_as_well_if_the_only_picture_that_it_did_not_refuse_for_load_is_invalid() -> None:

@@ -133,6 +133,7 @@ async def test_pictures_that_nobody_ran_teach_nothing() -> None:
         await settle()
         assert bench.ending(frame) == Refusal(DropReason.FAILED, "too large for the other box")
     assert expectations.single_request(VariantName("street-416"), "default") == before
+    assert bench.driver.measurements.meters[CPU].busy_ns == 40, "it was busy with them"
     supervised = bench.driver.scheduler.supervised[CPU]
     assert supervised.last_success is None
     assert not supervised.losses, "the pictures may be the cause"

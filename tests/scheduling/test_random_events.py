@@ -131,7 +131,7 @@ def test_the_random_events_reach_every_ending(policy: str, monkeypatch: pytest.M
         seldom.add((Stage.PREPARING, Cause.TRIAL_EXPIRED))
     if policy == "coral":  # it runs little, and hardly ever on one that is then gone
         seen[RunAgain] += 1
-        seldom |= {(Stage.RUNNING, cause) for cause in (Cause.UNANSWERED, Cause.OVERLOADED)}
+        seldom |= {(Stage.RUNNING, cause) for cause in (Cause.RUNS_AGAIN, Cause.OVERLOADED)}
     to_reach = set(TRANSITIONS) - seldom - {(Stage.RECEIVED, Cause.REFUSED)}
     for number in range(80):
         if seen.keys() >= expected and moved >= to_reach:

@@ -105,5 +105,7 @@ def test_a_cancelled_picture_that_runs_ends_with_its_batch() -> None:
     bench(single(1, 1_000), 0)
     (infer,) = infers(bench(RequestPrepared(RequestId(1), MS), 1))
     assert not any(isinstance(each, Drop) for each in bench(RequestCancelled(RequestId(1)), 2))
+    assert not bench.scheduler.stale_events
     ended = bench(BatchCompleted(CPU, infer.batch, 5 * MS), 6)
-    assert any(isinstance(each, Finish) for each in ended)
+    assert Drop(RequestId(1), DropReason.DEPARTED, Cause.DEPARTED) in ended
+    assert not any(isinstance(each, Finish) for each in ended)

@@ -23,7 +23,9 @@ LOGIN_S = 29 * 86_400
 (`TOMBSTONE_MS`) that a token was revoked."""
 BOX_TICKET_S = 600
 """For how long a box's ticket is valid: clocks differ."""
-_CAMERA, _BOX = "camera", "box"
+_LOGIN, _BOX = "login", "box"
+"""Kinds of tickets. A camera's was once `camera`, and named no login: where one part means another
+thing than before, the kind is new, so that boxes of two versions refuse each other's."""
 
 
 class CameraTicket(NamedTuple):
@@ -42,7 +44,7 @@ def camera_ticket(secret: str, camera: str, login: Login, now_s: float) -> str:
     """Return the ticket of a camera, from this instant of the wall clock on."""
     until_s = min(round(now_s) + CAMERA_TICKET_S, login.at_s + LOGIN_S)
     token = login.token.encode().hex()
-    return _signed(secret, f"{_CAMERA}.{until_s}.{login.at_s}.{token}.{camera}")
+    return _signed(secret, f"{_LOGIN}.{until_s}.{login.at_s}.{token}.{camera}")
 
 
 def box_ticket(secret: str, box: str, now_s: float) -> str:
@@ -52,7 +54,7 @@ def box_ticket(secret: str, box: str, now_s: float) -> str:
 
 def read_camera_ticket(secret: str, ticket: str, now_s: float) -> CameraTicket | None:
     """Return what a camera's ticket says; None: it is no camera's, or has ended."""
-    said = _who(secret, ticket, _CAMERA, now_s)
+    said = _who(secret, ticket, _LOGIN, now_s)
     if said is None:
         return None
     try:

@@ -5,6 +5,7 @@ hangs there cannot be ended from outside: ONNX Runtime is requested to stop, whi
 between two operators. Nothing waits for the thread, not even the end of the process.
 """
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -197,9 +198,12 @@ class OnnxExecutor(FamilyExecutor):
         self._worker.end()
         self._runs.stop()
         if self.provider == CPU:
-            threading.Thread(
+            release = threading.Thread(
                 target=self._store.clear, name=f"{THREADS}release-{self.id}", daemon=True
-            ).start()
+            )
+            # Where the process may have no more threads, all do so when it ends.
+            with contextlib.suppress(RuntimeError):
+                release.start()
 
     def _release(self) -> None:
         """Release what the thread used, in that thread, when no batch runs."""

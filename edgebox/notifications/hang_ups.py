@@ -5,12 +5,13 @@ A broker that does not accept a message, because of its size or its topic, close
 """
 
 from collections import Counter
+from collections.abc import Container
 from dataclasses import dataclass
 
 ATTEMPTS_MAX = 3
 """A message is given up when so many connections in a row ended while it was published."""
 GIVEN_UP_S = 3600.0
-"""A connection that begins this long afterwards tries such messages again."""
+"""So long afterwards a state is tried once more: the broker may have been mended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,20 +26,32 @@ class InFlight:
 class HangUps:
     """What is known of one broker."""
 
-    def __init__(self) -> None:
+    def __init__(self, never: Container[str]) -> None:
+        """Begin with nothing known; states of the topics `never` are never given up."""
+        self._never = never
         self._in_flight: InFlight | None = None
         self._ended: Counter[str] = Counter()
         """Connections in a row that ended while a topic's message was published."""
         self._given_up: dict[str, tuple[int, float]] = {}
         """By the topics of states: the size that was given up, in bytes, and when, in s."""
 
-    def connected(self, now_s: float) -> None:
-        """Begin with a new connection."""
-        self._given_up = {
-            topic: (size_bytes, at_s)
-            for topic, (size_bytes, at_s) in self._given_up.items()
-            if now_s - at_s < GIVEN_UP_S
-        }
+    def wait_s(self, now_s: float) -> float | None:
+        """Return the time until a state is to be tried once more; None: none was given up."""
+        at_s = min((at_s for _, at_s in self._given_up.values()), default=None)
+        return None if at_s is None else max(0.0, at_s + GIVEN_UP_S - now_s)
+
+    def to_try_again(self, now_s: float) -> list[str]:
+        """Return, once each, the topics whose states are to be tried once more.
+
+        A connection that ends with one of them gives it up again: each costs what is connected.
+        """
+        topics = [
+            topic for topic, (_, at_s) in self._given_up.items() if now_s - at_s >= GIVEN_UP_S
+        ]
+        for topic in topics:
+            del self._given_up[topic]
+            self._ended[topic] = ATTEMPTS_MAX - 1
+        return topics
 
     def publishing(self, message: InFlight) -> None:
         """Note what is published now, until `published` or `disconnected`."""
@@ -56,7 +69,8 @@ class HangUps:
         if message is None:
             return None
         self._ended[message.topic] += 1
-        if self._ended[message.topic] < ATTEMPTS_MAX:
+        is_needed = message.is_state and message.topic in self._never
+        if is_needed or self._ended[message.topic] < ATTEMPTS_MAX:
             return None
         del self._ended[message.topic]
         if message.is_state:

@@ -62,7 +62,7 @@ class MqttBroker:
         """Retained messages by topic."""
         self._untold: dict[str, bytes] = {}
         """Retained messages that are not sent yet; empty payloads delete."""
-        self._hang_ups = HangUps()
+        self._hang_ups = HangUps(never=(self.topics.availability,))
         self._known: set[str] = set()
         """Topics under which the broker may have a retained message."""
         self._all_sent = asyncio.Event()
@@ -147,7 +147,6 @@ class MqttBroker:
             # Last: subscribers that see the box online then find current states.
             self.retain(self.topics.availability, ONLINE)
             self._health.worked()
-            self._hang_ups.connected(time.monotonic())
             async with asyncio.TaskGroup() as both:
                 both.create_task(self._listen(client))
                 both.create_task(self._send(client))
@@ -191,10 +190,21 @@ class MqttBroker:
     async def _send(self, client: aiomqtt.Client) -> None:
         while True:
             self._queue.wake.clear()
+            self._try_again()
             while await self._send_next(client):
                 pass
             self._all_sent.set()
-            await self._queue.wake.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._hang_ups.wait_s(time.monotonic())):
+                    await self._queue.wake.wait()
+
+    def _try_again(self) -> None:
+        """Send states that were given up long ago, and deletions, once more."""
+        for topic in self._hang_ups.to_try_again(time.monotonic()):
+            if topic in self._retained:
+                self._untold[topic] = self._retained[topic]
+            elif topic in self._known:
+                self._untold[topic] = b""
 
     async def _send_next(self, client: aiomqtt.Client) -> bool:
         """Send one message, those that the broker may hang up on last; False: there is none."""

@@ -180,10 +180,15 @@ class Supervisor:
         self._callbacks.on_not_opened(executor)
 
     def _opened(self, executor: ExecutorId, reopened: Reopened, took_ns: int) -> None:
+        try:
+            if reopened.loader is not None:
+                self._loads.use(executor, reopened.loader)
+            reopened.on_use()
+        except RuntimeError as error:  # the process may have no more threads
+            reopened.executor.abandon()
+            self._open_failed(executor, f"no thread could be started ({error})")
+            return
         self._executors[executor] = reopened.executor
-        if reopened.loader is not None:
-            self._loads.use(executor, reopened.loader)
-        reopened.on_use()
         self._callbacks.notify("info", f"{executor} is back: {reopened.executor.device}")
         for problem in reopened.problems:
             self._callbacks.notify("error", problem)

@@ -281,10 +281,16 @@ class Protocol(web.RequestHandler):
             self._ends_with_client = None
 
     def give_way(self) -> None:
-        """Close at once, for another connection; an end that the client agrees to may take long."""
+        """Close for another connection: at once, since an end that the client agrees to may take
+        long; only the rest of an answer is sent for a while."""
+        transport, abort = self.transport, self._abort
         self.force_close()
-        if self._abort is not None:
-            self._abort()
+        if abort is None:
+            return
+        if transport is not None and transport.get_write_buffer_size():
+            asyncio.get_running_loop().call_later(_LINGERING_S, abort)
+        else:
+            abort()
 
     @contextlib.contextmanager
     def sending(self, size_bytes: Callable[[], int]) -> Iterator[None]:

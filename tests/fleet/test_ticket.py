@@ -55,8 +55,18 @@ def test_boxes_remember_a_revoked_token_longer_than_any_ticket_lasts() -> None:
 
 def test_a_ticket_of_another_release_is_none() -> None:
     for said in ("gate", "1.gate", "x.5c.gate", "1.x.gate", "1.ff.gate"):
-        ticket = _signed(SECRET, f"camera.{round(NOW_S) + 60}.{said}")
+        ticket = _signed(SECRET, f"login.{round(NOW_S) + 60}.{said}")
         assert read_camera_ticket(SECRET, ticket, NOW_S) is None
+
+
+@given(NAMES)
+def test_a_ticket_that_names_no_login_is_of_another_kind(name: str) -> None:
+    """Boxes that know only such tickets would take all that follows the end as a name."""
+    unlike = _signed(SECRET, f"camera.{round(NOW_S) + 60}.{name}")
+    assert read_camera_ticket(SECRET, unlike, NOW_S) is None
+    ticket = camera_ticket(SECRET, name, LOGIN, NOW_S)
+    kind = ticket.removeprefix(PREFIX).split(".")[1]
+    assert kind not in ("camera", "box")
 
 
 @given(st.text(max_size=40))

@@ -78,6 +78,21 @@ def test_abandoning_one_does_not_wait_for_its_memory(
     go_on.set()
 
 
+def test_one_is_abandoned_although_no_thread_can_be_started(
+    executor: OnnxExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    released = threading.Event()
+    monkeypatch.setattr(SessionStore, "clear", lambda store: released.set())
+    executor.submit(NAME, [RED], 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", full)
+        executor.abandon()
+    assert released.wait(10), "its own thread releases what it holds when it ends"
+
+
 def test_nothing_on_a_gpu_is_freed_while_a_batch_hangs_there(
     executor: OnnxExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

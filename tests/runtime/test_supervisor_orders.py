@@ -197,3 +197,29 @@ def test_one_for_which_no_thread_can_be_started_counts_as_not_opened(
         OpenFailed(CPU),
         ("not opened", CPU),
     ]
+
+
+@pytest.mark.parametrize("where", ["loader", "on_use"])
+def test_one_that_is_open_counts_as_not_opened_where_what_it_needs_has_no_thread(
+    monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    def full(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    new, loader = Counted(), cast(Loader, object())
+    found = Reopened(new, PROFILES, LIMITED, loader)
+    if where == "loader":
+        monkeypatch.setattr(Supervised, "use", full)
+    else:
+        monkeypatch.setattr(Supervised, "use", lambda *_: None)
+        found = replace(found, on_use=full)
+    calls = Supervised(lambda _: found)
+    calls.open()
+    text = "no thread could be started (can't start new thread)"
+    assert calls.said == [
+        ("warning", f"cpu/0 cannot be opened again: {text}"),
+        OpenFailed(CPU),
+        ("not opened", CPU),
+    ]
+    assert calls.executors == {CPU: calls.old}
+    assert new.abandoned == 1

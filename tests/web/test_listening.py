@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import aiohttp
 import pytest
@@ -280,6 +280,28 @@ async def test_connections_beyond_an_addresss_share_are_refused_and_idle_ones_gi
             (refused, refused_writer),
             (last, last_writer),
         ]:
+            each.close()
+
+
+@pytest.mark.parametrize("reads", [True, False])
+async def test_what_gives_way_sends_the_rest_of_its_answer_for_a_while(
+    monkeypatch: pytest.MonkeyPatch, reads: bool
+) -> None:
+    monkeypatch.setattr(listening_module, "_LINGERING_S", PATIENCE_S if reads else 0.1)
+    async with listening(cameras_max=1, connections_max=16) as server:
+        reader, writer = await opened(server)
+        await until(partial(counts, server, 1), "it to count")
+        (connection,) = server.connections._open
+        assert isinstance(connection, listening_module.Protocol)
+        transport = cast("asyncio.Transport", connection.transport)
+        transport.write(bytes(LARGE_BYTES))
+        assert transport.get_write_buffer_size()
+        others = [await opened(server) for _ in range(9)]  # 1 + 16 / 2
+        await until(lambda: connection not in server.connections._open, "it to give way")
+        if reads:
+            assert len(await rest_of(reader)) == LARGE_BYTES
+        await until(lambda: not transport.get_write_buffer_size(), "it to be aborted")
+        for _, each in [*others, (reader, writer)]:
             each.close()
 
 

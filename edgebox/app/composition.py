@@ -57,6 +57,7 @@ from edgebox.runtime.garbage import collect_on_request_only
 from edgebox.runtime.history_recorder import HistoryRecorder
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.machine_measurements import MachineMeasurements
+from edgebox.runtime.minute_period import MinutePeriod
 from edgebox.runtime.model_choice import served
 from edgebox.runtime.preparation import CanvasPool
 from edgebox.runtime.recordings import keep
@@ -77,6 +78,7 @@ from edgebox.web.zmq_detector import missing_family
 
 _STOP_PATIENCE_S = 3.0
 _COLLECT_MINUTES = 10
+_SEE_CAMERAS_MINUTES = 10
 SWITCH_INTERVAL_S = 0.001
 """Python's thread switch interval: a fifth of the default, for a responsive event loop."""
 
@@ -116,7 +118,8 @@ class App:
         self._outgoing = NotificationDispatcher(config)
         self._opened = Opened()
         self._tasks = BackgroundTasks(lambda text: self.box.notices.publish("error", text))
-        self._minutes_since_collection = 0
+        self._collecting = MinutePeriod(_COLLECT_MINUTES)
+        self._seeing = MinutePeriod(_SEE_CAMERAS_MINUTES)
         self._storage_notices: StorageNotices | None = None
         self._history_recorder: HistoryRecorder | None = None
         self._remembered_learning: RememberedLearning | None = None
@@ -429,11 +432,9 @@ class App:
             self._zone_notices.end_minute()
         if self._remembered_learning is not None:
             self._remembered_learning.keep()
-        self._minutes_since_collection += 1
-        if self._minutes_since_collection >= _COLLECT_MINUTES or not self.box.connected:
+        if self._collecting.end_minute(early=not self.box.connected):
             gc.collect()
-            self._minutes_since_collection = 0
-            assert self._storage is not None
+        if self._seeing.end_minute() and self._storage is not None:
             self._storage.see_cameras(n for n, of in self.box.cameras.items() if of.connected)
         if not self.box.connected:
             # What a crowd or an attack held is the C library's still.

@@ -29,9 +29,10 @@ class StorageNotices:
 
     def look(self) -> None:
         """Publish what has changed since the last look."""
-        if self._storage.damage != self._damage_told:
-            self._damage_told = self._storage.damage
-            self._publish("error", self._damage_told)
+        damage = self._storage.damage
+        if damage and damage != self._damage_told:
+            self._damage_told = damage
+            self._publish("error", damage)
         why, before = self._storage.last_error, self._told
         self._told = why
         if why == before:

@@ -15,6 +15,7 @@ from edgebox.domain.errors import (
     UnknownNameError,
 )
 from edgebox.domain.requests import CameraId
+from edgebox.domain.source_address import Credentials
 from edgebox.domain.source_settings import SourceSettings
 from edgebox.ingest.pulled_camera import PulledCamera
 from edgebox.ingest.source_fields import configured, read_settings, written
@@ -161,7 +162,8 @@ class PulledCameras:
                 )
             if len(self._settings) >= self._cameras_max:
                 raise BoxFullError.of(self._cameras_max)
-            await self._keep(settings)
+            await self._keep_credentials(camera, settings.credentials)
+            self._rows.record(camera, written(settings))
             self._know(settings, "api")
             where = settings.address.shown
             text = f"{camera} was added: the box fetches it from {where}"
@@ -190,7 +192,10 @@ class PulledCameras:
             self._check_added(camera)
             if settings == before:
                 return
-            await self._keep(settings)
+            # Of a file that could not be read at the start, no password is known: it stays there.
+            if settings.credentials != before.credentials:
+                await asyncio.to_thread(self._credentials.put, camera, settings.credentials)
+            self._rows.record(camera, written(settings))
             await self._end(camera)
             losses = self._box.sources[camera].losses
             self._know(settings, "api")
@@ -210,7 +215,7 @@ class PulledCameras:
             if camera not in self._settings:
                 raise _unknown(camera)
             self._check_added(camera)
-            await asyncio.to_thread(self._credentials.put, camera, None)
+            await self._keep_credentials(camera, None)
             self._rows.forget(camera)
             await self._end(camera)
             del self._settings[camera], self._numbers[camera], self._box.sources[camera]
@@ -254,9 +259,16 @@ class PulledCameras:
                 "the box again"
             )
 
-    async def _keep(self, settings: SourceSettings) -> None:
-        await asyncio.to_thread(self._credentials.put, settings.camera, settings.credentials)
-        self._rows.record(settings.camera, written(settings))
+    async def _keep_credentials(self, camera: CameraId, credentials: Credentials | None) -> None:
+        """Keep a camera's credentials; a file that cannot be read prevents only new ones."""
+        if credentials is None:
+            try:
+                await asyncio.to_thread(self._credentials.load)
+            except StorageError as error:
+                text = f"{error}; a password of {camera} may still be in it"
+                self._box.notices.publish("warning", text, camera)
+                return
+        await asyncio.to_thread(self._credentials.put, camera, credentials)
 
     def _fetch(self, camera: CameraId) -> None:
         if not self._running:

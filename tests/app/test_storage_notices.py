@@ -49,7 +49,7 @@ def test_rows_that_were_lost_are_counted_from_one_failure_to_the_next() -> None:
 def test_each_damage_is_told_once() -> None:
     storage, told = Storage(), Told()
     notices = StorageNotices(storage, told.publish)
-    for damage in ("", "set aside", "set aside", "mended"):
+    for damage in ("", "set aside", "set aside", "", "mended", ""):
         storage.damage = damage
         notices.look()
     assert told == [("error", "set aside"), ("error", "mended")]

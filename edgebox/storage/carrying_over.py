@@ -23,6 +23,9 @@ async def carry_over(
 
     Returns:
         The tables of which rows may be missing.
+
+    Raises:
+        sqlite3.OperationalError: the new database's disk is full.
     """
     tables = [*tables_read_at_start(), *(("events",) if events else ())]
     try:
@@ -43,13 +46,21 @@ async def _copied(connection: aiosqlite.Connection, table: str) -> bool:
         if version != len(MIGRATIONS):
             return False
         await connection.execute(f"INSERT INTO main.{table} SELECT * FROM file.{table}")
-    except _UNREADABLE:
+    except _UNREADABLE as error:
+        _raise_if_full(error)
         for row in await _readable_rows(connection, table):
-            with contextlib.suppress(sqlite3.Error):  # it is there already, or makes no sense
-                marks = ", ".join("?" for _ in row)
+            marks = ", ".join("?" for _ in row)
+            try:
                 await connection.execute(f"INSERT INTO main.{table} VALUES ({marks})", row)
+            except sqlite3.Error as refused:  # it is there already, or makes no sense
+                _raise_if_full(refused)
         return False
     return True
+
+
+def _raise_if_full(error: Exception) -> None:
+    if "disk is full" in str(error):
+        raise error
 
 
 async def _readable_rows(connection: aiosqlite.Connection, table: str) -> list[sqlite3.Row]:

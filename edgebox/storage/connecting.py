@@ -69,7 +69,7 @@ def rename_damaged(file: Path) -> Path:
         f"{file.name}.corrupt-{stamp}{more}" for more in ("", *(f"-{n}" for n in range(2, 99)))
     )
     aside = next(name for name in map(file.with_name, names) if not name.exists())
-    for part in _PARTS:
+    for part in reversed(_PARTS):  # a log that stays alone would belong to the next database
         with contextlib.suppress(FileNotFoundError):
             file.with_name(file.name + part).rename(aside.with_name(aside.name + part))
     return aside

@@ -56,6 +56,7 @@ async def connect_to_serve(path: Path | str) -> Served:
     Raises:
         StorageError: the setting is wrong; the message says what to do.
     """
+    await asyncio.to_thread(_finish, path)
     try:
         return Served(await _connect_and_read(path))
     except NoRoomError as error:
@@ -103,7 +104,7 @@ async def _connect_and_read(path: Path | str) -> aiosqlite.Connection:
 async def replaced(path: Path | str, reason: str) -> Served:
     """Set a damaged file aside, and make a new one with what can be read of it.
 
-    If that fails, go on in memory.
+    The new one is filled beside it and takes its place last. If that fails, go on in memory.
 
     Args:
         path: the file, which nobody has open.
@@ -112,18 +113,26 @@ async def replaced(path: Path | str, reason: str) -> Served:
     Raises:
         StorageError: not even memory can be used.
     """
-    source = file_at(path)
-    not_kept = ""
+    file = source = file_at(path)
+    unfinished = _unfinished(file)
     try:
-        source = await asyncio.to_thread(rename_damaged, source)
+        await asyncio.to_thread(_remove, unfinished)
+        missing = await _filled(unfinished, file)
+        source = await asyncio.to_thread(rename_damaged, file)
+        await asyncio.to_thread(unfinished.rename, file)
         connection = await connect(path)
-    except (OSError, StorageError) as why:
-        mend = f"{reason}, and no new one can be made ({why}): move it away {_UNTIL}"
-        not_kept = f"{path}: {mend}"
+    except (OSError, StorageError, sqlite3.Error) as why:
+        if source == file:
+            with suppress(OSError):
+                await asyncio.to_thread(_remove, unfinished)
+            no_room = isinstance(why, NoRoomError) or "disk is full" in str(why)
+            todo = "make room" if no_room else "move it away"
+            text = f"{reason}, and no new one can be made ({why}): {todo}"
+        else:
+            text = f"{reason}: it is now {source.name}, and the new one fails ({why}): make room"
         connection = await connect(IN_MEMORY)
-    missing = await carry_over(connection, str(source), events=True)
-    if not_kept:
-        return Served(connection, not_kept)
+        await _carried_over(connection, source)
+        return Served(connection, f"{path}: {text} {_UNTIL}")
     text = (
         f"the database {path} is damaged ({reason}): it is now {source.name}, and a new one was "
         "made with what can be read of it. History is not in it"
@@ -131,3 +140,38 @@ async def replaced(path: Path | str, reason: str) -> Served:
     if missing:
         text += f", nor all that was in the tables {', '.join(missing)}"
     return Served(connection, damage=text)
+
+
+async def _filled(new: Path, source: Path) -> list[str]:
+    """Make a database with what can be read of a file; return the tables that lack something."""
+    connection = await connect(new)
+    missing = await _carried_over(connection, source)
+    await connection.close()
+    return missing
+
+
+async def _carried_over(connection: aiosqlite.Connection, source: Path) -> list[str]:
+    """Copy into a new database what can be read of a file; close it if that is cut off."""
+    try:
+        return await carry_over(connection, str(source), events=True)
+    except BaseException:
+        await connection.close()
+        raise
+
+
+def _unfinished(file: Path) -> Path:
+    """Return where the new database is until it is whole."""
+    return file.with_name(f"{file.name}.unfinished")
+
+
+def _remove(file: Path) -> None:
+    for part in ("", "-wal", "-shm"):
+        file.with_name(file.name + part).unlink(missing_ok=True)
+
+
+def _finish(path: Path | str) -> None:
+    """Put a new database in its place, where a process was killed just before that."""
+    with suppress(OSError, RuntimeError, ValueError, StorageError):  # no place: `connect` tells
+        file = file_at(path)
+        if not file.exists():
+            _unfinished(file).rename(file)

@@ -25,6 +25,8 @@ from edgebox.storage.connecting import damage_of
 _Row = tuple[str, tuple[Any, ...]]
 """A statement and its parameters."""
 
+_Replace = Callable[[str], Awaitable[tuple[aiosqlite.Connection, Path | None]]]
+
 _ROW_REFUSED = (
     sqlite3.IntegrityError,
     sqlite3.DataError,
@@ -67,7 +69,7 @@ class Writer:
         """Why rows are not stored; empty once writing works again."""
         self.lost_rows = 0
         """Lost rows: the buffer overflowed, or the database refused them."""
-        self.replace: Callable[[str], Awaitable[tuple[aiosqlite.Connection, Path | None]]] | None
+        self.replace: _Replace | None
         """Opens another file in place of a damaged one, given the damage; returns what `__init__`
         takes. None: it is left as it is."""
         self.replace = None
@@ -236,12 +238,25 @@ class Writer:
         if await self._lost_file():
             return False  # what is there now is somebody else's
         self._replaced_s = now_s
+        mending = asyncio.create_task(self._change_file(damage, self.replace), name="storage-mend")
+        cancelled: asyncio.CancelledError | None = None
+        while not mending.done():  # cut off, it would leave no connection at all
+            try:
+                await asyncio.wait({mending})
+            except asyncio.CancelledError as stop:
+                cancelled = stop
+        if cancelled is not None:
+            raise cancelled
+        mending.result()
+        return True
+
+    async def _change_file(self, damage: str, replace: _Replace) -> None:
+        """Close the file and go on with another one."""
         with contextlib.suppress(sqlite3.Error):
             await self._connection.close()
-        self._connection, self._file = await self.replace(damage)
+        self._connection, self._file = await replace(damage)
         self._inode = await asyncio.to_thread(_inode, self._file)
         self.last_error = ""
-        return True
 
     def _put_back(self, rows: Sequence[_Row]) -> None:
         """Return rows to the front of the buffer; the oldest go when it overflows."""

@@ -1,16 +1,21 @@
 """A box starts whatever state its database is in, and says what is kept where."""
 
+import asyncio
 import contextlib
 import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
+import aiosqlite
 import pytest
 
 from edgebox.domain.errors import StorageError
 from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.requests import CameraId
 from edgebox.storage import serving_database
+from edgebox.storage.carrying_over import carry_over
+from edgebox.storage.connecting import NoRoomError, connect
 from edgebox.storage.database import IN_MEMORY, Limits, Storage
 from edgebox.storage.periods import Period
 from edgebox.storage.schema import APPENDED, tables_read_at_start
@@ -37,6 +42,10 @@ def content_of(file: Path) -> bytes:
 
 def replace_by(file: Path, content: bytes) -> None:
     file.write_bytes(content)
+
+
+def rename(file: Path, name: str) -> None:
+    file.rename(file.with_name(name))
 
 
 def names_in(folder: Path) -> list[str]:
@@ -184,6 +193,38 @@ async def test_damage_that_shows_while_the_box_runs_is_mended_then(
     await again.close()
 
 
+async def test_a_box_that_stops_while_its_file_is_replaced_keeps_what_it_recorded(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await box_with_history(file)
+    overwrite_a_table(file, "history_minute")
+    storage = await Storage.open(file, serving=True)
+    begun, may_go_on = asyncio.Event(), asyncio.Event()
+    replaced = serving_database.replaced
+
+    async def slowly(path: Path | str, reason: str) -> serving_database.Served:
+        begun.set()
+        await may_go_on.wait()
+        return await replaced(path, reason)
+
+    monkeypatch.setattr("edgebox.storage.database.replaced", slowly)
+
+    async def tidy() -> None:
+        await met_by_reading(storage)
+
+    storage._tidying = asyncio.create_task(tidy())
+    await begun.wait()
+    storage.record_event("info", "last")
+    closing = asyncio.create_task(storage.close())
+    await asyncio.sleep(0)
+    may_go_on.set()
+    await closing
+    assert storage.lost_rows == 0
+    again = await opened(file)
+    assert [event.text for event in await again.events(1)] == ["last"]
+    await again.close()
+
+
 async def test_a_disk_that_damages_file_after_file_is_not_filled_with_them(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -272,6 +313,65 @@ async def test_where_no_new_one_can_be_made_it_serves_from_memory(
     storage = await opened(file)
     assert "no new one can be made ([Errno 13] Permission denied)" in storage.last_error
     assert await records(storage)
+    await storage.close()
+
+
+async def test_a_killed_process_leaves_the_damaged_file_until_the_new_one_is_whole(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    overwrite_a_table(file, "history_minute")
+    before = content_of(file)
+    with monkeypatch.context() as killing:
+
+        async def killed(*_: object, events: bool) -> list[str]:
+            raise KeyboardInterrupt
+
+        killing.setattr(serving_database, "carry_over", killed)
+        with pytest.raises(KeyboardInterrupt):
+            await serving_database.replaced(file, "damage")
+    assert content_of(file) == before
+    served = await serving_database.replaced(file, "damage")
+    await served.connection.close()
+    assert "box.sqlite3.unfinished" not in names_in(file.parent)
+    rename(file, "box.sqlite3.unfinished")  # killed before the last step
+    storage = await opened(file)
+    assert [each.camera for each in await storage.cameras()] == ["gate"]
+    await storage.close()
+
+
+async def test_on_a_full_disk_the_damaged_file_stays(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drop_a_table(file)
+    full = [sqlite3.OperationalError("database or disk is full")]
+
+    async def carry(*to: Any, events: bool) -> list[str]:
+        if full:
+            raise full.pop()
+        return await carry_over(*to, events=events)
+
+    monkeypatch.setattr(serving_database, "carry_over", carry)
+    storage = await opened(file)
+    assert "no new one can be made (database or disk is full): make room" in storage.last_error
+    assert [each.camera for each in await storage.cameras()] == ["gate"]
+    assert not any("corrupt" in n or "unfinished" in n for n in names_in(file.parent))
+    await storage.close()
+
+
+async def test_a_new_file_that_cannot_be_opened_does_not_hide_the_old_ones_name(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drop_a_table(file)
+
+    async def fail(path: Path | str) -> aiosqlite.Connection:
+        if path == file and any("corrupt" in name for name in names_in(file.parent)):
+            raise NoRoomError("full")
+        return await connect(path)
+
+    monkeypatch.setattr(serving_database, "connect", fail)
+    storage = await opened(file)
+    (aside,) = (name for name in names_in(file.parent) if "corrupt" in name)
+    assert f"it is now {aside}, and the new one fails (full): make room" in storage.last_error
     await storage.close()
 
 

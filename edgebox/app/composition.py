@@ -460,6 +460,8 @@ class App:
                 await self.access.close()
                 await self._storage.close()
                 self._storage = None
+                if self._storage_notices is not None:  # the last rows may have met damage
+                    self._storage_notices.look()
 
     async def _stop_parts(self) -> None:
         if self._box is not None:

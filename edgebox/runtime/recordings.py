@@ -24,11 +24,10 @@ from edgebox.runtime.journal import FORMAT, FORMAT_VERSION, Journal, Recording
 from edgebox.scheduling.checkpoint import StateError, read_state
 from edgebox.scheduling.scheduler import Scheduler
 from edgebox.storage.rows import Level
+from edgebox.storage.unfinished_folder import is_forgotten
 
 KEPT = 10
 """Files kept in a folder; a further one replaces the oldest."""
-_FORGOTTEN_S = 3600.0
-"""An unfinished file of this age is of a box that was killed."""
 _LEVEL = 1
 _LINE_BYTES_MAX = 64 << 20
 _GZIP = b"\x1f\x8b"
@@ -72,7 +71,7 @@ def write_file(recording: Recording, folder: Path) -> Path:
 def _remove_forgotten(folder: Path) -> None:
     for part in folder.glob("edgebox-journal-*.part"):
         with contextlib.suppress(FileNotFoundError):  # another box is done with it just now
-            if time.time() - part.stat().st_mtime > _FORGOTTEN_S:
+            if is_forgotten(part):
                 part.unlink()
 
 

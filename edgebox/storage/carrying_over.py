@@ -5,6 +5,7 @@ import sqlite3
 
 import aiosqlite
 
+from edgebox.storage.damage import names_full_disk
 from edgebox.storage.schema import MIGRATIONS, tables_read_at_start
 
 _UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
@@ -59,7 +60,7 @@ async def _copied(connection: aiosqlite.Connection, table: str) -> bool:
 
 
 def _raise_if_full(error: Exception) -> None:
-    if "disk is full" in str(error):
+    if names_full_disk(error):
         raise error
 
 

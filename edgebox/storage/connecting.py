@@ -19,7 +19,7 @@ import aiosqlite
 from edgebox.domain.errors import StorageError
 from edgebox.domain.home_folder import expanded
 from edgebox.storage.carrying_over import carry_over
-from edgebox.storage.damage import text_of
+from edgebox.storage.damage import names_full_disk, text_of
 from edgebox.storage.levels import added_classes, added_counts, added_latencies
 from edgebox.storage.schema import (
     MIGRATIONS,
@@ -41,7 +41,8 @@ _DAMAGED = (
 """SQLite's messages about a damaged file, or one with a wrong schema."""
 _BUSY_TIMEOUT_MS = 3000
 _INCREMENTAL = 2
-_PARTS = ("", "-wal", "-shm")
+PARTS = ("", "-wal", "-shm")
+"""What the names of a database's files end with."""
 
 
 _ROOM_BYTES = 1 << 16
@@ -69,7 +70,7 @@ def rename_damaged(file: Path) -> Path:
         f"{file.name}.corrupt-{stamp}{more}" for more in ("", *(f"-{n}" for n in range(2, 99)))
     )
     aside = next(name for name in map(file.with_name, names) if not name.exists())
-    for part in reversed(_PARTS):  # a log that stays alone would belong to the next database
+    for part in reversed(PARTS):  # a log that stays alone would belong to the next database
         with contextlib.suppress(FileNotFoundError):
             file.with_name(file.name + part).rename(aside.with_name(aside.name + part))
     return aside
@@ -164,7 +165,7 @@ def has_room(folder: Path) -> bool:
 
 def _is_full(path: Path, error: sqlite3.OperationalError) -> bool:
     # With a log SQLite does not always name the cause.
-    if "disk is full" in str(error):
+    if names_full_disk(error):
         return True
     with contextlib.suppress(OSError):
         return not has_room(path.parent)
@@ -223,7 +224,7 @@ def _with_folder(path: Path) -> Path:
 
 def _own_files(path: Path) -> Iterator[Path]:
     """Yield a database, its log, and what of them was set aside under another name."""
-    for part in _PARTS:
+    for part in PARTS:
         yield path.with_name(path.name + part)
     for aside in ("corrupt", "before-restore"):
         yield from path.parent.glob(f"{escape(path.name)}.{aside}-*")

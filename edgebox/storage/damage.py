@@ -19,6 +19,11 @@ READ_ERRORS = (TypeError, ValueError, OverflowError)
 """Exceptions of readers for a damaged row."""
 
 
+def names_full_disk(error: Exception) -> bool:
+    """Return whether an error of SQLite says that the disk is full."""
+    return "disk is full" in str(error)
+
+
 def text_of(stored: bytes) -> str:
     """Return text from the database; bytes that are not UTF-8 become U+FFFD."""
     return stored.decode(errors="replace")

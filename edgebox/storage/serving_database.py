@@ -23,6 +23,7 @@ from edgebox.domain.errors import StorageError
 from edgebox.storage.carrying_over import carry_over
 from edgebox.storage.connecting import (
     IN_MEMORY,
+    PARTS,
     DamagedError,
     NoRoomError,
     connect,
@@ -31,6 +32,7 @@ from edgebox.storage.connecting import (
     file_at,
     rename_damaged,
 )
+from edgebox.storage.damage import names_full_disk
 from edgebox.storage.schema import APPLICATION_ID, tables_read_at_start
 
 _MAGIC = b"SQLite format 3\x00"
@@ -125,7 +127,7 @@ async def replaced(path: Path | str, reason: str) -> Served:
         if source == file:
             with suppress(OSError):
                 await asyncio.to_thread(_remove, unfinished)
-            no_room = isinstance(why, NoRoomError) or "disk is full" in str(why)
+            no_room = isinstance(why, NoRoomError) or names_full_disk(why)
             todo = "make room" if no_room else "move it away"
             text = f"{reason}, and no new one can be made ({why}): {todo}"
         else:
@@ -165,7 +167,7 @@ def _unfinished(file: Path) -> Path:
 
 
 def _remove(file: Path) -> None:
-    for part in ("", "-wal", "-shm"):
+    for part in PARTS:
         file.with_name(file.name + part).unlink(missing_ok=True)
 
 

@@ -10,7 +10,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _FORGOTTEN_S = 3600.0
-"""A folder of this age that nobody holds belongs to a process that was killed."""
+"""What is of this age, and held by nobody, is of a process that was killed."""
+
+
+def is_forgotten(path: Path) -> bool:
+    """Return whether unfinished work is so old that its process was killed; OSError: it is gone."""
+    return time.time() - path.stat().st_mtime > _FORGOTTEN_S
 
 
 @contextmanager
@@ -26,7 +31,7 @@ def unfinished_folder(beside: Path, prefix: str) -> Iterator[Path]:
     """
     for folder in beside.glob(f"{prefix}*"):
         with suppress(OSError):  # its owner holds it, or is done with it just now
-            if time.time() - folder.stat().st_mtime > _FORGOTTEN_S:
+            if is_forgotten(folder):
                 with _held(folder):
                     shutil.rmtree(folder, ignore_errors=True)
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=beside))

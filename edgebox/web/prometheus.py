@@ -158,25 +158,30 @@ def _camera(box: Box, record: CameraRecord) -> _CameraNumbers:
     )
 
 
+def _memories(box: Box) -> list[_MemoryNumbers]:
+    return [
+        _MemoryNumbers(
+            executor=executor,
+            limit_bytes=memory.limit_bytes,
+            used_bytes=memory.used_bytes,
+            hits=memory.hits,
+            misses=memory.misses,
+            switches=memory.switches,
+            switch_ns=memory.switch_ns,
+        )
+        for executor, memory in box.driver.scheduler.memories.items()
+    ]
+
+
 def _box(box: Box, machine: MachineMeasurements) -> _BoxNumbers:
-    executors, memories = [], []
+    executors: list[_ExecutorNumbers] = []
+    memories: list[_MemoryNumbers] = []
     factors: dict[tuple[str, str], float] = {}
     loaded = _Durations((), 0)
     if box.ready:
         loads = box.driver.loads.took
         loaded = _Durations(tuple(loads.counts), loads.sum_ns)
-        memories = [
-            _MemoryNumbers(
-                executor=executor,
-                limit_bytes=memory.limit_bytes,
-                used_bytes=memory.used_bytes,
-                hits=memory.hits,
-                misses=memory.misses,
-                switches=memory.switches,
-                switch_ns=memory.switch_ns,
-            )
-            for executor, memory in box.driver.scheduler.memories.items()
-        ]
+        memories = _memories(box)
         corrections = box.driver.scheduler.corrections
         factors = {
             (executor, variant): corrections.get(executor, {}).get(variant, 1.0)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from edgebox.app.borrowed_executors import PacedExecutor, lent, lent_report
-from edgebox.app.executor_profiles import use_profiles
+from edgebox.app.executor_profiles import Profiles, change_profiles
 from edgebox.app.executor_setup import Opened
 from edgebox.app.family_removal import check_unused, remove_family
 from edgebox.app.profile_lookup import stored_profiles
@@ -36,7 +36,6 @@ from edgebox.scheduling.events import ExecutorHung, VariantsAvailable
 from edgebox.scheduling.supervised import ExecutorState
 from edgebox.storage.database import Storage
 
-_POLL_S = 0.002
 _BATCH_NS_MAX = 50_000_000
 """Batches beside cameras: larger ones are measured at the next start."""
 
@@ -152,8 +151,8 @@ class LiveFamilies:
         stored: bool,
     ) -> None:
         """Run a family on an executor that holds it."""
-        known = self.box.profiles[executor.id]
-        await use_profiles(self.box, executor.id, {**known, **{p.variant: p for p in profiles}})
+        more = {profile.variant: profile for profile in profiles}
+        await change_profiles(self.box, executor.id, lambda known: {**known, **more})
         if stored:
             await self.learning.restore_executor(executor, [family])
 
@@ -271,12 +270,15 @@ class LiveFamilies:
             if family is None:
                 return
             variants = frozenset(variant.name for variant in family.variants)
+
+            def without(known: Profiles) -> Profiles:
+                return {name: of for name, of in known.items() if name not in variants}
+
             await self._unused(variants)
             self.learning.leave(name)
-            for executor, profiles in self.box.profiles.items():
-                kept = {variant: of for variant, of in profiles.items() if variant not in variants}
-                if len(kept) < len(profiles):
-                    await use_profiles(self.box, executor, kept)
+            for executor, profiles in list(self.box.profiles.items()):
+                if not variants.isdisjoint(profiles):
+                    await change_profiles(self.box, executor, without)
             await self._unused(variants)  # some may have come while an executor was busy
             for holder in self._executors(family):
                 await asyncio.to_thread(holder.drop_family, family)
@@ -287,8 +289,8 @@ class LiveFamilies:
 
     async def _unused(self, variants: frozenset[VariantName]) -> None:
         """Wait until no request runs on some variants or waits for them: until their deadlines."""
-        while variants & self.box.driver.scheduler.variants_in_use:  # noqa: ASYNC110
-            await asyncio.sleep(_POLL_S)
+        driver = self.box.driver
+        await driver.until(lambda: variants.isdisjoint(driver.scheduler.variants_in_use))
 
     def _serve_no_more(self, name: str) -> None:
         """Serve a family no more; it is withdrawn once nothing needs it."""

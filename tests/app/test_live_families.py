@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from edgebox.app import live_families, remembered_learning
-from edgebox.app.executor_profiles import use_profiles
+from edgebox.app.executor_profiles import change_profiles
 from edgebox.app.executor_setup import Opened
 from edgebox.app.live_families import ASK_AGAIN_S, LiveFamilies
 from edgebox.app.remembered_learning import RememberedLearning
@@ -19,13 +19,14 @@ from edgebox.app.served_families import ServedFamilies
 from edgebox.config.config_file import Config, load
 from edgebox.domain.errors import ModelError
 from edgebox.domain.job_errors import FamilyInUseError
-from edgebox.domain.model_family import FamilyName, LatencyProfile
+from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile, VariantName
 from edgebox.inference.executor import HungError
 from edgebox.inference.family import Family
 from edgebox.inference.model_executor import ModelExecutor
 from edgebox.runtime.box import Box
 from edgebox.runtime.frames import Answer
 from edgebox.runtime.model_choice import ModelChoice
+from edgebox.scheduling.events import ExecutorStarted
 from edgebox.scheduling.supervised import ExecutorState
 from edgebox.storage.database import Storage
 from tests.conftest import PATIENCE_S, settings
@@ -57,6 +58,11 @@ class Holding(ManualExecutor):
 
     def drop_family(self, family: Family) -> None:
         self.dropped.append(family)
+
+
+def replace_in(family: Family, **values: object) -> Family:
+    """Return a stand-in of a family with other values."""
+    return cast(Family, SimpleNamespace(**{**vars(family), **values}))
 
 
 class _Box(SimpleNamespace):
@@ -175,19 +181,47 @@ async def test_a_withdrawal_that_was_interrupted_is_done_again(
         interrupted.set()
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(live_families, "use_profiles", never)
+    monkeypatch.setattr(live_families, "change_profiles", never)
     task = asyncio.ensure_future(scene.live.run())
     scene.live._serve_no_more(STREET)
     await interrupted.wait()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert scene.served.left
-    monkeypatch.setattr(live_families, "use_profiles", use_profiles)
+    monkeypatch.setattr(live_families, "change_profiles", change_profiles)
     await scene.live._withdraw(STREET)
     assert scene.nothing_is_left
     await scene.live._withdraw(STREET)
     assert scene.executor.dropped == [scene.family], "there is nothing left to withdraw"
     await scene.driver.stop(1)
+
+
+async def test_what_comes_while_a_family_is_withdrawn_stays(scene: Scene) -> None:
+    later = Holding()
+    later.id = ExecutorId("cpu/1")
+    scene.driver.add(later, None)
+    scene.bench.submit()
+    await settle()
+    (batch,) = scene.executor.batches
+    scene.driver.feed(ExecutorStarted(later.id, tuple(KNOWN.values())))
+    scene.box.profiles = {CPU: KNOWN, later.id: KNOWN}
+    scene.live.opened.specs[later.id] = scene.live.opened.specs[CPU]
+    runs_on = next(each for each in FAMILY if each.name == batch.variant)
+    removed = tuple(each for each in FAMILY if each is not runs_on)
+    scene.family = replace_in(scene.family, variants=removed, offered=removed)
+    scene.served.families[:] = [scene.family]
+    task = asyncio.ensure_future(scene.live.run())
+    scene.live._serve_no_more(STREET)
+    await settle()
+    assert scene.served.left, "the first executor runs a batch"
+    imported = replace(KNOWN[runs_on.name], variant=VariantName("imported"))
+    box = cast(Box, scene.box)
+    await change_profiles(box, later.id, lambda known: {**known, imported.variant: imported})
+    batch.complete()
+    await until(lambda: not scene.served.left, "it to go")
+    assert scene.box.profiles[later.id].keys() == {runs_on.name, imported.variant}
+    assert scene.box.profiles[CPU].keys() == {runs_on.name}
+    await ended(scene, task)
 
 
 class Lacking:

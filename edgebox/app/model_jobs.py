@@ -201,7 +201,7 @@ class ModelJobs:
             if self.live is None:
                 raise ModelError("the box is not ready")
             executors = await self.live.add(folder, job.progress)
-        except ModelError as error:
+        except EdgeboxError as error:
             return f"served from the box's next start on, which measures it ({error})"
         return f"served from now on, on {', '.join(executors)}"
 

@@ -2,11 +2,20 @@
 
 from collections.abc import Callable, Mapping
 
+from edgebox.domain.core_factors import with_greatest_core_factors
+from edgebox.domain.interference import with_greatest_interference
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
 from edgebox.runtime.box import Box
 from edgebox.scheduling.events import ProfilesChanged
 
 Profiles = Mapping[VariantName, LatencyProfile]
+
+
+def with_unmeasured(profile: LatencyProfile, others: Profiles) -> LatencyProfile:
+    """Return a profile of times alone with the greatest of what others of its executor were
+    measured for besides: what other executors cost them, and what fewer threads do."""
+    known = others.values()
+    return with_greatest_core_factors(with_greatest_interference(profile, known), known)
 
 
 async def change_profiles(

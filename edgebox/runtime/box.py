@@ -161,8 +161,19 @@ class Box:
     def set_profiles(
         self, executor: ExecutorId, profiles: Mapping[VariantName, LatencyProfile]
     ) -> None:
-        """Replace the profiles of an executor."""
+        """Replace the profiles of an executor.
+
+        What was measured of a variant is compared with its profile, so it is forgotten with it.
+        """
+        before = self._profiles.get(executor, {})
         self._profiles = {**self._profiles, executor: profiles}
+        changed = {
+            variant
+            for variant, of in before.items()
+            if variant not in profiles or profiles[variant].quantiles_ns != of.quantiles_ns
+        }
+        if self._driver is not None:
+            self._driver.measurements.forget(changed, executor)
 
     @property
     def destinations(self) -> Sequence[Destination]:

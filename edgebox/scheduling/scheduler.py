@@ -154,6 +154,7 @@ class Scheduler(SchedulerState):
         """Do what is due and start what can start; `woken`: nothing has happened."""
         out, now_ns = self._out, self._now_ns
         self._supervise()
+        self._change_profiles()
         out += [*self._endings.expired(now_ns, woken=woken), *self._endings.frames(now_ns)]
         out += self._dispatch.batches(now_ns)
         if not self._stopping:
@@ -318,6 +319,7 @@ class Scheduler(SchedulerState):
         self._out += self._endings.members(members, event.batch, self._now_ns)
         self._adaptation.finished(batch, members, self._now_ns)
         departed = self._endings.departed(members)
+        self._change_profiles()
         for crop in event.spawned:
             self._crop_arrived(crop, departed)
         if event.spawned:
@@ -399,6 +401,12 @@ class Scheduler(SchedulerState):
     def _executor_started(self, event: events.ExecutorStarted) -> None:
         self._out += self._executors.started(event, self._now_ns)
 
+    def _profiles_changed(self, event: events.ProfilesChanged) -> None:
+        if event.executor in self._executors.in_service:
+            self._executors.changes[event.executor] = event
+        else:
+            self._ignore(event)
+
     def _executor_stopped(self, event: events.ExecutorStopped) -> None:
         self._out += self._executors.stopped(event.executor, self._now_ns)
 
@@ -427,6 +435,12 @@ class Scheduler(SchedulerState):
             self._out.append(lost)
         if not self._stopping:
             self._out += self._supervision.orders(self._now_ns)
+
+    def _change_profiles(self) -> None:
+        """Let executors that run nothing have the profiles that came while they did."""
+        for changed in self._executors.changes_due():
+            self._out += self._executors.changed(changed, self._now_ns)
+            self._supervision.changed(changed)
 
     def _plan(self) -> None:
         due_ns = self._adaptation.next_plan_ns()
@@ -465,6 +479,7 @@ _HANDLERS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.PlanComputed: Scheduler._plan_computed,
     events.PlanFailed: lambda scheduler, event: scheduler._adaptation.plan_failed(),
     events.ExecutorStarted: Scheduler._executor_started,
+    events.ProfilesChanged: Scheduler._profiles_changed,
     events.ExecutorStopped: Scheduler._executor_stopped,
     **dict.fromkeys(
         (

@@ -9,7 +9,6 @@ from edgebox.domain.access import Scope
 from edgebox.domain.model_family import QUANTILES, AccuracyReport, ExecutorId, VariantName
 from edgebox.inference.family import TASKS, Family
 from edgebox.runtime.box import Box
-from edgebox.scheduling.supervised import ExecutorState
 from edgebox.web.routes import Answer, Route, json_response
 from edgebox.web.schemas import (
     BOOLEAN,
@@ -82,15 +81,7 @@ def _accuracy_report(found: AccuracyReport | None) -> dict[str, Any] | None:
 
 def _in_memory(box: Box, variant: VariantName) -> list[ExecutorId]:
     """Return the executors that could run a variant at once."""
-    memories, supervised = box.driver.scheduler.memories, box.driver.scheduler.supervised
-    return [
-        executor
-        for executor, profiles in box.profiles.items()
-        if variant in profiles
-        and executor in supervised
-        and supervised[executor].state is ExecutorState.UP
-        and (executor not in memories or variant in memories[executor].variants)
-    ]
+    return box.driver.scheduler.times.latencies.executors(variant)
 
 
 def _profiles(box: Box, variant: VariantName) -> dict[str, dict[str, list[float]]]:

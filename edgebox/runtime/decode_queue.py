@@ -43,17 +43,20 @@ def decode_threads(configured: int) -> int:
 class Deferrable:
     """A picture to decode: it waits while the queue is held, and may no longer be wanted."""
 
-    run: Work
+    run: Callable[["Deferrable"], None]
+    """Called with this object: a function that refers to it itself would keep it, and the picture,
+    until the garbage collector's next full collection."""
     is_over: Callable[[], bool]
     """Whether it is no longer wanted; called in any thread."""
     behind: bool = False
     """Whether other work of its sender was there before it."""
     skipped: bool = False
-    """Whether it was no longer wanted when its turn came, so that no picture was decoded."""
+    """Whether it was no longer wanted when its turn came, so that no picture is decoded."""
 
     def __call__(self) -> None:
         """Run."""
-        self.run()
+        self.skipped = self.is_over()
+        self.run(self)
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from tests.conftest import PATIENCE_S
 MS = 1_000_000
 
 
-def nothing() -> None:
+def nothing(*_: object) -> None:
     """Work that is never run: the queue does not look into it."""
 
 
@@ -188,7 +188,7 @@ def test_threads_look_again_when_the_queue_is_held_no_more() -> None:
     queue, done = FairQueue(2), threading.Event()
     queue.hold(True)
     pool = decode_pool(2, queue=queue)
-    pool.submit(Deferrable(done.set, lambda: False), "gate")
+    pool.submit(Deferrable(lambda _: done.set(), lambda: False), "gate")
     pool.submit(nothing, "gate")
     assert not done.is_set()
     pool.change(lambda: queue.hold(False))
@@ -200,10 +200,10 @@ def test_a_machine_that_is_busy_with_other_things_makes_no_sender_slow() -> None
     """Who is slow waits for a thread while another picture never ends."""
     now_ns, begun, released = [0], threading.Event(), threading.Event()
 
-    def pass_a_second() -> None:
+    def pass_a_second(_: Deferrable) -> None:
         now_ns[0] += 1_000 * MS
 
-    def endless() -> None:
+    def endless(_: Deferrable) -> None:
         begun.set()
         released.wait()
 

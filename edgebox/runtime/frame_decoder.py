@@ -101,7 +101,8 @@ class FrameDecoder:
             self._from_thread(lambda: self._decoded(frame, took_ns))
 
         # A frame that was dropped while it waited for a thread is not decoded any more.
-        self._threads.submit(Deferrable(work, lambda: frame.ended), frame.request.camera)
+        due_ns = frame.request.deadline_ns if frame.is_one_shot else None
+        self._threads.submit(Deferrable(work, lambda: frame.ended, due_ns), frame.sender)
 
     def _stays_encoded(self, frame: PendingFrame, variant: Variant) -> bool:
         # Crops are cut here, from the decoded picture.
@@ -134,7 +135,7 @@ class FrameDecoder:
             if living:
                 self._on_cut(living)
 
-        self._threads.submit(work, crops[0][0].request.camera)
+        self._threads.submit(work, crops[0][0].sender)
 
     def _prepare(self, frame: PendingFrame, variant: Variant) -> None:
         try:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping
 
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
+from edgebox.inference.model_executor import ModelExecutor
 from edgebox.runtime.box import Box
 from edgebox.scheduling.events import ExecutorStarted
 from edgebox.scheduling.supervised import ExecutorState
@@ -12,6 +13,18 @@ from edgebox.scheduling.supervised import ExecutorState
 _POLL_S = 0.002
 _IDLE_S = 60.0
 """How long an executor may take to have no batch for a moment."""
+
+
+def executors_up(box: Box) -> list[ModelExecutor]:
+    """Return the executors of models that are up."""
+    supervised = box.driver.scheduler.supervised
+    return [
+        executor
+        for executor in box.driver.executors
+        if isinstance(executor, ModelExecutor)
+        and executor.id in supervised
+        and supervised[executor.id].state is ExecutorState.UP
+    ]
 
 
 async def use_profiles(

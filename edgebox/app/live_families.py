@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from edgebox.app.borrowed_executors import PacedExecutor, lent, lent_report
-from edgebox.app.executor_profiles import use_profiles
+from edgebox.app.executor_profiles import executors_up, use_profiles
 from edgebox.app.executor_setup import Opened
 from edgebox.app.family_removal import check_unused, remove_family
 from edgebox.app.profile_lookup import stored_profiles
@@ -33,7 +33,6 @@ from edgebox.inference.model_executor import ModelExecutor
 from edgebox.inference.zoo import load_family
 from edgebox.runtime.box import Box
 from edgebox.scheduling.events import ExecutorHung, VariantsAvailable
-from edgebox.scheduling.supervised import ExecutorState
 from edgebox.storage.database import Storage
 
 _POLL_S = 0.002
@@ -215,14 +214,10 @@ class LiveFamilies:
 
     def _executors(self, family: Family) -> list[ModelExecutor]:
         """Return the executors that are up and may hold a family, those of this machine first."""
-        supervised = self.box.driver.scheduler.supervised
         found = [
             executor
-            for executor in self.box.driver.executors
-            if isinstance(executor, ModelExecutor)
-            and executor.id in supervised
-            and supervised[executor.id].state is ExecutorState.UP
-            and self.opened.specs[executor.id].holds(family.name)
+            for executor in executors_up(self.box)
+            if self.opened.specs[executor.id].holds(family.name)
         ]
         return sorted(found, key=lambda executor: not executor.shares_machine)
 

@@ -231,19 +231,22 @@ class ReplicatedSettings:
             found[key] = Setting(Version(min(counter, COUNTER_MAX), box), value)
         return self.take(found)
 
-    def revoke(self, tokens: Iterable[str], box: str, now_ms: int) -> Changes:
+    def revoke(self, tokens: Mapping[str, int], box: str, now_ms: int) -> Changes:
         """Take in that tokens were revoked on this box, where that is not known.
 
         Args:
-            tokens: their ids.
+            tokens: when, by their ids: Unix milliseconds. The wall clock may be behind that; boxes
+                whose clock is right would take a version of it for one that is long forgotten.
             box: this one's name.
             now_ms: the wall clock, Unix milliseconds.
         """
-        removed = Setting(Version(min(self._next_counter(now_ms), COUNTER_MAX), box), NOTHING)
+        seen = self._next_counter(now_ms)
         return self.take(
             {
-                SettingKey(CameraId(token), TOKEN): removed
-                for token in tokens
+                SettingKey(CameraId(token), TOKEN): Setting(
+                    Version(min(max(seen, at_ms), COUNTER_MAX), box), NOTHING
+                )
+                for token, at_ms in tokens.items()
                 if not self.is_revoked(token)
             }
         )

@@ -9,7 +9,7 @@ import hashlib
 import logging
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
@@ -131,9 +131,9 @@ class AccessControl:
         self.attempts = AttemptLimiter(clock_ns)
         self.tickets: Tickets | None = None
         """Of the fleet; None: the box is alone."""
-        self.revoked: frozenset[str] = frozenset()
-        """Ids of tokens that were revoked or replaced in the last weeks, or are gone with their
-        file."""
+        self.revoked: Mapping[str, int] = {}
+        """When tokens were revoked or replaced in the last weeks, or found gone with their file, by
+        id: Unix milliseconds, and not before they were used last."""
         self.on_change: Callable[[], None] = lambda: None
         """Called after tokens or sessions have changed."""
 
@@ -263,7 +263,8 @@ class AccessControl:
             )
 
     def _identity(self, token: Token, session: str | None = None) -> Identity:
-        self._used_ms[token.id] = self._now_ms()
+        # Earlier than before: the wall clock is behind.
+        self._used_ms[token.id] = max(self._now_ms(), token.last_used_ms or 0)
         return Identity(token.scope, token.camera, token, session)
 
     # -- tokens --------------------------------------------------------------------------------
@@ -411,10 +412,12 @@ class AccessControl:
 
     def _note_revoked(self, stored: Stored) -> None:
         now_ms = self._now_ms()
-        for token in self._by_id.keys() - {token.id for token in stored.tokens}:
-            self._gone_ms[token] = now_ms
-        lately = [id_ for id_, ms in self._gone_ms.items() if ms > now_ms - REVOKED_KEPT_MS]
-        self.revoked = frozenset((*lately, *stored.revoked))
+        for id_ in self._by_id.keys() - {token.id for token in stored.tokens}:
+            token = self._by_id[id_]
+            used_ms = self._used_ms.get(id_, token.last_used_ms or 0)
+            self._gone_ms[id_] = max(now_ms, token.created_ms, used_ms)
+        lately = {id_: ms for id_, ms in self._gone_ms.items() if ms > now_ms - REVOKED_KEPT_MS}
+        self.revoked = {**lately, **stored.revoked}
 
 
 def token_document(token: Token) -> dict[str, object]:

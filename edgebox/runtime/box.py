@@ -5,7 +5,7 @@ Runs on the event loop. Sessions (web/) submit what cameras send; the driver del
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -468,12 +468,14 @@ class Box:
         deadline_ms: float,
         *,
         app: str,
+        address: Hashable,
         on_end: OnEnd,
         pipeline: Pipeline | None = None,
     ) -> RequestId:
         """Submit a program's single JPEG or (h, w, 3) RGB picture; `on_end` as above.
 
-        `variant` is of the family of the pipeline's first stage, if there is a pipeline.
+        `variant` is of the family of the pipeline's first stage, if there is a pipeline. `address`
+        says who sent it: programs share the decoding threads by address and application.
         """
         request = one_shot_request(
             self.driver.next_request_id(),
@@ -485,7 +487,7 @@ class Box:
             deadline_ms=deadline_ms,
             pipeline=pipeline,
         )
-        self.driver.submit(one_shot_frame(request, picture, on_end))
+        self.driver.submit(one_shot_frame(request, picture, on_end, address))
         return request.id
 
     def advised(self, order: Advise) -> None:

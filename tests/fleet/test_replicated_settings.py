@@ -231,10 +231,10 @@ def test_a_revoked_token_is_forgotten_last_and_has_always_room() -> None:
         SettingKey(CameraId(f"c{n}"), "app"): Setting(Version(9, "a"), b"{}") for n in range(LIMIT)
     }
     revoked = ReplicatedSettings()
-    revoked.revoke(["5c1e7a90"], "a", 1)
+    revoked.revoke({"5c1e7a90": 1}, "a", 1)
     assert [*revoked.settings] == [(key := SettingKey(CameraId("5c1e7a90"), TOKEN))]
     assert key in merged(full, revoked.settings, LIMIT)
-    assert revoked.revoke(["5c1e7a90"], "b", 2).changed == []
+    assert revoked.revoke({"5c1e7a90": 2}, "b", 2).changed == []
     big = Setting(Version(1, "b"), b"x" * BYTES_MAX)
     box = ReplicatedSettings({SettingKey(GATE, "zones"): big})
     assert box.fitting(revoked.settings) == (revoked.settings, [])

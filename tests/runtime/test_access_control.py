@@ -20,6 +20,7 @@ from edgebox.domain.access import (
 )
 from edgebox.domain.errors import InvalidInputError, StorageError, UnknownNameError
 from edgebox.domain.requests import CameraId
+from edgebox.fleet.replicated_settings import TOKEN, ReplicatedSettings, SettingKey
 from edgebox.runtime import access_control
 from edgebox.runtime.access_control import (
     SESSION_S,
@@ -357,19 +358,58 @@ async def test_what_is_revoked_replaced_or_gone_with_its_file_is_known_as_that(
     ann, _ = await access.issue("Ann", Scope.VIEWER, None)
     old, _ = await access.issue("gate", Scope.CAMERA, GATE)
     gate, _ = await access.issue("gate", Scope.CAMERA, GATE)
-    assert access.revoked == {old.id}
+    assert access.revoked == {old.id: clock.ms()}
     command = await access_of(clock, file)
     await command.revoke(ann.id)
     await access.follow()
-    assert access.revoked == {old.id, ann.id} == (await access_of(clock, file)).revoked
+    assert access.revoked.keys() == {old.id, ann.id}
+    assert access.revoked == (await access_of(clock, file)).revoked
     other = str(tmp_path / "b.db")
     await (await access_of(clock, other)).issue("Ben", Scope.ADMIN, None)
     (tmp_path / "b.db").rename(file)
     await access.follow()
-    assert access.revoked == {old.id, ann.id, gate.id}
+    assert access.revoked.keys() == {old.id, ann.id, gate.id}
     clock.forward(REVOKED_KEPT_MS / 1e3)
     await access.issue("Cid", Scope.VIEWER, None)
-    assert access.revoked == frozenset()
+    assert access.revoked == {}
+
+
+@pytest.mark.parametrize("how", ["revoked", "paired anew", "gone with its file"])
+async def test_other_boxes_know_of_a_token_that_was_revoked_while_the_clock_was_behind(
+    tmp_path: Path, how: str
+) -> None:
+    """A board without a battery for its clock is in 1970 until it has asked for the time."""
+    clock, file = Clock(), str(tmp_path / "a.db")
+    access = await access_of(clock, file)
+    await access.issue("Ann", Scope.ADMIN, None)
+    gate, text = await access.issue("gate", Scope.CAMERA, GATE)
+    clock.forward(40 * 86_400)  # it is revoked long after it was made, and shortly after its use
+    assert access.by_token(text) is not None
+    await access.close()
+    right_ns, clock.ns = clock.ns, 60 * 10**9
+    access = await access_of(clock, file)
+    assert access.by_token(text) is not None
+    await access.close()
+    if how == "revoked":
+        await access.revoke(gate.id)
+    elif how == "paired anew":
+        await access.issue("gate", Scope.CAMERA, GATE)
+    else:
+        other = str(tmp_path / "b.db")
+        AccessStore(other).add(new_token("Ben", Scope.ADMIN, None, clock.ms())[0])
+        (tmp_path / "b.db").rename(file)
+        await access.follow()
+    here, there = ReplicatedSettings(), ReplicatedSettings()
+    here.revoke(access.revoked, "here", clock.ms())
+    clock.ns = right_ns + 60 * 10**9
+    revisions = {key: setting.revision for key, setting in here.settings.items()}
+    assert SettingKey(CameraId(gate.id), TOKEN) in there.to_fetch(revisions, clock.ms())
+    there.take(here.settings, clock.ms())
+    here.forget_old(clock.ms())
+    await access.issue("Cid", Scope.VIEWER, None)
+    assert gate.id in access.revoked
+    assert here.is_revoked(gate.id)
+    assert there.is_revoked(gate.id)
 
 
 async def test_a_damaged_file_is_renamed(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import type { Camera } from '../src/api/types'
 import type { FrameDispatcher } from '../src/live/frameDispatcher'
 import { documentedState } from './documented'
 
-const ANN: Session = { scope: 'admin', name: 'Ann', camera: null, logged_in: true, open_to: 'nobody' }
+const ANN: Session = { scope: 'admin', name: 'Ann', camera: null, may_be_camera: true, logged_in: true, open_to: 'nobody' }
 const ANSWERS: Readonly<Record<string, unknown>> = {
   'v1/addresses': { only_here: false, addresses: [] },
   'v1/pairings': { code: 'K7QF-2M9D', camera: 'camera-1', expires_s: 600 },

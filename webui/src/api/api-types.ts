@@ -910,6 +910,8 @@ export type Session = {
   name: string | null
   /** The only camera that it may be */
   camera: string | null
+  /** It may be a camera, by what it sent first or by a browser's pairing */
+  may_be_camera: boolean
   /** It is a browser that has logged in */
   logged_in: boolean
   open_to: 'nobody' | 'loopback' | 'everybody'

@@ -81,6 +81,13 @@ def port_of(request: web.Request) -> int:
     return request.transport.get_extra_info("sockname")[1] if request.transport else 0
 
 
+def has_tls(request: web.Request) -> bool:
+    """Return whether the box speaks TLS where a request came to, whatever its client uses."""
+    return (
+        request.transport is not None and request.transport.get_extra_info("sslcontext") is not None
+    )
+
+
 def session_cookie(request: web.Request, *, camera: bool) -> str:
     """Return the name of a cookie. Browsers do not tell the ports of one machine apart."""
     return f"edgebox_{'camera' if camera else 'session'}_{port_of(request)}"

@@ -4,7 +4,7 @@ import type { Shape } from './shape'
 
 export const NAMED: Readonly<Record<string, Shape>> = {
   AccuracyReport: ['object', { kind: 'string', standard_error: 'number', source: 'string', pictures: 'number', measured_at_ms: 'number', details: ['map', 'number'] }],
-  Addresses: ['object', { only_here: 'boolean', addresses: ['array', 'string'] }],
+  Addresses: ['object', { only_here: 'boolean', tls: 'boolean', addresses: ['array', 'string'] }],
   Advice: ['object', { variant: 'string', width_px: 'number', height_px: 'number', rate_hz: 'number', quality: 'number', bandwidth_bps: 'number', reason: 'string' }],
   AdvisedSize: ['object', { variant: 'string', width_px: 'number', height_px: 'number', rate_hz: 'number' }],
   AppLatency: ['object', { app: 'string', variant: 'string', executor: 'string', count: 'number', measured_ms: ['any', ['named', 'Percentiles'], 'null'], profile_ms: ['named', 'Percentiles'], expected_ms: ['named', 'Percentiles'] }],

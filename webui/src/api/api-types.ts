@@ -12,6 +12,8 @@ export type AccuracyReport = {
 export type Addresses = {
   /** The box listens for its own machine only */
   only_here: boolean
+  /** It speaks TLS there: https:// and wss:// lead to it */
+  tls: boolean
   /** host:port under which other machines reach the box, the most likely first */
   addresses: ReadonlyArray<string>
 }

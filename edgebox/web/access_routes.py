@@ -18,7 +18,7 @@ from edgebox.runtime.access_control import (
 )
 from edgebox.runtime.pairings import LIFE_S, PairingError
 from edgebox.web.bodies import read_object
-from edgebox.web.hosts import client_address, is_secure
+from edgebox.web.hosts import client_of
 from edgebox.web.identification import may, of_browser, sender_of, session_cookie, whoever_sent
 from edgebox.web.query_parameters import InPath
 from edgebox.web.routes import JSON, Answer, Body, Route, json_response
@@ -57,8 +57,7 @@ async def _log_in(context: WebContext, request: web.Request) -> web.Response:
     text = read.text("token", length_max=_TEXT_MAX)
     read.refuse_unknown()
     read.finish()
-    address = client_address(request, context.config.server)
-    identity, cookie = await context.access.log_in(text, address)
+    identity, cookie = await context.access.log_in(text, client_of(request).address)
     response = _described(context, request, identity)
     _set_cookie(context, request, response, identity, cookie)
     return response
@@ -87,7 +86,7 @@ def _set_cookie(
         max_age=CAMERA_SESSION_S if is_camera else SESSION_S,
         httponly=True,
         samesite="Strict",
-        secure=is_secure(request, context.config.server),
+        secure=client_of(request).secure,
     )
 
 
@@ -164,7 +163,7 @@ async def _pair(context: WebContext, request: web.Request) -> web.Response:
     read.refuse_unknown()
     read.finish()
     assert camera is not None
-    access, address = context.access, client_address(request, context.config.server)
+    access, address = context.access, client_of(request).address
     if browser:
         identity, cookie = await access.pair_browser(code, camera, address)
         response = json_response({"camera": camera}, 201)

@@ -36,9 +36,14 @@ class Closed:
         self.url = f"http://127.0.0.1:{server.port}"
         self.server, self.access, self.texts = server, access, texts
 
-    def trust(self, *proxies: str) -> None:
+    async def trust(self, *proxies: str) -> None:
+        """Serve anew, behind these proxies."""
+        await self.server.stop()
         config = self.site.config
         self.site.config = replace(config, server=replace(config.server, trusted_proxies=proxies))
+        self.server = Server(self.site)
+        await self.server.start("127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{self.server.port}"
 
     async def ask(
         self, method: str, path: str, headers: Mapping[str, str] | None = None, **options: Any
@@ -74,8 +79,9 @@ async def closed(tmp_path: Path) -> AsyncIterator[Closed]:
         for scope in Scope
     }
     await server.start("127.0.0.1", 0)
-    yield Closed(site, server, texts)
-    await server.stop()
+    closed = Closed(site, server, texts)
+    yield closed
+    await closed.server.stop()
     await storage.close()
 
 
@@ -195,14 +201,14 @@ async def test_behind_a_trusted_proxy_wrong_logins_are_limited_by_client(closed:
         return {"X-Forwarded-For": f"198.51.100.9, {client}", "X-Forwarded-Proto": "https"}
 
     right, wrong = {"token": closed.texts[Scope.VIEWER]}, {"token": "guess"}
-    closed.trust("127.0.0.1")
+    await closed.trust("127.0.0.1")
     for _ in range(11):
         status, _, _ = await closed.ask("POST", "/v1/login", behind("192.0.2.1"), json=wrong)
     assert status == 429
     status, _, headers = await closed.ask("POST", "/v1/login", behind("192.0.2.2"), json=right)
     assert status == 200
     assert "Secure" in headers["Set-Cookie"]
-    closed.trust()  # what others say of themselves does not count
+    await closed.trust()  # what others say of themselves does not count
     for _ in range(11):
         status, _, _ = await closed.ask("POST", "/v1/login", behind("192.0.2.3"), json=wrong)
     assert status == 429

@@ -295,13 +295,17 @@ class AccessControl:
             TokenLimitError: there are `TOKENS_MAX`.
             StorageError: it cannot be stored.
         """
-        replaced = camera is not None and any(
-            each.camera == camera for each in self._tokens.values()
-        )
+        async with self._changing:
+            return await self._issue(name, scope, camera)
+
+    async def _issue(self, name: str, scope: Scope, camera: CameraId | None) -> tuple[Token, str]:
+        """Do so while nothing else is changed."""
+        replaced = camera is not None and camera in self._owners
         if len(self._tokens) - replaced >= TOKENS_MAX:
             raise TokenLimitError(f"there are {TOKENS_MAX} tokens, the most there may be")
         token, text = new_token(name, scope, camera, self._now_ms())
-        await self._write(self._store.add, token)
+        await asyncio.to_thread(self._store.add, token)
+        await self._reload()
         return token, text
 
     async def revoke(self, token_id: str) -> None:
@@ -379,9 +383,10 @@ class AccessControl:
             self.attempts.failed(address)
             raise
         try:
-            if pairing.camera is None:
-                self.check_publisher(self._anonymous, camera)
-            return await self.issue(camera, Scope.CAMERA, camera)
+            async with self._changing:
+                if pairing.camera is None:
+                    self.check_publisher(self._anonymous, camera)
+                return await self._issue(camera, Scope.CAMERA, camera)
         except EdgeboxError:
             self._pairings.put_back(pairing)
             raise

@@ -250,6 +250,29 @@ async def test_pairing_again_replaces_the_token_if_the_code_names_the_camera() -
     assert access.by_token(old) is None
 
 
+async def test_of_two_that_pair_under_one_name_at_once_one_gets_it() -> None:
+    access = AccessControl(AccessStore(IN_MEMORY))
+    codes = [access.begin_pairing(None).shown for _ in range(2)]
+    paired = await asyncio.gather(
+        *(access.pair(code, GATE, HOME) for code in codes), return_exceptions=True
+    )
+    (token, text) = next(each for each in paired if isinstance(each, tuple))
+    assert [type(each) for each in paired if each != (token, text)] == [ForbiddenError]
+    assert access.by_token(text) is not None
+    await access.pair(codes[1], DOOR, HOME)  # the code was not used up
+
+
+async def test_tokens_that_are_made_at_once_are_no_more_than_there_may_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(access_control, "TOKENS_MAX", 1)
+    access = AccessControl(AccessStore(IN_MEMORY))
+    made = await asyncio.gather(
+        *(access.issue("x", Scope.VIEWER, None) for _ in range(2)), return_exceptions=True
+    )
+    assert sorted(isinstance(each, TokenLimitError) for each in made) == [False, True]
+
+
 async def test_a_browser_is_paired_with_a_cookie() -> None:
     access = await access_of(Clock())
     identity, cookie = await access.pair_browser(access.begin_pairing(None).shown, GATE, HOME)

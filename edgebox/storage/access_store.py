@@ -9,7 +9,7 @@ import errno
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +68,10 @@ class Stored:
 
     tokens: tuple[Token, ...]
     sessions: tuple[StoredSession, ...]
-    revoked: tuple[str, ...] = ()
-    """Ids of tokens that were revoked or replaced in the last `REVOKED_KEPT_MS`."""
+    revoked: Mapping[str, int] = field(default_factory=dict)
+    """When tokens were revoked or replaced in the last `REVOKED_KEPT_MS`, by id, Unix ms.
+
+    No earlier than they were used, so that a clock that was behind meanwhile shortens nothing."""
 
 
 def access_file(database: str) -> str:
@@ -123,7 +125,7 @@ class AccessStore:
         return Stored(
             tuple(sound(tokens, _token_of, "tokens", 1)),
             tuple(StoredSession(*row) for row in sessions),
-            tuple(sound(revoked, _revoked_of, "revoked tokens", 0)),
+            dict(sound(revoked, _revoked_of, "revoked tokens", 0)),
         )
 
     def add(self, token: Token) -> None:
@@ -282,18 +284,20 @@ def _revoke(connection: sqlite3.Connection, column: str, value: str, now_ms: int
     """Delete a token and the sessions that began with it, and keep its id for a while."""
     connection.execute("DELETE FROM revoked WHERE at_ms <= ?", (now_ms - REVOKED_KEPT_MS,))
     connection.execute(
-        f"INSERT OR REPLACE INTO revoked (id, at_ms) SELECT id, ? FROM tokens WHERE {column} = ?",
+        "INSERT OR REPLACE INTO revoked (id, at_ms)"
+        " SELECT id, max(?, created_ms, coalesce(last_used_ms, 0)) FROM tokens"
+        f" WHERE {column} = ?",
         (now_ms, value),
     )
     connection.execute(f"DELETE FROM tokens WHERE {column} = ?", (value,))
 
 
 def _revoked_in(connection: sqlite3.Connection, now_ms: int) -> list[Any]:
-    """Return rows of the ids of revoked tokens; none in a file of an earlier release."""
+    """Return rows (id, at_ms) of revoked tokens; none in a file of an earlier release."""
     found = "SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'revoked'"
     if not connection.execute(found).fetchall():
         return []
-    kept = "SELECT id FROM revoked WHERE at_ms > ? ORDER BY id"
+    kept = "SELECT id, at_ms FROM revoked WHERE at_ms > ? ORDER BY id"
     return connection.execute(kept, (now_ms - REVOKED_KEPT_MS,)).fetchall()
 
 
@@ -305,11 +309,11 @@ def _version_of(connection: sqlite3.Connection) -> int:
     return int(version)
 
 
-def _revoked_of(row: Sequence[Any]) -> str:
-    (id_,) = row
+def _revoked_of(row: Sequence[Any]) -> tuple[str, int]:
+    id_, at_ms = row
     if not name_of(id_).isalnum() or not id_.isascii():
         raise ValueError("no id of a token")
-    return str(id_)
+    return str(id_), int(at_ms)
 
 
 def _token_of(row: Sequence[Any]) -> Token:

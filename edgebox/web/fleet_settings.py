@@ -6,7 +6,7 @@ and takes in what is set here. Lives on the event loop; nothing here waits for a
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 
 from edgebox.domain.errors import InvalidInputError
@@ -87,8 +87,8 @@ class FleetSettings:
         """Tell the fleet that a camera was forgotten on this box."""
         self.set_here(camera, NOTHING_SET)
 
-    def revoked_here(self, tokens: Iterable[str]) -> None:
-        """Tell the fleet that the tokens with these ids were revoked on this box."""
+    def revoked_here(self, tokens: Mapping[str, int]) -> None:
+        """Tell the fleet which tokens were revoked on this box, and when, by id."""
         self._store(self.replicated.revoke(tokens, self.name, wall_clock_ms()))
 
     def forget_old(self) -> None:

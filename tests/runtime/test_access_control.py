@@ -20,6 +20,7 @@ from edgebox.domain.access import (
 )
 from edgebox.domain.errors import InvalidInputError, StorageError, UnknownNameError
 from edgebox.domain.requests import CameraId
+from edgebox.fleet.replicated_settings import ReplicatedSettings
 from edgebox.runtime import access_control
 from edgebox.runtime.access_control import (
     SESSION_S,
@@ -380,19 +381,59 @@ async def test_what_is_revoked_replaced_or_gone_with_its_file_is_known_as_that(
     ann, _ = await access.issue("Ann", Scope.VIEWER, None)
     old, _ = await access.issue("gate", Scope.CAMERA, GATE)
     gate, _ = await access.issue("gate", Scope.CAMERA, GATE)
-    assert access.revoked == {old.id}
+    assert access.revoked.keys() == {old.id}
     command = await access_of(clock, file)
     await command.revoke(ann.id)
     await access.follow()
-    assert access.revoked == {old.id, ann.id} == (await access_of(clock, file)).revoked
+    assert access.revoked.keys() == {old.id, ann.id}
+    assert access.revoked == (await access_of(clock, file)).revoked
     other = str(tmp_path / "b.db")
     await (await access_of(clock, other)).issue("Ben", Scope.ADMIN, None)
     (tmp_path / "b.db").rename(file)
     await access.follow()
-    assert access.revoked == {old.id, ann.id, gate.id}
+    assert access.revoked.keys() == {old.id, ann.id, gate.id}
     clock.forward(REVOKED_KEPT_MS / 1e3)
     await access.issue("Cid", Scope.VIEWER, None)
-    assert access.revoked == frozenset()
+    assert access.revoked == {}
+
+
+async def test_a_fleet_knows_what_was_revoked_while_the_clock_was_behind() -> None:
+    clock = Clock()
+    access = await access_of(clock)
+    await access.issue("Ann", Scope.ADMIN, None)
+    gate, _ = await access.issue("gate", Scope.CAMERA, GATE)
+    clock.forward(40 * 86_400)
+    access.shown(gate.id)  # a ticket was given to its camera, which is still connected
+    now_ns, clock.ns = clock.ns, 60 * 10**9  # a board without a battery, until NTP has answered
+    await access.close()
+    await access.revoke(gate.id)
+    here, there = ReplicatedSettings(), ReplicatedSettings()
+    here.revoke(access.revoked, "here", clock.ms())
+    clock.ns = now_ns
+    clock.forward(60)
+    revisions = {key: setting.revision for key, setting in here.settings.items()}
+    assert there.to_fetch(revisions, clock.ms()) == [*here.settings]
+    there.take(here.settings, clock.ms())
+    assert there.is_revoked(gate.id)
+    here.forget_old(clock.ms())
+    await access.issue("Ben", Scope.VIEWER, None)
+    here.revoke(access.revoked, "here", clock.ms())
+    assert here.is_revoked(gate.id)
+
+
+async def test_a_token_is_noted_as_shown_once_an_hour_and_by_a_clock_that_was_set_back() -> None:
+    clock = Clock()
+    access = await access_of(clock)
+    gate, _ = await access.issue("gate", Scope.CAMERA, GATE)
+    noted = []
+    for wait_s in (0, 60, 3_540, 3_599, 1, -7_200):
+        clock.forward(wait_s)
+        access.shown(gate.id)
+        noted.append(access.tokens[0].last_used_ms)
+    began_ms = noted[0]
+    assert began_ms is not None
+    assert noted == [began_ms + 3_600_000 * hours for hours in (0, 0, 1, 1, 2, 0)]
+    access.shown("nobody's")
 
 
 async def test_a_damaged_file_is_renamed(tmp_path: Path) -> None:

@@ -111,6 +111,8 @@ class Box:
         self.shown = ShownFrames()
         self.observers: Observers[[CameraRecord, PendingFrame, FrameResult]] = Observers()
         """Called with each frame of a camera that has ended, after its camera was informed."""
+        self.forgotten: Observers[[CameraId]] = Observers()
+        """Called with each camera that somebody has forgotten."""
         self.sources: dict[CameraId, SourceStatus] = {}
         """The cameras whose pictures the box fetches itself."""
         self.absent: dict[ExecutorId, AbsentExecutor] = {}
@@ -350,6 +352,7 @@ class Box:
         if self._driver is not None:  # also while the box starts
             self._driver.cascades.forget(camera)
         self._let_go(camera)
+        self.forgotten.notify(camera)
 
     def _let_go(self, camera: CameraId) -> None:
         self.cameras.pop(camera, None)

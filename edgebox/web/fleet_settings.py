@@ -88,7 +88,7 @@ class FleetSettings:
         self.set_here(camera, NOTHING_SET)
 
     def revoked_here(self, tokens: Mapping[str, int]) -> None:
-        """Tell the fleet which tokens were revoked on this box: Unix milliseconds by their ids."""
+        """Tell the fleet which tokens were revoked on this box, and when, by id."""
         self._store(self.replicated.revoke(tokens, self.name, wall_clock_ms()))
 
     def forget_old(self) -> None:

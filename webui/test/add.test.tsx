@@ -11,9 +11,9 @@ import type { Camera } from '../src/api/types'
 import type { FrameDispatcher } from '../src/live/frameDispatcher'
 import { documentedState } from './documented'
 
-const ANN: Session = { scope: 'admin', name: 'Ann', camera: null, logged_in: true, open_to: 'nobody' }
+const ANN: Session = { scope: 'admin', name: 'Ann', camera: null, may_be_camera: true, logged_in: true, open_to: 'nobody' }
 const ANSWERS: Readonly<Record<string, unknown>> = {
-  'v1/addresses': { only_here: false, addresses: [] },
+  'v1/addresses': { only_here: false, tls: false, addresses: [] },
   'v1/pairings': { code: 'K7QF-2M9D', camera: 'camera-1', expires_s: 600 },
 }
 
@@ -26,6 +26,7 @@ afterEach(() => {
   cleanup()
   vi.useRealTimers()
   vi.unstubAllGlobals()
+  vi.restoreAllMocks()
 })
 
 const pass = (ms: number) => act(async () => void (await vi.advanceTimersByTimeAsync(ms)))
@@ -79,6 +80,19 @@ test.each([
   fireEvent.input(screen.getByLabelText(/^Address at which it reaches this box/), { target: { value: address } })
   await pass(100)
   expect(screen.queryByTestId('needs-code') !== null).toBe(needed)
+})
+
+test.each([true, false])('a page opened on the box itself offers the addresses as they are reached (TLS: %s)', async (tls) => {
+  const [web, camera] = tls ? ['https', 'wss'] : ['http', 'ws']
+  vi.stubGlobal('fetch', () => Promise.resolve(new Response(JSON.stringify({ only_here: false, tls, addresses: ['192.168.1.5:8787', '10.0.0.7:8787'] }))))
+  vi.spyOn(document, 'baseURI', 'get').mockReturnValue(`${web}://127.0.0.1:8787/`)
+  const state = { ...documentedState(), cameras: [], sources: [] }
+  const { container } = render(<SessionContext.Provider value={ANN}><Add state={state} dispatcher={{} as FrameDispatcher} /></SessionContext.Provider>)
+  await pass(100)
+  expect((screen.getByLabelText(/^Address at which it reaches this box/) as HTMLInputElement).value).toBe(`${web}://192.168.1.5:8787/`)
+  expect([...container.querySelectorAll('datalist option')].map((option) => option.getAttribute('value'))).toEqual([`${web}://192.168.1.5:8787/`, `${web}://10.0.0.7:8787/`])
+  expect(screen.getByTestId('lines').textContent).toContain(`--server ${camera}://192.168.1.5:8787`)
+  expect(screen.queryByTestId('needs-https') === null).toBe(tls)
 })
 
 test('a form that the box would refuse is not shown', () => {

@@ -36,7 +36,7 @@ const KNOWN: CameraDocument = {
 const CONFLICT = 'settings of gate-2 were changed meanwhile: slo_ms by Ann; load what is set now, then change it again'
 
 function as(scope: Scope, content: ComponentChild) {
-  return <SessionContext.Provider value={{ scope, name: 'Bob', camera: null, logged_in: true, open_to: 'nobody' }}>{content}</SessionContext.Provider>
+  return <SessionContext.Provider value={{ scope, name: 'Bob', camera: null, may_be_camera: true, logged_in: true, open_to: 'nobody' }}>{content}</SessionContext.Provider>
 }
 
 /** The page's part around the forms: it takes what they bring. */

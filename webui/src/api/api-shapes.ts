@@ -4,7 +4,7 @@ import type { Shape } from './shape'
 
 export const NAMED: Readonly<Record<string, Shape>> = {
   AccuracyReport: ['object', { kind: 'string', standard_error: 'number', source: 'string', pictures: 'number', measured_at_ms: 'number', details: ['map', 'number'] }],
-  Addresses: ['object', { only_here: 'boolean', addresses: ['array', 'string'] }],
+  Addresses: ['object', { only_here: 'boolean', tls: 'boolean', addresses: ['array', 'string'] }],
   Advice: ['object', { variant: 'string', width_px: 'number', height_px: 'number', rate_hz: 'number', quality: 'number', bandwidth_bps: 'number', reason: 'string' }],
   AdvisedSize: ['object', { variant: 'string', width_px: 'number', height_px: 'number', rate_hz: 'number' }],
   AppLatency: ['object', { app: 'string', variant: 'string', executor: 'string', count: 'number', measured_ms: ['any', ['named', 'Percentiles'], 'null'], profile_ms: ['named', 'Percentiles'], expected_ms: ['named', 'Percentiles'] }],
@@ -81,7 +81,7 @@ export const NAMED: Readonly<Record<string, Shape>> = {
   RequestedSettings: ['object', { family: ['any', 'string', 'null'], app: ['any', 'string', 'null'], slo_ms: ['any', 'number', 'null'], rate_hz: ['any', 'number', 'null'], min_rate_hz: ['any', 'number', 'null'], min_accuracy: ['any', 'number', 'null'], width_px: ['any', 'number', 'null'], height_px: ['any', 'number', 'null'], later: ['array', ['tuple', 'number', 'number']], site: ['any', 'string', 'null'], pipeline: ['any', 'string', 'null'] }],
   ResidentWeights: ['object', { weights: 'string', size_bytes: 'number' }],
   ResourcePrice: ['object', { resource: 'string', of: ['array', 'string'], price: 'number', unit: 'string', cameras: 'number' }],
-  Session: ['object', { scope: ['any', 'string', 'null'], name: ['any', 'string', 'null'], camera: ['any', 'string', 'null'], logged_in: 'boolean', open_to: 'string' }],
+  Session: ['object', { scope: ['any', 'string', 'null'], name: ['any', 'string', 'null'], camera: ['any', 'string', 'null'], may_be_camera: 'boolean', logged_in: 'boolean', open_to: 'string' }],
   SettingOrigins: ['object', { slo_ms: 'string', rate_hz: 'string', min_accuracy: 'string', app: 'string', site: 'string', pipeline: 'string', family: 'string' }],
   SettingVersions: ['object', { slo_ms: 'string', rate_hz: 'string', app: 'string', min_accuracy: 'string', site: 'string', pipeline: 'string', family: 'string', tracking: 'string', zones: 'string', lines: 'string' }],
   SourceDocument: ['object', { camera: 'string', address: 'string', origin: 'string', state: 'string', since_ms: 'number', why: 'string', text: 'string', remedies: ['array', ['named', 'Remedy']], losses: 'number', attempts: 'number', codec: 'string', decoder: 'string', width_px: 'number', height_px: 'number', stream: 'string', capture_times: 'string', decoding: ['named', 'DecodingDocument'] }],

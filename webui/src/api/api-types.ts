@@ -12,6 +12,8 @@ export type AccuracyReport = {
 export type Addresses = {
   /** The box listens for its own machine only */
   only_here: boolean
+  /** It speaks TLS there: https:// and wss:// lead to it */
+  tls: boolean
   /** host:port under which other machines reach the box, the most likely first */
   addresses: ReadonlyArray<string>
 }
@@ -910,6 +912,8 @@ export type Session = {
   name: string | null
   /** The only camera that it may be */
   camera: string | null
+  /** It may be a camera, by what it sent first or by a browser's pairing */
+  may_be_camera: boolean
   /** It is a browser that has logged in */
   logged_in: boolean
   open_to: 'nobody' | 'loopback' | 'everybody'

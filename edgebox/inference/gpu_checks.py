@@ -94,7 +94,7 @@ class Cuda:
     missing: Sequence[str] = ()
     """Of what ONNX Runtime loads, what cannot be loaded."""
     built_for: str = ""
-    """The CUDA release that ONNX Runtime was built for: "13"; empty: none."""
+    """The CUDA release that ONNX Runtime was built for: "13"; empty: none, or it does not say."""
     driver_release: tuple[int, int] | None = None
     """The newest CUDA release that the driver can run; None: there is no driver."""
     jetson: bool = False

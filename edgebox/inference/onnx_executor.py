@@ -14,7 +14,6 @@ from pathlib import Path
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.inference.batch_inputs import BatchInputs
-from edgebox.inference.cuda_libraries import cuda_runtime
 from edgebox.inference.encoded_pictures import decode_inputs
 from edgebox.inference.executor import SCORE_FLOOR, THREADS, FamilyExecutor
 from edgebox.inference.executor_thread import BatchJob, BatchResult, ExecutorThread, model_error
@@ -123,10 +122,9 @@ class OnnxExecutor(FamilyExecutor):
         self._runs = SessionRuns(self._store, settings.device_index)
 
     def _make_inputs(self) -> BatchInputs:
-        cuda = cuda_runtime() if self.provider != CPU else None
-        if self.provider != CPU and cuda is None:
+        if self.provider != CPU and self._store.cuda is None:
             self._tell("host memory is not page-locked (no libcudart): copies are slower")
-        return BatchInputs(cuda)
+        return BatchInputs(self._store.cuda)
 
     def _tell(self, what: str) -> None:
         """Add to the note what is not there yet."""

@@ -18,6 +18,7 @@ from edgebox.app.executor_setup import open_one
 from edgebox.app.offline_profiling import profiles_of
 from edgebox.config.config_file import Config
 from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.home_folder import given_path
 from edgebox.domain.model_family import AccuracyReport, LatencyProfile, Variant, VariantName
 from edgebox.domain.picture_size import send_size
 from edgebox.domain.source_address import read_address
@@ -129,7 +130,7 @@ def frames_of(
     Raises:
         InvalidInputError: there is no such source.
     """
-    path = Path(source).expanduser()
+    path = given_path(source)
     if path.is_dir():
         files = sorted(p for p in path.rglob("*") if p.suffix.lower() in PICTURE_SUFFIXES)
         if not files:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from PIL import ExifTags, Image, UnidentifiedImageError
 
 from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.home_folder import given_path
 from edgebox.domain.source_address import Credentials, SourceAddress, SourceKind, read_address
 from edgebox.media import losses
 from edgebox.media.containers import SourceError
@@ -146,7 +147,7 @@ def open_source(
         if address.kind is not SourceKind.FILE:
             return LiveSource(address, credentials or found, rate_hz, retry)
         text = address.text
-    path = Path(text).expanduser()
+    path = given_path(text)
     try:
         if path.is_dir():
             return _open_folder(path, rate_hz or RATE_DEFAULT_HZ, loop)

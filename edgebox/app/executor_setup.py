@@ -417,7 +417,8 @@ def _open(
     except HungError as error:
         opened.hung = error
         raise
-    executor.note = note or executor.note
+    if note:
+        executor.note = note
     return _keep(executor, spec, opened)
 
 

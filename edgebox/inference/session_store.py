@@ -167,6 +167,7 @@ class SessionStore:
         """
         for path in [path for path, (_, of) in list(self._files.items()) if of is family]:
             self._files.pop(path, None)
+            self.not_recorded.pop(path, None)
             self.drop(path)
 
     def drop(self, path: Path) -> None:

@@ -326,7 +326,8 @@ def test_a_note_about_copies_adds_to_what_is_noted_of_the_device(
 ) -> None:
     executor = OnnxExecutor.__new__(OnnxExecutor)
     executor.provider, executor.note = "CUDAExecutionProvider", "TensorRT cannot be used"
-    monkeypatch.setattr(executor, "_store", SimpleNamespace(cuda=None), raising=False)
+    store = SimpleNamespace(cuda=None, not_recorded={})
+    monkeypatch.setattr(executor, "_store", store, raising=False)
     executor._make_inputs()
     assert executor.note.startswith("TensorRT cannot be used; host memory is not page-locked")
 

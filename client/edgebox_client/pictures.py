@@ -9,6 +9,7 @@ from PIL import Image
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.home_folder import given_path
 from edgebox.media.jpeg import encode
+from edgebox.media.rgb import rgb_of
 from edgebox.media.sources import decode_picture
 
 Picture = str | PathLike[str] | bytes | Image.Image | NDArray[np.uint8]
@@ -34,7 +35,7 @@ def as_jpeg(picture: Picture) -> bytes:
     if isinstance(picture, bytes | bytearray | memoryview):
         return _as_jpeg(bytes(picture), "")
     if isinstance(picture, Image.Image):
-        return encode(np.asarray(picture.convert("RGB"), dtype=np.uint8), _QUALITY)
+        return encode(rgb_of(picture), _QUALITY)
     return encode(_rgb(picture), _QUALITY)
 
 

@@ -27,6 +27,7 @@ from edgebox.media.jpeg import decode
 from edgebox.media.jpeg_header import JpegLimits
 from edgebox.media.losses import SourceTrouble
 from edgebox.media.pacing import Pacer
+from edgebox.media.rgb import rgb_of
 from edgebox.media.video import LiveSource, Retry, VideoFileSource
 
 RATE_DEFAULT_HZ = 10.0
@@ -233,7 +234,7 @@ def decode_picture(data: bytes) -> Frame:
     try:
         with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
             FILE_LIMITS.check(image.format or "picture", *image.size)
-            return np.asarray(image.convert("RGB"), dtype=np.uint8)
+            return rgb_of(image)
     except Image.DecompressionBombError:  # whose words name a limit of Pillow's
         raise InvalidInputError(f"it has too many pixels: {FILE_LIMITS.wanted}") from None
     except UnidentifiedImageError:  # whose own text names a buffer in memory

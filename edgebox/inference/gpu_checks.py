@@ -145,12 +145,14 @@ def find_cuda() -> Cuda:
 
 def check_cuda(gpus: Sequence[Gpu] | None, cuda: Cuda) -> list[Finding]:
     """Report whether the libraries of the CUDA provider are there, and the driver can run them."""
+    found = "CUDA and cuDNN can be loaded"
+    if not cuda.built_for:
+        found = "ONNX Runtime does not name its CUDA release: only a batch shows what is missing"
     if not gpus:
-        found = "CUDA and cuDNN can be loaded"
         if cuda.missing:
             found = "none, and there is no GPU to need them"
         return [Finding("CUDA libraries", Health.OK, found)]
-    findings = [Finding("CUDA libraries", Health.OK, "CUDA and cuDNN can be loaded")]
+    findings = [Finding("CUDA libraries", Health.OK, found)]
     if cuda.missing:
         found = f"cannot be loaded: {', '.join(cuda.missing)}"
         findings = [Finding("CUDA libraries", Health.WARN, found, cuda.mend(gpus))]

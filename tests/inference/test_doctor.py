@@ -195,6 +195,10 @@ def test_missing_libraries_only_matter_with_a_gpu() -> None:
     assert finding.health == Health.OK
     (finding,) = check_cuda([NEW], Cuda([], "13"))
     assert finding.health == Health.OK
+    assert "can be loaded" in finding.found
+    (finding,) = check_cuda([NEW], Cuda([], "", (12, 8)))
+    assert finding.health == Health.OK
+    assert "only a batch shows what is missing" in finding.found
     (finding,) = check_cuda([NEW], Cuda(["libcurand.so.10"], "13"))
     assert bad(finding, Health.WARN, "libcurand", "edgebox[cuda]")
 

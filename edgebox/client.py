@@ -230,7 +230,10 @@ async def _frames(
 
 
 def _insist_on_camera(state: Mapping[str, Any], server: str, camera: str) -> None:
-    connected = [each["id"] for each in state["cameras"] if each["connected"]]
+    cameras = state.get("cameras")
+    if not isinstance(cameras, list):
+        raise SubscriptionRefusedError(f"{server}: this is no edgebox: its state has no cameras")
+    connected = [each["id"] for each in cameras if each["connected"]]
     if camera not in connected:
         raise InvalidInputError(
             f"{server}: no camera {camera!r} is connected there "

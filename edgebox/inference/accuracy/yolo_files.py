@@ -97,8 +97,9 @@ def _names(inline: str, block: Sequence[str]) -> tuple[str, ...] | None:
             found = in_order(found)
         return None if found is None else tuple(map(str, found))
     rows = [(int(row[1]), row[2]) for row in map(_NAMED.match, block) if row]
-    items = in_order(dict(rows)) if len(dict(rows)) == len(rows) else None
-    if items is None:
+    named = dict(rows)
+    items = in_order(named)
+    if items is None or len(named) < len(rows):
         return None
     items = items or [row[1] for row in map(_ITEM.match, block) if row]
     return tuple(item.strip().strip("'\"") for item in items)

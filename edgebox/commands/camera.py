@@ -31,6 +31,7 @@ from edgebox.commands.box_options import FINGERPRINT, SERVER_OPTION, TOKEN_FILE,
 from edgebox.commands.camera_live import render, show_live, show_plain
 from edgebox.commands.shared_options import read_text
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
+from edgebox.domain.home_folder import given_path
 from edgebox.domain.source_address import Credentials
 from edgebox.link.backoff import Backoff
 from edgebox.link.from_camera import SLO_MS
@@ -66,7 +67,7 @@ def parse_link(text: str) -> BandwidthTrace:
 
 
 def _read_trace(text: str) -> BandwidthTrace:
-    path = Path(text).expanduser()
+    path = given_path(text)
     if not path.exists():
         raise InvalidInputError(
             f"--link {text}: no such file; give a rate in Mbit/s, lte, lte:SEED or a trace file"

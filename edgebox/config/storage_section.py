@@ -5,6 +5,7 @@ from pathlib import Path
 
 from edgebox.config.inference_section import data_folder
 from edgebox.config.keys import key
+from edgebox.domain.home_folder import expanded
 from edgebox.storage.retention import Limits
 
 
@@ -45,7 +46,7 @@ class StorageParameters:
     @property
     def folder(self) -> Path:
         """The folder of the database; the current one if nothing is kept."""
-        return Path() if self.file == ":memory:" else Path(self.file).expanduser().parent
+        return Path() if self.file == ":memory:" else expanded(self.file).parent
 
     def limits(self) -> Limits:
         """Return how long and how much is kept."""

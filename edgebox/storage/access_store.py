@@ -15,6 +15,7 @@ from typing import Any
 
 from edgebox.domain.access import Scope, Token
 from edgebox.domain.errors import KeptFileError
+from edgebox.domain.home_folder import expanded
 from edgebox.domain.requests import CameraId
 from edgebox.storage.connecting import IN_MEMORY, DamagedError, damage_of, rename_damaged
 from edgebox.storage.damage import name_of, sound
@@ -77,7 +78,7 @@ def access_file(database: str) -> str:
     """Return the file of tokens that belongs to a database's file."""
     if database == IN_MEMORY:
         return IN_MEMORY
-    file = Path(database).expanduser()
+    file = expanded(database)
     return str(file.with_name(f"{file.stem}.access.sqlite3"))
 
 

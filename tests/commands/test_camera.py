@@ -162,6 +162,8 @@ def test_links(tmp_path: Path) -> None:
     trace.write_text("1\nx\n")
     with pytest.raises(InvalidInputError, match=r"trace\.txt:2: expected a number"):
         parse_link(str(trace))
+    with pytest.raises(InvalidInputError, match="there is no user 'nobody-of-this-name'"):
+        parse_link("~nobody-of-this-name/trace.txt")
 
 
 def test_deadlines() -> None:

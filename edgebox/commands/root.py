@@ -125,7 +125,8 @@ def serve(
 ) -> None:
     """Run the box until Ctrl-C.
 
-    With --json, one document is printed once the box is ready. The exit code is 75 when another
+    With --json, one document is printed once the box is ready; the first start's token is also
+    told on stderr, at once. The exit code is 75 when another
     box serves with the database, or no executor is left and only another start can help, and 78
     when the configuration or the installation is wrong and no other start can help.
     """
@@ -195,8 +196,8 @@ async def _run_until_end(
     write_journal_on_signal(app)
     if not as_json:
         tell(f"[bold]edgebox {__version__}[/] starting; the page: [cyan]{app.url}[/]")
-        if administrator is not None:
-            tell(f"the administrator's token, shown only now: [bold]{administrator}[/]")
+    if administrator is not None:  # in any case: a start that fails prints no document
+        tell(f"the administrator's token, shown only now: [bold]{administrator}[/]")
     start = asyncio.create_task(app.start())
     stop = asyncio.create_task(stopping.wait())
     await asyncio.wait({start, stop}, return_when="FIRST_COMPLETED")

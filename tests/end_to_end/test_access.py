@@ -252,6 +252,17 @@ async def test_a_new_box_is_closed_and_a_camera_is_paired(database: Path, tmp_pa
     assert environment(home)["HOME"] == str(home)
 
 
+async def test_a_first_start_that_is_given_up_has_told_its_token(tmp_path: Path) -> None:
+    """It is told once, so a program's first start tells it before the machine is measured."""
+    config = tmp_path / "edgebox.toml"
+    config.write_text('[server]\nport = 0\n[[executors]]\ndevice = "cpu"\n')
+    box = await start(tmp_path, "serve", "--config", str(config), "--json")
+    token = (await said(box, "administrator's token, shown only now")).split()[-1]
+    box.terminate()
+    assert (await finish(box)).out == ""  # no document: it was not ready
+    assert token.startswith("edgebox_")
+
+
 async def test_a_box_with_its_own_certificate(database: Path) -> None:
     async with running(database, **CLOSED, server__tls="self-signed") as app:
         assert app.url.startswith("https://")

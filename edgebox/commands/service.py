@@ -22,7 +22,7 @@ from edgebox.app.service_units import (
     context_of,
 )
 from edgebox.commands.camera import camera as camera_command
-from edgebox.commands.camera import host_name
+from edgebox.commands.camera import check_options, host_name
 from edgebox.commands.console import clear_errors, err, out, print_json
 from edgebox.commands.lazy_group import Group
 from edgebox.commands.shared_options import JSON
@@ -93,6 +93,7 @@ def install(
                 raise InvalidInputError(f"{config_given[0]}: a camera has no configuration")
             context = camera_command.make_context("camera", [source, *arguments])
             name = context.params["name"] or host_name()
+            check_options({**context.params, "name": name})
             if context.params["name"] is None:
                 arguments = (*arguments, "--name", name)
             unit = camera_unit(host, name, source, arguments, system=system)

@@ -83,6 +83,10 @@ def test_cameras_have_a_unit_each(tmp_path: Path) -> None:
         (("--", "--config", "x"), "before --"),
         (("--camera", "scene:", "--", "--servr", "x"), "--servr"),
         (("--camera", "scene:", "--", "--config", "x"), "no configuration"),
+        (("--camera", "webcam", "--", "--slo-ms", "fast"), "--slo-ms must be"),
+        (("--camera", "webcam", "--", "--link", "nofile"), "--link nofile: no such file"),
+        (("--camera", "webcam", "--", "--server", "x://y"), "must be an address"),
+        (("--camera", "webcam", "--", "--name", "a b"), "--name must be"),
     ],
 )
 def test_arguments_that_the_command_would_refuse_are_refused_now(

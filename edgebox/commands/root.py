@@ -125,8 +125,7 @@ def serve(
 ) -> None:
     """Run the box until Ctrl-C.
 
-    With --json, one document is printed once the box is ready; the first start's token is also
-    told on stderr, at once. The exit code is 75 when another
+    With --json, one document is printed once the box is ready. The exit code is 75 when another
     box serves with the database, or no executor is left and only another start can help, and 78
     when the configuration or the installation is wrong and no other start can help.
     """
@@ -196,23 +195,27 @@ async def _run_until_end(
     write_journal_on_signal(app)
     if not as_json:
         tell(f"[bold]edgebox {__version__}[/] starting; the page: [cyan]{app.url}[/]")
-    if administrator is not None:  # in any case: a start that fails prints no document
-        tell(f"the administrator's token, shown only now: [bold]{administrator}[/]")
-    start = asyncio.create_task(app.start())
-    stop = asyncio.create_task(stopping.wait())
-    await asyncio.wait({start, stop}, return_when="FIRST_COMPLETED")
-    if not start.done():
-        ending.callback(leave_within(_STOP_S, 1).cancel)
-        start.cancel()
-        await asyncio.gather(start, return_exceptions=True)
-    else:
-        start.result()
-        _print_ready(app, as_json, administrator)
-        failed = asyncio.create_task(app.failed.wait())
-        await asyncio.wait({stop, failed}, return_when="FIRST_COMPLETED")
-        failed.cancel()
-        status = 1 if app.failure is None else app.failure.exit_code
-        ending.callback(leave_within(_STOP_S, status).cancel)
+    with contextlib.ExitStack() as untold:
+        if administrator is not None:
+            token = f"the administrator's token, shown only now: [bold]{administrator}[/]"
+            # The document has it, but for a start that fails or is ended.
+            untold.callback(tell, token) if as_json else tell(token)
+        start = asyncio.create_task(app.start())
+        stop = asyncio.create_task(stopping.wait())
+        await asyncio.wait({start, stop}, return_when="FIRST_COMPLETED")
+        if not start.done():
+            ending.callback(leave_within(_STOP_S, 1).cancel)
+            start.cancel()
+            await asyncio.gather(start, return_exceptions=True)
+        else:
+            start.result()
+            _print_ready(app, as_json, administrator)
+            untold.pop_all()
+            failed = asyncio.create_task(app.failed.wait())
+            await asyncio.wait({stop, failed}, return_when="FIRST_COMPLETED")
+            failed.cancel()
+            status = 1 if app.failure is None else app.failure.exit_code
+            ending.callback(leave_within(_STOP_S, status).cancel)
     informing.cancel()
 
 

@@ -129,17 +129,17 @@ def doctor(*, system: bool | None, root: Path, as_json: bool) -> None:
             raise InvalidInputError(
                 f"{path}: {error.strerror}; edgebox service install writes it"
             ) from None
-        command = [sys.executable, "-m", "edgebox", "doctor", *_config_of(context)]
+        command = [sys.executable, "-m", "edgebox", "doctor", *_serve_options(context)]
         command += ["--json"] if as_json else []
         environment = {"PATH": os.environ.get("PATH", os.defpath), **context.environment}
         status = _run_as(context, command, environment)
     raise SystemExit(status)
 
 
-def _config_of(context: UnitContext) -> list[str]:
+def _serve_options(context: UnitContext) -> list[str]:
+    """Return what stands behind `serve` in a unit, its configuration with it."""
     command = list(context.command)
-    at = command.index("--config") if "--config" in command else len(command)
-    return command[at : at + 2]
+    return command[command.index("serve") + 1 :] if "serve" in command else []
 
 
 def _run_as(context: UnitContext, command: Sequence[str], environment: dict[str, str]) -> int:

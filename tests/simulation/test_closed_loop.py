@@ -45,8 +45,8 @@ def test_when_a_link_halves_the_size_follows_within_a_second(before: float, afte
 def test_the_tutorials_camera_sends_larger_pictures_at_a_lower_rate_only() -> None:
     """Its link of 0.5 Mbit/s is what binds, and not its deadline."""
 
-    def width_px(**asked: int) -> float:
-        report = run_scenario(scenario_of(gate(mbps=0.5, **{"slo_ms": 300, **asked})))
+    def width_px(slo_ms: int = 300, rate_hz: int = 10) -> float:
+        report = run_scenario(scenario_of(gate(mbps=0.5, slo_ms=slo_ms, rate_hz=rate_hz)))
         settled = between(report, 10, 20)
         assert on_time_share(settled) == 1
         return mean_width(settled)

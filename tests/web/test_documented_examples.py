@@ -14,7 +14,7 @@ from edgebox.web.server import ROUTES
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/http-api.md").read_text("utf-8")
 DOCUMENT = document(ROUTES, "1.2.3")
-SHOWN = {
+SHOWN: dict[str, list[str | None]] = {
     "Errors": ["Problem"],
     "POST /v1/infer": ["InferAnswer"],
     "POST /v1/vision/detection": [None, None],

@@ -32,7 +32,10 @@ class StorageParameters:
         30, "Days after which metrics by the minute are deleted", low=1, high=3650
     )
     hour_retention_days: int = key(
-        400, "Days after which metrics by the hour are deleted", low=1, high=3650
+        400,
+        "Days after which metrics by the hour are deleted, but not before those by the minute",
+        low=1,
+        high=3650,
     )
     event_retention_days: int = key(30, "Days after which events are deleted", low=1, high=3650)
 

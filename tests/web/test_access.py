@@ -23,6 +23,7 @@ from edgebox.web.v2.kserve_routes import SCOPE as V2_SCOPE
 from edgebox.web.web_context import WebContext
 from tests.web.sites import site_of
 
+ROOT = Path(__file__).resolve().parents[2]
 GATE, DOOR = CameraId("gate"), CameraId("door")
 V2_PUBLIC = ("/v2/health/live", "/v2/health/ready")
 Texts = Mapping[Scope, str]
@@ -348,3 +349,21 @@ async def test_logging_out_does_not_unpair_a_camera(closed: Closed) -> None:
         assert answered["Set-Cookie"].startswith("edgebox_session_")
     assert (await who(closed, phone))["may_be_camera"] is True
     assert (await who(closed, viewer))["scope"] is None
+
+
+@pytest.mark.parametrize("page", ["how-to/access.md", "reference/http-api.md"])
+async def test_a_page_names_all_that_is_open_and_nothing_else(closed: Closed, page: str) -> None:
+    """Who has a proxy let pass just that locks nobody out."""
+    text = (ROOT / "docs" / page).read_text("utf-8")
+    (paragraph,) = re.findall(r"Open to everybody.*?\n\n", text, re.DOTALL)
+    named = [name.removesuffix("/...") for name in re.findall(r"`(/\S*)`", paragraph)]
+    public = {path for _, path, scope in await operations(closed) if scope is None}
+    public |= {"/", "/camera", "/assets"}
+    unnamed = [
+        path
+        for path in public
+        if not any(path == name or path.startswith(f"{name}/") for name in named if name != "/")
+    ]
+    assert unnamed == ["/"]
+    assert "/" in named
+    assert {n for n in named if not any(f"{path}/".startswith(f"{n}/") for path in public)} == set()

@@ -38,6 +38,7 @@ def main() -> None:
     gc.disable()  # what an import makes stays
     from edgebox.commands.root import main as commands
 
+    gc.freeze()
     gc.enable()
     try:
         commands()

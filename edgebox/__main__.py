@@ -42,6 +42,7 @@ def main() -> None:
     gc.disable()  # what an import makes stays
     from edgebox.commands.root import main as commands
 
+    gc.freeze()
     gc.enable()
     if sys.argv[1:2] != ["serve"]:
         signal.signal(signal.SIGINT, interrupts)

@@ -196,8 +196,8 @@ class Simulator:
             else:
                 crops.setdefault(crop.frame, []).append(crop.id)
         for of_frame in crops.values():
-            prepared_ns = self._now_ns + self._rng.randint(*self._parameters.crops_ns)
-            self._handle_at(prepared_ns, CropsPrepared(tuple(of_frame)))
+            took_ns = self._rng.randint(*self._parameters.crops_ns)
+            self._handle_at(self._now_ns + took_ns, CropsPrepared(tuple(of_frame), took_ns))
         self._arm_timer()
 
     def _handle_at(self, at_ns: int, event: Event) -> None:

@@ -226,13 +226,11 @@ class Minimum:
         Two orders are tried: those first that free most time, which takes the fewest where batches
         bring nothing, and those first whose deadlines make everybody's batches small. Of equals,
         who came last goes first. Who is best effort now stays so until there is time to spare: a
-        load at the limit would else swing. O(n log n) for n cameras.
+        load at the limit would else swing. Nobody else makes room for that: unless fewer suffice
+        without it, those who are best effort now go first. O(n log n) for n cameras.
         """
         count = len(self._cameras)
-        freed, waiting = self._freed(), self._waiting()
-        movable = np.flatnonzero(self._movable()).tolist()
-        by_time = sorted(movable, key=lambda at: (-freed[at], not waiting[at], -at))
-        by_deadline = sorted(movable, key=lambda at: (int(self._compute_ns[at]), -at))
+        waiting = self._waiting()
 
         def without(order: Sequence[int], number: int) -> Bools:
             out = np.zeros(count, np.bool_)
@@ -246,12 +244,24 @@ class Minimum:
 
             return bisect_left(range(len(order) + 1), True, key=fits)
 
-        order = min(by_time, by_deadline, key=lambda each: fewest(each, feasible))
+        orders = self._orders(waiting)
+        order = min(orders, key=lambda each: fewest(each, feasible))
         least = fewest(order, feasible)
         if least > len(order):
             return None
-        most = min(fewest(order, spare), len(order))
-        return without(order, min(max(least, int(waiting[movable].sum())), most))
+        most = min(len(order), *(fewest(each, spare) for each in orders))
+        return without(order, max(least, min(int(waiting[order].sum()), most)))
+
+    def _orders(self, waiting: Bools) -> list[list[int]]:
+        """Return the orders in which cameras may be crowded out, the ones to be preferred first."""
+        freed = self._freed()
+        movable = np.flatnonzero(self._movable()).tolist()
+        by_time = sorted(movable, key=lambda at: (-freed[at], not waiting[at], -at))
+        by_deadline = sorted(movable, key=lambda at: (int(self._compute_ns[at]), -at))
+        plain = [by_time, by_deadline]
+        if not waiting.any():
+            return plain
+        return [sorted(each, key=lambda at: not waiting[at]) for each in plain] + plain
 
     def _freed(self) -> Floats:
         """Return the time that crowding each camera out frees, in a unit that does not matter."""

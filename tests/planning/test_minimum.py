@@ -313,6 +313,53 @@ def test_no_more_wait_than_time_to_spare_demands(drawn: Crowd, slowdown: float) 
         assert count <= max(sum(c.crowded for c in least), wait)
 
 
+def test_nobody_loses_its_service_because_another_camera_waits() -> None:
+    """All three fit, but without time to spare: the one that waits goes on waiting."""
+
+    def crowded(waits: str, slowdown: float = 9.6) -> list[str]:
+        cameras = []
+        for each, rate_hz in (("heavy", 20), ("mid", 10), ("light", 2)):
+            of = seen(camera(each, 1000, rate_hz, min_rate_hz=rate_hz))
+            has = Assignment(of.camera.id, name(128), rate_hz, 85, each != waits, "")
+            cameras.append(replace(of, current=has))
+        options, pool = options_of(snapshot(cameras, slowdown=slowdown))
+        feasible, spare, _ = discipline(pool, False)
+        some = Minimum(options, P).best(feasible, spare)
+        assert some is not None
+        return [str(c.snapshot.camera.id) for c in some if c.crowded]
+
+    assert crowded("") == []
+    assert crowded("light") == ["light"]
+    assert crowded("mid") == ["mid"]
+    assert crowded("light", 9.0) == []
+    assert crowded("", 10.0) == ["heavy"]  # they do not fit: who frees most
+    assert crowded("light", 10.0) == ["light"]  # and that is one as well
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from([2, 10, 30]), st.booleans()), min_size=2, max_size=6),
+    st.sampled_from([0.88, 0.91, 0.94]),
+)
+def test_who_is_served_stays_so_while_all_fit_beside_those_that_wait(
+    drawn: list[tuple[int, bool]], load: float
+) -> None:
+    single_s = 0.003
+    of = crowd(
+        [(1000, hz, 1.0, waits, 0.0, 1000.0) for hz, waits in drawn],
+        1,
+        0.0,
+        load / (single_s * sum(hz for hz, _ in drawn)),
+    )
+    cameras, pool = options_of(of)
+    feasible, spare, holds = discipline(pool, False)
+    some = Minimum(cameras, P).best(feasible, spare)
+    assert some is not None
+    if holds(at_least(cameras, (), ())):
+        waits = {c.camera.id for c in of.cameras if c.current is not None}
+        assert {c.snapshot.camera.id for c in some if c.crowded} <= waits
+
+
 @settings(max_examples=100, deadline=None)
 @given(crowds(5, st.just(False)), st.sampled_from([30.0, 60.0, 100.0]), st.booleans())
 def test_where_too_little_is_left_the_fewest_send_next_to_nothing(

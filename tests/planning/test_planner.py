@@ -281,6 +281,24 @@ def test_who_asks_for_much_takes_no_frames_from_who_asks_for_little() -> None:
     assert all(a.served for a in answer.assignments.values())
 
 
+def test_a_camera_that_waits_for_time_to_spare_says_so_and_nobody_gives_way_to_it() -> None:
+    # 32 frames/s of 28.75 ms are 92 %: below the limit of 95 %, above 88.7 %, the time to spare.
+    wanted = [camera(n, 1000, hz, min_rate_hz=hz) for n, hz in (("heavy", 30), ("light", 2))]
+    cameras = [seen(each) for each in wanted]
+    new = plan(snapshot(cameras, slowdown=0.92 / 0.096), 1000)
+    assert all(a.served for a in new.assignments.values())
+    dips = [cameras[0], replace(cameras[1], link=link(0.005))]
+    for links in (dips, cameras, cameras):
+        in_force = new.assignments
+        now = [replace(c, current=in_force[c.camera.id]) for c in links]
+        new = plan(snapshot(now, slowdown=0.92 / 0.096), 1000)
+        assert new.assignments[wanted[0].id].served
+    assert new.assignments[wanted[1].id].reason == (
+        "128 × 128 px, 1 of 2 frames/s, best effort: two cameras share cpu/0, "
+        "with time for 2 frames/s at 128 × 128 px, the least that is of use, but none to spare"
+    )
+
+
 def test_nobody_is_slowed_below_what_is_of_use_to_it() -> None:
     # 0.95 of the time at 3 ms a frame is 317 frames/s: 12 of 13 at 25 Hz and one at 1.
     cameras = [seen(camera(f"gate-{at}", rate_hz=30, min_rate_hz=25)) for at in range(13)]

@@ -8,13 +8,14 @@ stages' time that is worth most (`later_stages`), which counts at the rates that
 (`later_work`).
 """
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import chain
 
 from edgebox.domain.model_family import ExecutorId, FamilyName
 from edgebox.domain.plans import PlanningSnapshot
-from edgebox.domain.requests import CameraId
+from edgebox.domain.requests import CameraId, SiteId
 from edgebox.planning.allocation import Allocation
 from edgebox.planning.by_application import ByApplication, by_application
 from edgebox.planning.disjoint import part_of, parts
@@ -110,7 +111,8 @@ def optimised_parts(
 ) -> Parts:
     """Return the parts of a box, optimised, each for the quantile that is worth most.
 
-    Executors that are far slower than others are left out where that is worth more (`laggards`).
+    Executors that are far slower than others are left out where that is worth more (`laggards`),
+    in each part by itself. Parts that go together are planned together, also if one is wanted.
 
     Args:
         snapshot: all there is to know of the box.
@@ -118,15 +120,32 @@ def optimised_parts(
         parameters: the tunables.
         family: only the part that runs it is wanted; None: all are.
     """
-    if family is not None and any(each.has_later for each in snapshot.cameras):
-        # Cameras of other parts may have later stages in this one.
+    if family is not None and _may_go_together(snapshot):
         found = optimised_parts(snapshot, iterations_max, parameters)
         return [each for each in found if _runs(each[0], family)] or found[:1]
     found = _with_all_executors(snapshot, iterations_max, parameters, family)
-    for fewer, share in without_laggards(snapshot, parameters.quantile):
+    if len(found) == 1 or _go_together(found):
+        return _without_laggards(snapshot, found, iterations_max, parameters, family)
+    out: Parts = []
+    for part, one in zip(parts(snapshot), found, strict=True):
+        out += _without_laggards(part, [one], iterations_max, parameters, None)
+    return out
+
+
+def _without_laggards(
+    snapshot: PlanningSnapshot,
+    found: Parts,
+    iterations_max: int,
+    parameters: PlanningParameters,
+    family: FamilyName | None,
+) -> Parts:
+    """Return what was found for a box or a part of it, or the same without its slowest executors
+    where that is worth more."""
+    whole = snapshot if family is None else part_of(snapshot, family)
+    for fewer, share in without_laggards(whole, parameters.quantile):
         if not _fits(found, share):
             continue
-        others = _with_all_executors(fewer, iterations_max, parameters, family)
+        others = _with_all_executors(fewer, iterations_max, parameters, None)
         found = others if _is_better(others, found, parameters) else found
     return found
 
@@ -162,7 +181,7 @@ def _with_all_executors(
         found = _at_one_quantile(snapshot, iterations_max, parameters, family, divided)
     for lower in lower_quantiles(snapshot, parameters):
         others = _at_one_quantile(snapshot, iterations_max, lower, family, divided)
-        if _shares_uplinks(found) or _has_later_elsewhere(found):
+        if _go_together(found):
             found = others if _is_better(others, found, parameters) else found
         else:
             found = [
@@ -297,6 +316,18 @@ def _at_one_quantile(
     return found
 
 
+def _may_go_together(snapshot: PlanningSnapshot) -> bool:
+    """Say whether parts may go together: one cannot be planned without looking at the others."""
+    if any(each.has_later for each in snapshot.cameras):
+        return True
+    return _in_several([{c.camera.site for c in part.cameras} - {None} for part in parts(snapshot)])
+
+
+def _go_together(of: Parts) -> bool:
+    """Say whether parts take something from each other: what is chosen is chosen for all."""
+    return _shares_uplinks(of) or _has_later_elsewhere(of)
+
+
 def _has_later_elsewhere(of: Parts) -> bool:
     """Say whether later stages of cameras are in other parts, which then go together."""
     return any(
@@ -311,8 +342,13 @@ def _has_later_elsewhere(of: Parts) -> bool:
 
 def _shares_uplinks(of: Parts) -> bool:
     """Say whether the cameras of a site are in several parts, which then go together."""
-    sites = [{c.camera.site for c in part.cameras if c.share is not None} for part, _ in of]
-    return sum(map(len, sites)) > len(set().union(*sites))
+    return _in_several(
+        [{c.camera.site for c in part.cameras if c.share is not None} for part, _ in of]
+    )
+
+
+def _in_several(sites: Sequence[Collection[SiteId | None]]) -> bool:
+    return sum(map(len, sites)) > len(set[SiteId | None]().union(*sites))
 
 
 def _is_better(some: Parts, others: Parts, parameters: PlanningParameters) -> bool:

@@ -57,6 +57,20 @@ class PlanningParameters:
     """Accuracy times rate that an executor-second a second costs the later stages of pipelines;
     None: they keep their variants. Planning sets it (`later_stages.later_prices`)."""
 
+    def planning_at_most(self, share: float) -> "PlanningParameters":
+        """Return the limits for another `utilisation_max`.
+
+        Those that mean the same with a margin, or where executors take turns, follow it.
+        `utilisation_slow` does not: above it frames are lost for certain.
+        """
+        part = share / self.utilisation_max
+        return replace(
+            self,
+            utilisation_max=share,
+            utilisation_upgrade=self.utilisation_upgrade * part,
+            cycle_utilisation_max=self.cycle_utilisation_max * part,
+        )
+
     def without_later_stages(self, later_share: float) -> "PlanningParameters":
         """Return the limits, less what the later stages of pipelines take.
 

@@ -128,7 +128,7 @@ def test_each_part_of_a_box_leaves_out_its_own() -> None:
     both = slowed(box([["gate"], ["gate"], ["yard"], ["yard"]], [*GATE, *YARD]), 1, 20, 1, 25)
     found, wanted = plan(both, ITERATIONS), plan(alone, ITERATIONS)
     yard = plan(slowed(box([["yard"], ["yard"]], YARD), 1, 25), ITERATIONS)
-    assert found.assignments == wanted.assignments | yard.assignments
+    assert found.assignments == {**wanted.assignments, **yard.assignments}
     for seen in GATE:
         of_one = explanation(both, seen.camera.id, PARAMETERS, ITERATIONS)
         assert of_one is not None

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from edgebox.domain.model_family import ExecutorId, FamilyName, Variant, VariantName
 from edgebox.domain.plans import CameraSnapshot, LaterStage, LaterVariant, Plan, PlanningSnapshot
+from edgebox.domain.requests import SiteId
 from edgebox.planning.by_application import by_application
 from edgebox.planning.camera_admission import refusal
 from edgebox.planning.disjoint import part_of, parts
@@ -177,3 +178,47 @@ def test_a_newcomer_whose_crops_fill_another_part_is_refused() -> None:
     assert said == "the later stages of pipelines would need 120% of the time of cpu/1"
     # One without that pipeline takes nothing of it.
     assert refusal(full, replace(newcomer, pipeline=None), PARAMETERS) is None
+
+
+def with_tails(of: PlanningSnapshot, p95: float, p99: float) -> PlanningSnapshot:
+    """Return a box whose batches at times take so many times as long as in the median."""
+    tail = (*[1.0] * 6, p95, p99, 10.0)
+    profiles = {
+        executor: {
+            name: replace(
+                profile,
+                quantiles_ns={
+                    size: tuple(round(times[3] * k) for k in tail)
+                    for size, times in profile.quantiles_ns.items()
+                },
+            )
+            for name, profile in on.items()
+        }
+        for executor, on in of.profiles.items()
+    }
+    return replace(of, profiles=profiles)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.sampled_from([2.0, 4.0, 8.0, 16.0]),
+    st.lists(st.sampled_from([100, 150, 300]), min_size=2, max_size=4),
+    st.sampled_from([1.0, 4.0]),
+    st.sampled_from([1.0, 3.0]),
+)
+def test_what_is_explained_is_what_is_planned_where_parts_share_an_uplink(
+    mbps: float, slos_ms: list[int], p95: float, slowdown: float
+) -> None:
+    site = [
+        replace(each, camera=replace(each.camera, site=SiteId("square")), link=link(mbps))
+        for at, slo_ms in enumerate(slos_ms)
+        for each in cameras_of(("gate", "yard")[at % 2], at + 1, rate_hz=5, slo_ms=slo_ms)[at:]
+    ]
+    of = with_tails(box([["gate"], ["yard"]], site), p95, 6.0)
+    of = replace(of, slowdown={ExecutorId("cpu/0"): slowdown})
+    assignments = plan(of, 1000).assignments
+    for each in of.cameras:
+        found = explanation(of, each.camera.id, PARAMETERS, 1000)
+        assert found is not None
+        chosen = [option.variant.name for option in found.options if option.verdict == "chosen"]
+        assert chosen == [assignments[each.camera.id].variant]

@@ -153,6 +153,11 @@ class Ledger:
         self.crops_preparing -= live.request.frame is not None
         self._count_ready(live)
 
+    def is_of_batch(self, crop: LiveRequest) -> bool:
+        """Say whether a batch of the box has found what a crop shows; else its camera has."""
+        frame = self.joins.of(crop.request)
+        return frame is not None and frame.batch is not None
+
     def change_variant(self, live: LiveRequest, variant: VariantName) -> None:
         """Note that a prepared request is to run on another variant."""
         self._not_ready(live)

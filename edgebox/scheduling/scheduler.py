@@ -255,10 +255,14 @@ class Scheduler(SchedulerState):
         self._ready(live)
 
     def _crops_prepared(self, event: events.CropsPrepared) -> None:
-        self._dispatch.crops_prepared(self._now_ns)
+        of_batch = False
         for crop in event.requests:
             if (live := self._preparing(event, crop)) is not None:
+                of_batch |= self._ledger.is_of_batch(live)
                 self._ready(live)
+        # Executors wait for the crops of batches alone, not for those that cameras send.
+        if of_batch and event.took_ns is not None:
+            self._dispatch.crops_prepared(event.took_ns)
 
     def _ready(self, live: LiveRequest) -> None:
         self._ledger.prepared(live, self._now_ns)

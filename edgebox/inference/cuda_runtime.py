@@ -39,8 +39,8 @@ class CudaRuntime:
 
     def unlock(self, address: int) -> None:
         """End what `page_lock` began."""
-        if self._choose():
-            self._done(self._library.cudaHostUnregister(ctypes.c_void_p(address)))
+        self._choose()
+        self._done(self._library.cudaHostUnregister(ctypes.c_void_p(address)))
 
     def used_bytes(self) -> int | None:
         """Return the memory in use on the GPU, by anybody; None: it is not reported."""

@@ -157,7 +157,11 @@ def open_session(
     providers: list[Any] = [(CUDA, cuda), CPU]
     if provider == "tensorrt":
         providers.insert(0, (TENSORRT, tensorrt_options(device_index, _make_folder(engines))))
-    session = _create(path, cpu_threads, providers)
+    try:
+        session = _create(path, cpu_threads, providers, name)
+    except ModelError as error:
+        # What is known to be missing is a better reason than what fails without it.
+        raise (ModelError(obstacle) if obstacle else error) from error.__cause__
     if wanted in session.get_providers():
         return Session(session, session.get_inputs()[0].name, wanted, records)
     if not obstacle:
@@ -203,7 +207,9 @@ def _make_folder(engines: Path | None) -> Path | None:
     return engines
 
 
-def _create(path: Path, cpu_threads: int, providers: list[Any]) -> Any:
+def _create(
+    path: Path, cpu_threads: int, providers: list[Any], runs_it: str = "ONNX Runtime"
+) -> Any:
     ort = onnx_runtime()
     try:
         # Its fall-back to another provider would hide the cause, and print on stdout.
@@ -211,7 +217,7 @@ def _create(path: Path, cpu_threads: int, providers: list[Any]) -> Any:
             str(path), session_options(cpu_threads), providers, enable_fallback=0
         )
     except Exception as error:  # its exception classes share no base but Exception
-        raise ModelError(f"{path}: ONNX Runtime cannot open it: {brief(error)}") from error
+        raise ModelError(f"{path}: {runs_it} cannot open it: {brief(error)}") from error
 
 
 def brief(error: BaseException) -> str:

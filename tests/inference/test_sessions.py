@@ -9,7 +9,7 @@ import pytest
 
 from edgebox.domain.errors import ModelError
 from edgebox.inference import sessions
-from edgebox.inference.cuda_libraries import PROVIDER
+from edgebox.inference.cuda_libraries import DRIVER, PROVIDER
 from edgebox.inference.sessions import CPU, TENSORRT, Session, open_session
 
 
@@ -70,6 +70,17 @@ def test_the_cause_is_the_providers_own(
     with pytest.raises(ModelError, match=r"model\.onnx.*CUDA failure 2: out of memory"):
         open_session(Path("model.onnx"), provider, 1)
     assert capsys.readouterr().out == ""
+
+
+def test_what_is_missing_is_told_rather_than_what_fails_without_it(
+    runtime: type[Runtime], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime.error = "Please install TensorRT libraries"
+    with pytest.raises(ModelError, match="TensorRT cannot open it: Please install TensorRT"):
+        open_session(Path("model.onnx"), "tensorrt", 1)
+    monkeypatch.setattr(sessions, "missing_cuda_libraries", lambda: [DRIVER])
+    with pytest.raises(ModelError, match="there is no NVIDIA driver on this machine"):
+        open_session(Path("model.onnx"), "tensorrt", 1)
 
 
 @pytest.mark.parametrize(

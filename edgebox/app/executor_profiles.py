@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
+from edgebox.domain.core_factors import with_greatest_core_factors
+from edgebox.domain.interference import with_greatest_interference
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
 from edgebox.inference.model_executor import ModelExecutor
 from edgebox.runtime.box import Box
@@ -21,6 +23,13 @@ def executors_up(box: Box) -> list[ModelExecutor]:
         and executor.id in supervised
         and supervised[executor.id].state is ExecutorState.UP
     ]
+
+
+def with_unmeasured(profile: LatencyProfile, others: Profiles) -> LatencyProfile:
+    """Return a profile of times alone with the greatest of what others of its executor were
+    measured for besides: what other executors cost them, and what fewer threads do."""
+    known = others.values()
+    return with_greatest_core_factors(with_greatest_interference(profile, known), known)
 
 
 async def change_profiles(

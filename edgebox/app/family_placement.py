@@ -8,7 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from edgebox.app.borrowed_executors import PacedExecutor, lent, lent_report
-from edgebox.app.executor_profiles import Profiles, change_profiles, executors_up
+from edgebox.app.executor_profiles import (
+    Profiles,
+    change_profiles,
+    executors_up,
+    with_unmeasured,
+)
 from edgebox.app.executor_setup import Opened
 from edgebox.app.profile_lookup import stored_profiles
 from edgebox.app.remembered_learning import RememberedLearning
@@ -92,8 +97,12 @@ class FamilyPlacement:
         stored: bool,
     ) -> None:
         """Run a family on an executor that holds it."""
-        more = {profile.variant: profile for profile in profiles}
-        await change_profiles(self.box, executor.id, lambda known: {**known, **more})
+
+        def more(known: Profiles) -> Profiles:
+            added = {profile.variant: with_unmeasured(profile, known) for profile in profiles}
+            return {**known, **added}
+
+        await change_profiles(self.box, executor.id, more)
         if stored:
             await self.learning.restore_executor(executor, [family])
 

@@ -13,7 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from edgebox.app.borrowed_executors import LentExecutor, lent_report
-from edgebox.app.executor_profiles import Profiles, change_profiles, executors_up
+from edgebox.app.executor_profiles import (
+    Profiles,
+    change_profiles,
+    executors_up,
+    with_unmeasured,
+)
 from edgebox.app.import_process import ImportOrder, import_in_process
 from edgebox.app.live_families import LiveFamilies
 from edgebox.app.startup import measure
@@ -131,12 +136,13 @@ class ModelJobs:
             for profile in found:
                 # Measured alone with all threads; interference and core factors are unchanged.
                 before = known.get(profile.variant, profile)
-                changed[profile.variant] = replace(
+                now = replace(
                     profile,
                     interference=before.interference,
                     interference_factors=before.interference_factors,
                     core_factors=before.core_factors,
                 )
+                changed[profile.variant] = with_unmeasured(now, known)
             return changed
 
         await change_profiles(self._box, executor, again)

@@ -130,8 +130,7 @@ class Corrections:
             executor, {name: known[name] if name in stays else p for name, p in measured.items()}
         )
         if any(name in before and name not in stays for name in measured):
-            self._calibration.profiles_corrected(executor)
-            self._ratios[executor] = {}
+            self._measure_slowdown_anew(executor)
 
     def executor_stopped(self, executor: ExecutorId) -> None:
         """Stop watching an executor; its factors apply again when it comes back."""
@@ -433,10 +432,15 @@ class Corrections:
             },
         )
         self._learning.corrected(executor)
-        self._calibration.profiles_corrected(executor)
-        self._ratios[executor] = {}
+        self._measure_slowdown_anew(executor)
         for watched in self._watched[executor].values():
             watched.begin_anew()
+
+    def _measure_slowdown_anew(self, executor: ExecutorId) -> None:
+        """Forget how slow an executor is: that is relative to its profiles, which have changed."""
+        self._calibration.profiles_corrected(executor)
+        self._latencies.set_slowdown(executor, self._calibration.slowdown(executor))
+        self._ratios[executor] = {}
 
 
 def _bounded(factor: float) -> float:

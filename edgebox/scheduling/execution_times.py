@@ -42,7 +42,6 @@ class ExecutionTimes:
     def profiles_changed(self, executor: ExecutorId, profiles: Sequence[LatencyProfile]) -> None:
         """Replace the profiles of an executor; what was learned with those that stay, stays."""
         self.corrections.profiles_changed(executor, profiles)
-        self.calibrate(executor)
 
     def executor_stopped(self, executor: ExecutorId, now_ns: int) -> None:
         """Remove an executor and what it ran."""

@@ -256,7 +256,8 @@ def _families_on(box: Box, executor: ExecutorId) -> list[str]:
 
 def _interference(box: Box, executor: ExecutorId) -> float | None:
     """Return how much another executor slows a batch (median variant); None: it is the only one."""
-    known = [profile.interference for profile in box.profiles[executor].values()]
+    profiles = box.profiles[executor].values()
+    known = [profile.interference for profile in profiles if profile.has_interference]
     return round(median(known), 3) if known and len(box.profiles) > 1 else None
 
 

@@ -273,6 +273,26 @@ async def test_one_that_was_lost_while_a_family_came_gets_it_when_it_is_back(
     await ended(scene, task)
 
 
+async def test_a_family_that_comes_later_shares_the_machine_as_others_do(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Lacking(scene, monkeypatch)
+    known = replace(
+        KNOWN[name(256)],
+        variant=VariantName("other"),
+        interference=0.5,
+        core_factors={2: {}},
+    )
+    scene.box.profiles[CPU] = {known.variant: known}
+    scene.driver.scheduler.supervised[CPU].restarts = 1
+    task = asyncio.ensure_future(scene.live.missing.run())
+    await until(lambda: len(scene.box.profiles[CPU]) > 1, "it to have the family")
+    profiles = scene.box.profiles[CPU].values()
+    assert {each.interference for each in profiles} == {0.5}
+    assert {each.thread_counts for each in profiles} == {(2,)}
+    await ended(scene, task)
+
+
 async def test_a_server_is_asked_again_once_its_files_may_fit(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from edgebox.domain.learned import Learned, LearnedDrift
 from edgebox.domain.model_family import LatencyProfile, VariantName
 from edgebox.domain.requests import Outcome, RequestId
 from edgebox.scheduling.actions import Action, Finish, Infer
@@ -13,11 +14,13 @@ from edgebox.scheduling.events import (
     Event,
     ExecutorGone,
     ExecutorStarted,
+    LearningRestored,
     ProfilesChanged,
     RequestArrived,
     RequestPrepared,
+    VariantsAvailable,
 )
-from tests.scheduling.scene import CPU, MEDIAN_MS, MS, Bench, infers, name, profile, request
+from tests.scheduling.scene import CPU, FAMILY, MEDIAN_MS, MS, Bench, infers, name, profile, request
 
 ALL = tuple(profile(px) for px in MEDIAN_MS)
 SMALL = (profile(128), profile(256))
@@ -99,11 +102,12 @@ def test_one_that_is_lost_does_not_get_them() -> None:
 
 
 def slow(bench: Bench, factor: float) -> None:
-    """Let some batches take longer than profiled."""
+    """Let some batches take longer than profiled, for 30 s."""
     for at in range(1, 30):
-        infer = begin(bench, at, at * 1000)
+        at_ms = at * 1000
+        infer = begin(bench, at, at_ms)
         took = round(factor * profile(416).quantile_ns(infer.batch_size, 0.75))
-        bench(BatchCompleted(CPU, infer.batch, took), at * 1000 + took / MS)
+        bench(BatchCompleted(CPU, infer.batch, took), at_ms + took / MS)
 
 
 def test_what_is_known_of_an_executor_s_speed_stays_unless_its_times_are_new() -> None:
@@ -117,4 +121,41 @@ def test_what_is_known_of_an_executor_s_speed_stays_unless_its_times_are_new() -
     bench(ProfilesChanged(CPU, ALL), 30_000)
     assert bench.scheduler.slowdown[CPU] == known
     bench(ProfilesChanged(CPU, tuple(each.scaled(known) for each in ALL)), 30_000)
+    assert bench.scheduler.slowdown[CPU] == 1
+
+
+def drifted(bench: Bench, px: int, at_ms: float) -> None:
+    """Let the core know from before that a variant takes twice its profile's time."""
+    drift = LearnedDrift(CPU, name(px), 2.0, 0)
+    bench(LearningRestored(Learned((), (drift,))), at_ms)
+
+
+def test_what_is_known_of_drift_stays_with_the_profiles_that_stay() -> None:
+    bench = Bench()
+    drifted(bench, 416, 0)
+    bench(ProfilesChanged(CPU, (*SMALL, profile(416))), 1)
+    assert bench.scheduler.corrections[CPU] == {name(416): 2.0}
+    assert runs(bench)[name(416)] == profile(416).scaled(2.0)
+    bench(ProfilesChanged(CPU, (*SMALL, profile(416).scaled(2.0))), 2)
+    assert bench.scheduler.corrections[CPU] == {}
+    assert runs(bench)[name(416)] == profile(416).scaled(2.0)
+
+
+def test_drift_that_is_known_of_a_slow_executor_leaves_nothing_contradictory() -> None:
+    bench = Bench()
+    slow(bench, 1.5)
+    assert bench.scheduler.slowdown[CPU] > 1.2
+    drifted(bench, 416, 30_000)
+    assert bench.scheduler.slowdown[CPU] == 1, "the corrected profiles contain it"
+
+
+def test_a_variant_that_is_offered_anew_on_a_slow_executor_leaves_nothing_contradictory() -> None:
+    bench = Bench()
+    drifted(bench, 256, 0)
+    slow(bench, 1.5)
+    assert bench.scheduler.slowdown[CPU] > 1.2
+    others = tuple(each for each in FAMILY if each.name != name(256))
+    bench(VariantsAvailable(others), 30_000)
+    bench(VariantsAvailable(FAMILY), 30_000)
+    assert bench.scheduler.corrections[CPU] == {}
     assert bench.scheduler.slowdown[CPU] == 1

@@ -143,8 +143,11 @@ def test_a_damaged_file_is_named_and_can_be_renamed(tmp_path: Path, contents: by
     store = AccessStore(str(file))
     with pytest.raises(DamagedError, match=r"a\.db: file is not a database: move it away"):
         store.load(0)
+    journal = tmp_path / "a.db-journal"
+    journal.write_bytes(b"of a write that was cut off")
     aside = store.rename_damaged()
     assert aside.name.startswith("a.db.corrupt-")
+    assert not journal.exists(), "it would belong to the next file"
     assert aside.read_bytes() == contents
     store.add(ADMIN)
     assert store.load(0).tokens == (ADMIN,)

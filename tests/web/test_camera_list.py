@@ -1,6 +1,7 @@
 """Cameras that the box remembers, over HTTP."""
 
 import functools
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -23,6 +24,7 @@ from edgebox.web import camera_list
 from edgebox.web.camera_list import camera_document
 from edgebox.web.identification import identify
 from edgebox.web.web_context import WebContext
+from tests.conftest import WallClock
 from tests.web.sites import site_of
 
 GATE = CameraId("gate")
@@ -35,6 +37,25 @@ async def test_one_camera_is_answered_without_reading_thousands(
     monkeypatch.setattr(storage, "cameras", None)
     document = await camera_document(site_of(storage), GATE)
     assert document["requested"]["app"] == "barrier"
+
+
+async def test_connected_cameras_are_listed_first_and_then_the_last_seen(
+    storage: Storage, clock: WallClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = site_of(storage)
+    for name in ("old", "left", "here", "newest"):
+        clock.ms += 1_000
+        storage.record_camera(CameraId(name), {})
+    await storage.flush()
+    records = {"left": SimpleNamespace(connected=False), "here": SimpleNamespace(connected=True)}
+    monkeypatch.setattr(site.box, "cameras", records)
+    monkeypatch.setattr(camera_list, "_shown", lambda context, name, stored: name)
+    (route,) = (
+        each for each in camera_list.ROUTES if (each.method, each.path) == ("GET", "/v1/cameras")
+    )
+    response = await route.answer(site, make_mocked_request("GET", "/v1/cameras"))
+    assert isinstance(response, web.Response)
+    assert json.loads(response.text or "") == {"cameras": ["here", "newest", "left", "old"]}
 
 
 async def forget(site: WebContext) -> None:

@@ -433,7 +433,12 @@ export type Executor = {
 
 export type ExplainedOption = {
   variant: string
+  /** mAP@0.5:0.95, or the measure named in `accuracy_report` */
   accuracy: number
+  /** The accuracy was not measured: only the order of variants is meaningful */
+  accuracy_assumed: boolean
+  /** How its accuracy was measured on this box */
+  accuracy_report: AccuracyReport | null
   width_px: number
   height_px: number
   frame_bytes: number

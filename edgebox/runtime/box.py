@@ -465,31 +465,20 @@ class Box:
 
     def submit_picture(
         self,
-        picture: bytes | memoryview | NDArray[np.uint8],
-        picture_px: tuple[int, int],
-        variant: VariantName,
-        deadline_ms: float,
+        picture: bytes | memoryview | NDArray[np.uint8], picture_px: tuple[int, int],
+        variant: VariantName, deadline_ms: float,
         *,
-        app: str,
-        address: Hashable,
-        on_end: OnEnd,
-        pipeline: Pipeline | None = None,
-    ) -> RequestId:
+        app: str, address: Hashable, on_end: OnEnd, pipeline: Pipeline | None = None,
+    ) -> RequestId:  # fmt: skip
         """Submit a program's single JPEG or (h, w, 3) RGB picture; `on_end` as above.
 
         `variant` is of the family of the pipeline's first stage, if there is a pipeline. `address`
         says who sent it: programs share the decoding threads by address and application.
         """
         request = one_shot_request(
-            self.driver.next_request_id(),
-            picture,
-            picture_px,
-            variant,
-            app=app,
-            now_ns=self.driver.clock_ns(),
-            deadline_ms=deadline_ms,
-            pipeline=pipeline,
-        )
+            self.driver.next_request_id(), picture, picture_px, variant,
+            app=app, now_ns=self.driver.clock_ns(), deadline_ms=deadline_ms, pipeline=pipeline,
+        )  # fmt: skip
         self.driver.submit(one_shot_frame(request, picture, on_end, address))
         return request.id
 

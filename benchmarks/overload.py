@@ -223,7 +223,7 @@ class Overload:
     def _prepare(self, number: RequestId) -> None:
         ordered_ns = self._now_ns
         decoding = Deferrable(
-            lambda: self._started.append(number), lambda: number not in self._requests
+            lambda _: self._started.append(number), lambda: number not in self._requests
         )
         self._ordered_ns[number] = ordered_ns
         self._queue.put(self._requests[number].camera, decoding)

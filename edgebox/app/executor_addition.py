@@ -72,7 +72,8 @@ class ExecutorAdder:
         except BaseException:
             executor.abandon()
             raise
-        executor.note = note or executor.note
+        if note:
+            executor.note = note
         self._replacements.add(executor, spec, found)
         box, driver = self._box, self._box.driver
         box.set_profiles(executor.id, {p.variant: p for p in profiles})

@@ -5,10 +5,24 @@ from collections.abc import Callable, Mapping
 from edgebox.domain.core_factors import with_greatest_core_factors
 from edgebox.domain.interference import with_greatest_interference
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
+from edgebox.inference.model_executor import ModelExecutor
 from edgebox.runtime.box import Box
 from edgebox.scheduling.events import ProfilesChanged
+from edgebox.scheduling.supervised import ExecutorState
 
 Profiles = Mapping[VariantName, LatencyProfile]
+
+
+def executors_up(box: Box) -> list[ModelExecutor]:
+    """Return the executors of models that are up."""
+    supervised = box.driver.scheduler.supervised
+    return [
+        executor
+        for executor in box.driver.executors
+        if isinstance(executor, ModelExecutor)
+        and executor.id in supervised
+        and supervised[executor.id].state is ExecutorState.UP
+    ]
 
 
 def with_unmeasured(profile: LatencyProfile, others: Profiles) -> LatencyProfile:

@@ -8,7 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from edgebox.app.borrowed_executors import PacedExecutor, lent, lent_report
-from edgebox.app.executor_profiles import Profiles, change_profiles, with_unmeasured
+from edgebox.app.executor_profiles import (
+    Profiles,
+    change_profiles,
+    executors_up,
+    with_unmeasured,
+)
 from edgebox.app.executor_setup import Opened
 from edgebox.app.profile_lookup import stored_profiles
 from edgebox.app.remembered_learning import RememberedLearning
@@ -22,7 +27,6 @@ from edgebox.inference.fingerprint import fingerprint
 from edgebox.inference.model_executor import ModelExecutor
 from edgebox.runtime.box import Box
 from edgebox.scheduling.events import ExecutorHung
-from edgebox.scheduling.supervised import ExecutorState
 from edgebox.storage.database import Storage
 
 _BATCH_NS_MAX = 50_000_000
@@ -45,14 +49,10 @@ class FamilyPlacement:
 
     def executors(self, family: Family) -> list[ModelExecutor]:
         """Return the executors that are up and may hold a family, those of this machine first."""
-        supervised = self.box.driver.scheduler.supervised
         found = [
             executor
-            for executor in self.box.driver.executors
-            if isinstance(executor, ModelExecutor)
-            and executor.id in supervised
-            and supervised[executor.id].state is ExecutorState.UP
-            and self.opened.specs[executor.id].holds(family.name)
+            for executor in executors_up(self.box)
+            if self.opened.specs[executor.id].holds(family.name)
         ]
         return sorted(found, key=lambda executor: not executor.shares_machine)
 

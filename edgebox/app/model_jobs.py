@@ -13,7 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from edgebox.app.borrowed_executors import LentExecutor, lent_report
-from edgebox.app.executor_profiles import Profiles, change_profiles, with_unmeasured
+from edgebox.app.executor_profiles import (
+    Profiles,
+    change_profiles,
+    executors_up,
+    with_unmeasured,
+)
 from edgebox.app.import_process import ImportOrder, import_in_process
 from edgebox.app.live_families import LiveFamilies
 from edgebox.app.startup import measure
@@ -78,25 +83,29 @@ class ModelJobs:
         return self.jobs.start("profile", family.name, lambda job: self._measure(family, job))
 
     async def _measure(self, family: Family, job: Job) -> Finished:
-        executors = [
-            executor
-            for executor in self._box.driver.executors
-            if isinstance(executor, ModelExecutor) and family.name in executor.families
-        ]
-        found: dict[ExecutorId, list[LatencyProfile]] = {}
+        executors = [each for each in executors_up(self._box) if family.name in each.families]
+        failures: dict[ExecutorId, ModelError] = {}
         for done, executor in enumerate(executors):
 
             def report(text: str, share: float, done: int = done) -> None:
                 job.progress(text, (done + share) / len(executors))
 
-            found[executor.id] = await self._measured(family, executor, report)
-        for executor in executors:
-            self._storage.save_profiles(fingerprint(executor, family), found[executor.id])
-            await self._use(executor.id, found[executor.id])
+            try:
+                found = await self._measured(family, executor, report)
+            except ModelError as error:  # such as of one that was lost meanwhile
+                failures[executor.id] = error
+                continue
+            self._storage.save_profiles(fingerprint(executor, family), found)
+            await self._use(executor.id, found)
+        told = tuple(f"not measured on {executor}: {why}" for executor, why in failures.items())
+        if len(failures) == len(executors):
+            raise ModelError("; ".join(told) or f"no executor is up that holds {family.name}")
+        for text in told:
+            self._box.notices.publish("warning", f"{family.name} was {text}")
         self._box.notices.publish(
             "info", f"{family.name} was measured again; planning uses the new times"
         )
-        return Finished("measured; planning uses the new times")
+        return Finished("measured; planning uses the new times", told)
 
     async def _measured(
         self, family: Family, executor: ModelExecutor, report: Any

@@ -353,12 +353,12 @@ class Driver:
         else:
             self._to_cut.append((frame, variant))
 
-    def _cut(self, crops: list[PendingFrame]) -> None:
+    def _cut(self, crops: list[PendingFrame], took_ns: int) -> None:
         for crop in crops:
             if crop.invalid_because:
                 self.feed(RequestRejected(crop.request.id))
         if ready := tuple(crop.request.id for crop in crops if not crop.invalid_because):
-            self.feed(CropsPrepared(ready))
+            self.feed(CropsPrepared(ready, took_ns))
 
     def _decoded(self, frame: PendingFrame, took_ns: int) -> None:
         if frame.invalid_because:

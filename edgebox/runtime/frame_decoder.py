@@ -25,7 +25,7 @@ class FrameDecoder:
         *,
         runs_encoded: Callable[[VariantName], bool],
         on_decoded: Callable[[PendingFrame, int], None],
-        on_cut: Callable[[list[PendingFrame]], None],
+        on_cut: Callable[[list[PendingFrame], int], None],
         callbacks: Callbacks,
         clock_ns: Callable[[], int],
     ) -> None:
@@ -39,7 +39,8 @@ class FrameDecoder:
                 arrived.
             on_decoded: called on the loop with each frame that has not ended meanwhile, and the
                 nanoseconds that it took.
-            on_cut: called on the loop with the crops of one `cut` that have not ended meanwhile.
+            on_cut: called on the loop with the crops of one `cut` that have not ended meanwhile,
+                and the nanoseconds since the order.
             callbacks: informed of threads that hang.
             clock_ns: the box's clock.
         """
@@ -90,20 +91,19 @@ class FrameDecoder:
         frame.preparing = True
         ordered_ns = self._clock_ns()
 
-        def work() -> None:
+        def work(picture: Deferrable) -> None:
             began_ns = self._clock_ns()
-            decoding.skipped = frame.ended
-            if not decoding.skipped:
+            if not picture.skipped:
                 self._prepare(frame, variant)
             # The wait for a thread counts: it is part of what a frame costs beside inference. The
             # wait for executors, or for other frames of its camera, says how much is sent.
-            waited = self._held or self._released_ns >= ordered_ns or decoding.behind
+            waited = self._held or self._released_ns >= ordered_ns or picture.behind
             took_ns = self._clock_ns() - (began_ns if waited else ordered_ns)
             self._from_thread(lambda: self._decoded(frame, took_ns))
 
         # A frame that was dropped while it waited for a thread is not decoded any more.
-        decoding = Deferrable(work, lambda: frame.ended)
-        self._threads.submit(decoding, frame.request.camera)
+        due_ns = frame.request.deadline_ns if frame.is_one_shot else None
+        self._threads.submit(Deferrable(work, lambda: frame.ended, due_ns), frame.sender)
 
     def _stays_encoded(self, frame: PendingFrame, variant: Variant) -> bool:
         # Crops are cut here, from the decoded picture.
@@ -119,6 +119,8 @@ class FrameDecoder:
             self._cut_together(of_frame)
 
     def _cut_together(self, crops: Sequence[tuple[PendingFrame, Variant]]) -> None:
+        ordered_ns = self._clock_ns()
+
         def work() -> None:
             for crop, variant in crops:
                 if not crop.ended:
@@ -134,9 +136,9 @@ class FrameDecoder:
                 else:
                     living.append(crop)
             if living:
-                self._on_cut(living)
+                self._on_cut(living, self._clock_ns() - ordered_ns)
 
-        self._threads.submit(work, crops[0][0].request.camera)
+        self._threads.submit(work, crops[0][0].sender)
 
     def _prepare(self, frame: PendingFrame, variant: Variant) -> None:
         try:

@@ -208,6 +208,8 @@ class CropsPrepared:
     """Crops of one frame were cut and scaled to the sizes that their `Prepare`s asked for."""
 
     requests: tuple[RequestId, ...]
+    took_ns: int | None = None
+    """Counts from the order, as in `RequestPrepared`; None: there was nothing to cut."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -255,10 +255,14 @@ class Scheduler(SchedulerState):
         self._ready(live)
 
     def _crops_prepared(self, event: events.CropsPrepared) -> None:
-        self._dispatch.crops_prepared(self._now_ns)
+        of_batch = False
         for crop in event.requests:
             if (live := self._preparing(event, crop)) is not None:
+                of_batch |= self._ledger.is_of_batch(live)
                 self._ready(live)
+        # Executors wait for the crops of batches alone, not for those that cameras send.
+        if of_batch and event.took_ns is not None:
+            self._dispatch.crops_prepared(event.took_ns)
 
     def _ready(self, live: LiveRequest) -> None:
         self._ledger.prepared(live, self._now_ns)
@@ -292,8 +296,7 @@ class Scheduler(SchedulerState):
             if not self._stopping:
                 again = self._dispatch.run_again(event.executor, self._now_ns, event.requests)
                 self._out += again
-        cause = _UNANSWERED_CAUSES.get(event.reason, Cause.FAILED)
-        members = self._ledger.unanswered(event.executor, event.requests, cause)
+        members = self._ledger.unanswered(event.executor, event.requests, event.reason)
         self._out += self._endings.members(members, event.batch, self._now_ns)
 
     def _batch_completed(self, event: events.BatchCompleted) -> None:
@@ -447,12 +450,6 @@ class Scheduler(SchedulerState):
         if due_ns is not None and due_ns <= self._now_ns and not self._stopping:
             self._out.append(self._adaptation.compute_plan(self._now_ns))
 
-
-_UNANSWERED_CAUSES = {
-    DropReason.OVERLOAD: Cause.OVERLOADED,
-    DropReason.INVALID: Cause.REJECTED,
-}
-"""What ends a request that its batch had no answer to, by the reason for that; else, it failed."""
 
 _HANDLERS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.RequestArrived: Scheduler._request_arrived,

@@ -4,7 +4,7 @@ Each picture is a request among the cameras' frames; its deadline counts from it
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -66,6 +66,7 @@ async def answered(
     deadline_ms: float,
     *,
     app: str,
+    address: Hashable,
     pipeline: Pipeline | None = None,
 ) -> Answer:
     """Return the answer to one picture, which runs among the cameras' frames.
@@ -77,6 +78,7 @@ async def answered(
         variant: the variant that runs.
         deadline_ms: counted from now.
         app: the application that the picture belongs to.
+        address: of who sent it.
         pipeline: that it runs through, the variant being of its first stage; None: none.
 
     Raises:
@@ -90,7 +92,14 @@ async def answered(
             done.set_result(ending)
 
     submitted = box.submit_picture(
-        picture, picture_px, variant, deadline_ms, app=app, pipeline=pipeline, on_end=ended
+        picture,
+        picture_px,
+        variant,
+        deadline_ms,
+        app=app,
+        address=address,
+        pipeline=pipeline,
+        on_end=ended,
     )
     try:
         ending = await done

@@ -163,7 +163,7 @@ def crops_prepared(world: World, a: int, b: int) -> Event:
         cut = cut[: a % 4]
     if b % 8 == 0:
         cut = [*cut, *cut[:1], RequestId(a)]
-    return CropsPrepared(tuple(cut))
+    return CropsPrepared(tuple(cut), b * MS if b % 3 else None)
 
 
 def sampled(world: World, b: int) -> tuple[ExecutorId, BatchId]:

@@ -121,6 +121,10 @@ class FamilyPlacement:
         for executor, profiles in list(self.box.profiles.items()):
             if not variants.isdisjoint(profiles):
                 await change_profiles(self.box, executor, without)
+        driver = self.box.driver  # an earlier call may have changed them, and not waited
+        await driver.until(
+            lambda: not any(map(driver.scheduler.awaits_profiles, self.box.profiles))
+        )
         await self._unused(variants)  # some may have come while an executor was busy
         for holder in self.executors(family):
             await asyncio.to_thread(holder.drop_family, family)

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -226,6 +226,32 @@ async def test_what_comes_while_a_family_is_withdrawn_stays(scene: Scene) -> Non
     await until(lambda: not scene.served.left, "it to go")
     assert scene.box.profiles[later.id].keys() == {runs_on.name, imported.variant}
     assert scene.box.profiles[CPU].keys() == {runs_on.name}
+    await ended(scene, task)
+
+
+async def test_a_withdrawal_that_is_done_again_waits_for_the_batches_of_others(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def at_once(call: Callable[[Family], None], family: Family) -> None:
+        call(family)
+
+    monkeypatch.setattr(asyncio, "to_thread", at_once)
+    scene.bench.submit()
+    await settle()
+    (batch,) = scene.executor.batches
+    removed = tuple(each for each in FAMILY if each.name != batch.variant)
+    scene.family = replace_in(scene.family, variants=removed, offered=removed)
+    scene.served.families[:] = [scene.family]
+    task = asyncio.ensure_future(scene.live.run())
+    scene.live._serve_no_more(STREET)
+    await settle()
+    task.cancel()
+    again = asyncio.ensure_future(scene.live._withdraw(STREET))
+    await settle()
+    assert not scene.executor.dropped, "the executor may still be given batches of it"
+    batch.complete()
+    await again
+    assert scene.executor.dropped == [scene.family]
     await ended(scene, task)
 
 

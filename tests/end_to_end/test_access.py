@@ -294,5 +294,9 @@ async def test_a_box_with_its_own_certificate(database: Path) -> None:
         async with (
             aiohttp.ClientSession(connector=pinned) as client,
             client.post(f"{server}/v1/login", json={"token": viewer}) as response,
+            client.get(
+                f"{server}/v1/addresses", headers={"Authorization": f"Bearer {viewer}"}
+            ) as addresses,
         ):
             assert "Secure" in response.headers["Set-Cookie"]
+            assert (await addresses.json())["tls"] is True

@@ -53,7 +53,7 @@ def report_of(run: RealRun, scenario: Scenario) -> Report:
     if scenario.hardware is not None:
         for executor in scenario.hardware.profiles:
             share = busy_share(run.journal, executor, run.began_ns, scenario.duration_ns)
-            report.busy_ns[executor] = round(share * scenario.duration_ns)
+            report.busy[executor] = [(0, round(share * scenario.duration_ns))]
     return report
 
 

@@ -13,7 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from edgebox.app.borrowed_executors import LentExecutor, lent_report
-from edgebox.app.executor_profiles import executors_up, use_profiles
+from edgebox.app.executor_profiles import (
+    Profiles,
+    change_profiles,
+    executors_up,
+    with_unmeasured,
+)
 from edgebox.app.import_process import ImportOrder, import_in_process
 from edgebox.app.live_families import LiveFamilies
 from edgebox.app.startup import measure
@@ -25,7 +30,7 @@ from edgebox.domain.job_errors import (
     MemoryLimitedError,
     NoImportsError,
 )
-from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
+from edgebox.domain.model_family import ExecutorId, LatencyProfile
 from edgebox.inference.executor import HungError
 from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import fingerprint
@@ -125,17 +130,22 @@ class ModelJobs:
 
     async def _use(self, executor: ExecutorId, found: Sequence[LatencyProfile]) -> None:
         """Make planning and scheduling use new times, as soon as the executor is idle."""
-        known: dict[VariantName, LatencyProfile] = {**self._box.profiles[executor]}
-        for profile in found:
-            # Measured alone with all threads; interference and core factors are unchanged.
-            before = known.get(profile.variant, profile)
-            known[profile.variant] = replace(
-                profile,
-                interference=before.interference,
-                interference_factors=before.interference_factors,
-                core_factors=before.core_factors,
-            )
-        await use_profiles(self._box, executor, known)
+
+        def again(known: Profiles) -> Profiles:
+            changed = dict(known)
+            for profile in found:
+                # Measured alone with all threads; interference and core factors are unchanged.
+                before = known.get(profile.variant, profile)
+                now = replace(
+                    profile,
+                    interference=before.interference,
+                    interference_factors=before.interference_factors,
+                    core_factors=before.core_factors,
+                )
+                changed[profile.variant] = with_unmeasured(now, known)
+            return changed
+
+        await change_profiles(self._box, executor, again)
 
     # -- importing --------------------------------------------------------------------------
 
@@ -201,7 +211,7 @@ class ModelJobs:
             if self.live is None:
                 raise ModelError("the box is not ready")
             executors = await self.live.add(folder, job.progress)
-        except ModelError as error:
+        except EdgeboxError as error:
             return f"served from the box's next start on, which measures it ({error})"
         return f"served from now on, on {', '.join(executors)}"
 

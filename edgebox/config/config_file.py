@@ -54,8 +54,6 @@ from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 
 _NOTATION = Notation(lambda path: f"{dotted(path)}: ", show=as_toml, collects=True)
-_PLANNING = PlanningParameters()
-_UPGRADE_SHARE = _PLANNING.utilisation_upgrade / _PLANNING.utilisation_max
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,14 +207,11 @@ class Config:
         """Return what planning is tuned with."""
         return PlanningParameters(
             quantile=self.scheduler.high_quantile,
-            utilisation_max=self.planner.utilisation_max,
-            # An upgrade needs a little room below the limit, or it would be undone at once.
-            utilisation_upgrade=self.planner.utilisation_max * _UPGRADE_SHARE,
             uplink_utilisation_max=self.planner.uplink_utilisation_max,
             uplink_utilisation_max_stable=self.planner.uplink_utilisation_max_stable,
             rate_min_hz=self.planner.rate_min_hz,
             quality=self.planner.quality,
-        )
+        ).using(self.planner.utilisation_max)
 
 
 def keys() -> Iterator[KeyInfo]:

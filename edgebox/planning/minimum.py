@@ -142,13 +142,14 @@ class Minimum:
             return list(self._cameras)
         best = max(self._by_deadline(feasible, none), key=lambda each: each[0], default=None)
         if best is None or self._waiting().any():
-            crowded = self._crowded_out(feasible, spare)
-            if crowded is None:
+            found = self._crowded_out(feasible, spare)
+            if found is None:
                 return None
+            crowded, waits = found
             if crowded.any() or best is None:
                 given_up = next(self._deadlines_kept(feasible, crowded), none)
                 ceiling_hz = self._ceiling(feasible, given_up, crowded, freed=True)
-                return self._applied(given_up, crowded, ceiling_hz)
+                return self._applied(given_up, crowded, ceiling_hz, waits)
         _, given_up, _ = best
         return self._applied(given_up, none, self._ceiling(feasible, given_up, none, freed=True))
 
@@ -220,38 +221,49 @@ class Minimum:
                 high_hz = middle_hz
         return low_hz
 
-    def _crowded_out(self, feasible: Feasible, spare: Feasible) -> Bools | None:
+    def _crowded_out(self, feasible: Feasible, spare: Feasible) -> tuple[Bools, Bools] | None:
         """Return the fewest cameras that must not be served for all others' least rates to fit.
 
-        Two orders are tried: those first that free most time, which takes the fewest where batches
-        bring nothing, and those first whose deadlines make everybody's batches small. Of equals,
-        who came last goes first. Who is best effort now stays so until there is time to spare: a
-        load at the limit would else swing. O(n log n) for n cameras.
+        With them comes who of them only waits for time to spare. Two orders are tried: those first
+        that free most time, which takes the fewest where batches bring nothing, and those first
+        whose deadlines make everybody's batches small. Of equals, who came last goes first. Who is
+        best effort now stays so until there is time to spare: a load at the limit would else swing.
+        So of as many cameras those go that are best effort now, and somebody who is served only if
+        that does not suffice. O(n log n) for n cameras.
         """
-        count = len(self._cameras)
         freed, waiting = self._freed(), self._waiting()
         movable = np.flatnonzero(self._movable()).tolist()
-        by_time = sorted(movable, key=lambda at: (-freed[at], not waiting[at], -at))
+        by_time = sorted(movable, key=lambda at: (-freed[at], -at))
         by_deadline = sorted(movable, key=lambda at: (int(self._compute_ns[at]), -at))
 
-        def without(order: Sequence[int], number: int) -> Bools:
-            out = np.zeros(count, np.bool_)
-            out[order[:number]] = True
-            return out
+        def fits(crowd: Sequence[int], holds: Feasible) -> bool:
+            return next(self._deadlines_kept(holds, self._those(crowd)), None) is not None
 
         def fewest(order: Sequence[int], holds: Feasible) -> int:
-            def fits(number: int) -> bool:
-                crowded = without(order, number)
-                return next(self._deadlines_kept(holds, crowded), None) is not None
-
-            return bisect_left(range(len(order) + 1), True, key=fits)
+            numbers = range(len(order) + 1)
+            return bisect_left(numbers, True, key=lambda number: fits(order[:number], holds))
 
         order = min(by_time, by_deadline, key=lambda each: fewest(each, feasible))
         least = fewest(order, feasible)
         if least > len(order):
             return None
+        wait = [at for at in order if waiting[at]]
         most = min(fewest(order, spare), len(order))
-        return without(order, min(max(least, int(waiting[movable].sum())), most))
+        number = min(max(least, len(wait)), most)
+        served = [at for at in order if not waiting[at]]
+        # The first in the order fit, so that many who are served suffice.
+        fewer = range(max(0, number - len(wait)), sum(not waiting[at] for at in order[:number]))
+        leave = fewer.start + bisect_left(
+            fewer, True, key=lambda some: fits([*served[:some], *wait[: number - some]], feasible)
+        )
+        crowd = [*served[:leave], *wait[: number - leave]]
+        needed = fewest(crowd, feasible) if number > least else number
+        return self._those(crowd), self._those(crowd[needed:])
+
+    def _those(self, cameras: Sequence[int]) -> Bools:
+        out = np.zeros(len(self._cameras), np.bool_)
+        out[[*cameras]] = True
+        return out
 
     def _freed(self) -> Floats:
         """Return the time that crowding each camera out frees, in a unit that does not matter."""
@@ -322,12 +334,15 @@ class Minimum:
             demand, longest_ns, slack_ns, max(1, tightest // 2), later_share, least_later_share
         )
 
-    def _applied(self, given_up: Bools, crowded: Bools, ceiling_hz: float) -> list[CameraOptions]:
+    def _applied(
+        self, given_up: Bools, crowded: Bools, ceiling_hz: float, waits: Bools | None = None
+    ) -> list[CameraOptions]:
         least_hz = self._effort_limit_hz
         out = []
         for at, of in enumerate(self._cameras):
             if crowded[at]:
-                out.append(of.crowded_out(least_hz))
+                waiting = waits is not None and bool(waits[at])
+                out.append(of.crowded_out(least_hz, waits=waiting))
                 continue
             kept = of.best_effort() if given_up[at] else of
             out.append(kept.slowed(ceiling_hz, least_hz) if np.isfinite(ceiling_hz) else kept)

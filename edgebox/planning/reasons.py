@@ -77,9 +77,13 @@ class Reasons:
         if of.crowded:
             least = of.ladder[0]._replace(rate_hz=of.least_hz)
             least_text = f"{rate_text(of.least_hz)} at {least.variant.size_text}"
+            text = (
+                f"{self.sharing(camera)}, too many even for {least_text}, the least that is of use"
+            )
+            if of.waits:
+                text = f"{self.sharing(camera)}; {least_text} follows once there is time to spare"
             return Reason(
-                f"{size}, {option.rate_hz:g} of {rate_text(wanted_hz)}, best effort: "
-                f"{self.sharing(camera)}, too many even for {least_text}, the least that is of use",
+                f"{size}, {option.rate_hz:g} of {rate_text(wanted_hz)}, best effort: {text}",
                 self._time_for(camera, least),
             )
         if not of.served:

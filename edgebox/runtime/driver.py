@@ -22,6 +22,7 @@ from edgebox.runtime.availability import dropped_because
 from edgebox.runtime.batch_runner import BatchRunner
 from edgebox.runtime.callbacks import Callbacks
 from edgebox.runtime.cascade_decisions import CascadeDecisions
+from edgebox.runtime.conditions import Conditions
 from edgebox.runtime.crops import CropCutter, Labels
 from edgebox.runtime.decision_recorder import DecisionRecorder
 from edgebox.runtime.decoded_ahead import DecodedAhead
@@ -120,6 +121,9 @@ class Driver:
         self._executors: dict[ExecutorId, Executor] = {e.id: e for e in executors}
         self._frames = PendingFrames()
         self._inbox, self._draining = deque[Event | None](), False
+        self._conditions = Conditions()
+        self.until = self._conditions.until
+        """Waits until a condition on the core holds."""
         self._request_ids = itertools.count(1)
         self.cascades = CascadeDecisions(scheduler, lambda: len(self._frames) == 1, self.feed)
         self._crops = CropCutter(labels or {}, self.next_request_id, self.cascades.decide)
@@ -224,13 +228,6 @@ class Driver:
             self._loop.catch_up()
         self._take(event)
 
-    def feed_if(self, holds: Callable[[], bool], event: Event) -> bool:
-        """Inform the core of a fact if a condition holds after all reports; return whether."""
-        self._loop.catch_up()
-        if fed := holds():
-            self._take(event)
-        return fed
-
     def _take(self, event: Event | None) -> None:
         self._inbox.append(event)
         if self._draining:
@@ -241,6 +238,7 @@ class Driver:
                 self._handle(self._inbox.popleft())
         finally:
             self._draining = False
+        self._conditions.look()
         self.decoder.hold(self._demand.is_met())
         if self.failure is None:
             self._loop.wake_at(self.scheduler.next_wakeup_ns())
@@ -355,12 +353,12 @@ class Driver:
         else:
             self._to_cut.append((frame, variant))
 
-    def _cut(self, crops: list[PendingFrame]) -> None:
+    def _cut(self, crops: list[PendingFrame], took_ns: int) -> None:
         for crop in crops:
             if crop.invalid_because:
                 self.feed(RequestRejected(crop.request.id))
         if ready := tuple(crop.request.id for crop in crops if not crop.invalid_because):
-            self.feed(CropsPrepared(ready))
+            self.feed(CropsPrepared(ready, took_ns))
 
     def _decoded(self, frame: PendingFrame, took_ns: int) -> None:
         if frame.invalid_because:

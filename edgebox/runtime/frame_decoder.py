@@ -25,7 +25,7 @@ class FrameDecoder:
         *,
         runs_encoded: Callable[[VariantName], bool],
         on_decoded: Callable[[PendingFrame, int], None],
-        on_cut: Callable[[list[PendingFrame]], None],
+        on_cut: Callable[[list[PendingFrame], int], None],
         callbacks: Callbacks,
         clock_ns: Callable[[], int],
     ) -> None:
@@ -39,7 +39,8 @@ class FrameDecoder:
                 arrived.
             on_decoded: called on the loop with each frame that has not ended meanwhile, and the
                 nanoseconds that it took.
-            on_cut: called on the loop with the crops of one `cut` that have not ended meanwhile.
+            on_cut: called on the loop with the crops of one `cut` that have not ended meanwhile,
+                and the nanoseconds since the order.
             callbacks: informed of threads that hang.
             clock_ns: the box's clock.
         """
@@ -118,6 +119,8 @@ class FrameDecoder:
             self._cut_together(of_frame)
 
     def _cut_together(self, crops: Sequence[tuple[PendingFrame, Variant]]) -> None:
+        ordered_ns = self._clock_ns()
+
         def work() -> None:
             for crop, variant in crops:
                 if not crop.ended:
@@ -133,7 +136,7 @@ class FrameDecoder:
                 else:
                     living.append(crop)
             if living:
-                self._on_cut(living)
+                self._on_cut(living, self._clock_ns() - ordered_ns)
 
         self._threads.submit(work, crops[0][0].sender)
 

@@ -68,10 +68,10 @@ class Measurements:
         self._decisions.ran(order.executor, order.batch, result.started_ns, result.ended_ns)
         self.applications.ran(app, order.variant, order.executor, order.batch_size, result.took_ns)
 
-    def forget(self, variants: Container[VariantName]) -> None:
-        """Forget the times of some variants."""
-        self.batches.forget(variants)
-        self.applications.forget(variants)
+    def forget(self, variants: Container[VariantName], executor: ExecutorId | None = None) -> None:
+        """Forget the times of some variants on one executor; None: on all."""
+        self.batches.forget(variants, executor)
+        self.applications.forget(variants, executor)
 
     def _threads(self, executor: ExecutorId) -> int:
         """Return all threads that an executor computes with on a CPU; 0: it is elsewhere."""

@@ -65,8 +65,8 @@ class DeviceConcurrency:
 
 
 def throughput_gains(profiles: Iterable[LatencyProfile], executors: int) -> tuple[float, ...]:
-    """Return g(1) to g(executors), the mean over these profiles."""
-    known = list(profiles)
+    """Return g(1) to g(executors), the mean over these profiles with a known interference."""
+    known = [profile for profile in profiles if profile.has_interference]
     if not known:
         return tuple(map(float, range(1, executors + 1)))
     return tuple(n * fmean(1 / of.slowed(n - 1) for of in known) for n in range(1, executors + 1))

@@ -20,19 +20,17 @@ class CropWait:
 
     def __init__(self) -> None:
         self._cutting_ns = RecentValues(CUT_WINDOW, 0.0)
-        self._spawned_ns = 0
         self._until_ns = 0
 
     def spawned(self, took_ns: int, now_ns: int) -> None:
         """Note that a batch which took this long has spawned crops."""
-        self._spawned_ns = now_ns
         usual_ns = self._cutting_ns.quantile(CUT_QUANTILE)
         if usual_ns <= WAIT_SHARE_MAX * took_ns:
             self._until_ns = now_ns + round(usual_ns)
 
-    def prepared(self, now_ns: int) -> None:
-        """Note that the crops of a frame are cut."""
-        self._cutting_ns.add(now_ns - self._spawned_ns)
+    def prepared(self, took_ns: int) -> None:
+        """Note how long it took to cut the crops of a frame, from the order on."""
+        self._cutting_ns.add(took_ns)
 
     def until_ns(self, crops_preparing: int, now_ns: int) -> int | None:
         """Return until when idle executors wait; None: they do not.

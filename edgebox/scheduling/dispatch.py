@@ -216,9 +216,9 @@ class Dispatch:
         """Note that a batch which took this long has spawned crops."""
         self._crop_wait.spawned(took_ns, now_ns)
 
-    def crops_prepared(self, now_ns: int) -> None:
-        """Note that the crops of a frame are cut."""
-        self._crop_wait.prepared(now_ns)
+    def crops_prepared(self, took_ns: int) -> None:
+        """Note how long it took to cut the crops that a batch has found."""
+        self._crop_wait.prepared(took_ns)
 
     def crops_awaited_ns(self, now_ns: int) -> int | None:
         """Return until when idle executors wait for crops that are being cut; None: for none."""

@@ -10,8 +10,8 @@ independent draws of one distribution its CDF is the k-th power (`work` has batc
 """
 
 import math
+from array import array
 from bisect import bisect_left, insort
-from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
@@ -43,6 +43,9 @@ class EmpiricalDistribution:
     hold. Nothing is approximated by bins.
     """
 
+    DERIVED = frozenset(("_ordered", "_values", "_signed", "_sampled"))
+    """Attributes that checkpoints leave out: they are computed again where they are None."""
+
     def __init__(
         self, prior: Sequence[float] = (), window: int = WINDOW, horizon_ns: int | None = None
     ) -> None:
@@ -55,11 +58,13 @@ class EmpiricalDistribution:
                 None: never.
         """
         self._prior = sorted(value for value in prior if _usable(value))
-        # Separate lists of plain values, because checkpoints serialise them.
-        self._recent: deque[float] = deque()
-        self._taken_ns: deque[int] = deque()
-        self._sources: deque[str] = deque()
-        self._ordered: list[float] = []
+        # Arrays, because checkpoints copy them in one piece; a window is short enough to be moved.
+        self._recent = array("d")
+        self._taken_ns = array("q")
+        self._sources = array("H")
+        """Numbers of `_names`, in a window that forgets them as it forgets samples."""
+        self._names: list[str] = []
+        self._ordered: array[float] | None = None
         self._window = window
         self._horizon_ns = horizon_ns
         self._added = 0
@@ -84,10 +89,11 @@ class EmpiricalDistribution:
             return False
         if len(self._recent) >= self._window:
             self._forget_oldest()
+        ordered = self._rising
         self._recent.append(sample)
         self._taken_ns.append(now_ns)
-        self._sources.append(source)
-        insort(self._ordered, sample)
+        self._sources.append(self._number_of(source))
+        insort(ordered, sample)
         if self._horizon_ns is not None:
             since_ns = now_ns - self._horizon_ns
             while len(self._recent) > SAMPLES_ENOUGH and self._taken_ns[0] < since_ns:
@@ -98,21 +104,35 @@ class EmpiricalDistribution:
             self._test()
         return True
 
+    @property
+    def _rising(self) -> "array[float]":
+        """The samples, rising; those below 0 as they are."""
+        if self._ordered is None:
+            self._ordered = array("d", sorted(self._recent))
+        return self._ordered
+
+    def _number_of(self, source: str) -> int:
+        if source not in self._names:
+            self._names.append(source)
+        return self._names.index(source)
+
     def _forget_oldest(self) -> None:
-        self._taken_ns.popleft()
-        self._sources.popleft()
-        del self._ordered[bisect_left(self._ordered, self._recent.popleft())]
+        ordered = self._rising
+        del ordered[bisect_left(ordered, self._recent[0])]
+        self._keep_newest(len(self._recent) - 1)
+
+    def _keep_newest(self, count: int) -> None:
+        """Forget the samples before the newest ones, but for `_ordered`."""
+        for samples in (self._recent, self._taken_ns, self._sources):
+            del samples[: len(samples) - count]
 
     def _test(self) -> None:
         """Forget the samples that the newest ones contradict."""
-        held = change_detection.newest_that_hold(self._recent, self._ordered, self._added)
+        held = change_detection.newest_that_hold(self._recent, self._rising, self._added)
         if held == len(self._recent):
             return
-        while len(self._recent) > held:
-            self._recent.popleft()
-            self._taken_ns.popleft()
-            self._sources.popleft()
-        self._ordered = sorted(self._recent)
+        self._keep_newest(held)
+        self._ordered = None
         self.resets += 1
 
     def forget_before(self, since_ns: int) -> None:
@@ -131,24 +151,29 @@ class EmpiricalDistribution:
                 remain, they replace all samples older than `since_ns`.
         """
         every = zip(self._taken_ns, self._recent, self._sources, strict=True)
-        kept = [each for each in every if each[0] < since_ns or each[2] != source]
+        undone = self._number_of(source)
+        kept = [each for each in every if each[0] < since_ns or each[2] != undone]
         if len(kept) < len(before):
             later = [each for each in kept if each[0] >= since_ns]
-            kept = [*((since_ns, value, "") for value in before), *later]
-        self._taken_ns = deque(taken_ns for taken_ns, _, _ in kept)
-        self._recent = deque(value for _, value, _ in kept)
-        self._sources = deque(of for _, _, of in kept)
-        self._ordered = sorted(self._recent)
+            kept = [*((since_ns, value, self._number_of("")) for value in before), *later]
+        self._taken_ns = array("q", (taken_ns for taken_ns, _, _ in kept))
+        self._recent = array("d", (value for _, value, _ in kept))
+        self._sources = array("H", (of for _, _, of in kept))
+        self._ordered = None
         self._values = self._signed = self._sampled = self._inferred = None
 
     def rescale(self, source: str, since_ns: int, factor: float) -> None:
         """Multiply the inferred values, and a source's samples since an instant, by a factor."""
         samples = zip(self._recent, self._taken_ns, self._sources, strict=True)
-        self._recent = deque(
-            _multiplied(value, factor) if taken_ns >= since_ns and of == source else value
-            for value, taken_ns, of in samples
+        rescaled = self._number_of(source)
+        self._recent = array(
+            "d",
+            (
+                _multiplied(value, factor) if taken_ns >= since_ns and of == rescaled else value
+                for value, taken_ns, of in samples
+            ),
         )
-        self._ordered = sorted(self._recent)
+        self._ordered = None
         self._values = self._signed = self._sampled = None
         if self._inferred is not None:
             self._inferred = self._inferred * factor
@@ -189,7 +214,7 @@ class EmpiricalDistribution:
     def sampled_values(self) -> Floats:
         """The samples, rising: (n,) float64."""
         if self._sampled is None:
-            self._sampled = np.maximum(np.array(self._ordered, dtype=np.float64), 0.0)
+            self._sampled = np.maximum(np.array(self._rising, dtype=np.float64), 0.0)
         return self._sampled
 
     @property
@@ -207,7 +232,7 @@ class EmpiricalDistribution:
         """The equally likely values that represent the distribution, rising: (n,) float64."""
         if self._inferred is not None:
             return self._inferred
-        if len(self._ordered) >= SAMPLES_MIN:
+        if len(self._recent) >= SAMPLES_MIN:
             return self.sampled_values
         if self._values is None:
             self._values = np.maximum(self.signed, 0.0)
@@ -219,8 +244,8 @@ class EmpiricalDistribution:
         if self._inferred is not None:
             return self._inferred
         if self._signed is None:
-            prior = self._prior if len(self._ordered) < SAMPLES_MIN else []
-            self._signed = np.array(sorted(prior + self._ordered), dtype=np.float64)
+            prior = self._prior if len(self._recent) < SAMPLES_MIN else []
+            self._signed = np.array(sorted([*prior, *self._rising]), dtype=np.float64)
         return self._signed
 
     def cdf(self, at: Floats) -> Floats:
@@ -240,7 +265,7 @@ class EmpiricalDistribution:
 
     def sampled_quantile(self, q: float) -> float:
         """Return the quantile of the samples without the prior; there must be at least one."""
-        return float(self._ordered[max(0, math.ceil(q * len(self._ordered) - 1e-9) - 1)])
+        return float(self._rising[max(0, math.ceil(q * len(self._recent) - 1e-9) - 1)])
 
     def signed_quantiles(self, q: Floats) -> Floats:
         """Return `signed_quantile` of each element of `q`."""

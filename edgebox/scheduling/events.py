@@ -53,6 +53,17 @@ class ExecutorStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class ProfilesChanged:
+    """An executor that is up runs these variants from now on, each with its profile.
+
+    They replace all that it had, once the batch or sample that it runs has ended.
+    """
+
+    executor: ExecutorId
+    profiles: tuple[LatencyProfile, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ExecutorStopped:
     """An executor was stopped on purpose, with the batch it ran; it is not opened again."""
 
@@ -197,6 +208,8 @@ class CropsPrepared:
     """Crops of one frame were cut and scaled to the sizes that their `Prepare`s asked for."""
 
     requests: tuple[RequestId, ...]
+    took_ns: int | None = None
+    """Counts from the order, as in `RequestPrepared`; None: there was nothing to cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +320,7 @@ class ShutdownRequested:
 
 Event = (
     ExecutorStarted
+    | ProfilesChanged
     | ExecutorStopped
     | ExecutorHung
     | ExecutorLent

@@ -212,8 +212,8 @@ class FrameAdmission:
                 number = len(all_ns) if due_ns is None else bisect_right(all_ns, due_ns)
                 out[variant] = out.get(variant, 0.0) + number
         for camera, frames in self._ledger.to_spawn.items():
-            crops = self._crops.get(camera, {})
-            out = _sum(out, {variant: frames * number for variant, number in crops.items()})
+            for variant, of_each in self._crops.get(camera, {}).items():
+                out[variant] = out.get(variant, 0.0) + frames * of_each
         return out
 
     def _running_ns(self, now_ns: int) -> float:

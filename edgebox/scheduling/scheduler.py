@@ -154,6 +154,7 @@ class Scheduler(SchedulerState):
         """Do what is due and start what can start; `woken`: nothing has happened."""
         out, now_ns = self._out, self._now_ns
         self._supervise()
+        self._change_profiles()
         out += [*self._endings.expired(now_ns, woken=woken), *self._endings.frames(now_ns)]
         out += self._dispatch.batches(now_ns)
         if not self._stopping:
@@ -254,10 +255,14 @@ class Scheduler(SchedulerState):
         self._ready(live)
 
     def _crops_prepared(self, event: events.CropsPrepared) -> None:
-        self._dispatch.crops_prepared(self._now_ns)
+        of_batch = False
         for crop in event.requests:
             if (live := self._preparing(event, crop)) is not None:
+                of_batch |= self._ledger.is_of_batch(live)
                 self._ready(live)
+        # Executors wait for the crops of batches alone, not for those that cameras send.
+        if of_batch and event.took_ns is not None:
+            self._dispatch.crops_prepared(event.took_ns)
 
     def _ready(self, live: LiveRequest) -> None:
         self._ledger.prepared(live, self._now_ns)
@@ -291,8 +296,7 @@ class Scheduler(SchedulerState):
             if not self._stopping:
                 again = self._dispatch.run_again(event.executor, self._now_ns, event.requests)
                 self._out += again
-        cause = _UNANSWERED_CAUSES.get(event.reason, Cause.FAILED)
-        members = self._ledger.unanswered(event.executor, event.requests, cause)
+        members = self._ledger.unanswered(event.executor, event.requests, event.reason)
         self._out += self._endings.members(members, event.batch, self._now_ns)
 
     def _batch_completed(self, event: events.BatchCompleted) -> None:
@@ -318,6 +322,7 @@ class Scheduler(SchedulerState):
         self._out += self._endings.members(members, event.batch, self._now_ns)
         self._adaptation.finished(batch, members, self._now_ns)
         departed = self._endings.departed(members)
+        self._change_profiles()
         for crop in event.spawned:
             self._crop_arrived(crop, departed)
         if event.spawned:
@@ -399,6 +404,12 @@ class Scheduler(SchedulerState):
     def _executor_started(self, event: events.ExecutorStarted) -> None:
         self._out += self._executors.started(event, self._now_ns)
 
+    def _profiles_changed(self, event: events.ProfilesChanged) -> None:
+        if event.executor in self._executors.in_service:
+            self._executors.changes[event.executor] = event
+        else:
+            self._ignore(event)
+
     def _executor_stopped(self, event: events.ExecutorStopped) -> None:
         self._out += self._executors.stopped(event.executor, self._now_ns)
 
@@ -428,17 +439,17 @@ class Scheduler(SchedulerState):
         if not self._stopping:
             self._out += self._supervision.orders(self._now_ns)
 
+    def _change_profiles(self) -> None:
+        """Let executors that run nothing have the profiles that came while they did."""
+        for changed in self._executors.changes_due():
+            self._out += self._executors.changed(changed, self._now_ns)
+            self._supervision.changed(changed)
+
     def _plan(self) -> None:
         due_ns = self._adaptation.next_plan_ns()
         if due_ns is not None and due_ns <= self._now_ns and not self._stopping:
             self._out.append(self._adaptation.compute_plan(self._now_ns))
 
-
-_UNANSWERED_CAUSES = {
-    DropReason.OVERLOAD: Cause.OVERLOADED,
-    DropReason.INVALID: Cause.REJECTED,
-}
-"""What ends a request that its batch had no answer to, by the reason for that; else, it failed."""
 
 _HANDLERS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.RequestArrived: Scheduler._request_arrived,
@@ -465,6 +476,7 @@ _HANDLERS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.PlanComputed: Scheduler._plan_computed,
     events.PlanFailed: lambda scheduler, event: scheduler._adaptation.plan_failed(),
     events.ExecutorStarted: Scheduler._executor_started,
+    events.ProfilesChanged: Scheduler._profiles_changed,
     events.ExecutorStopped: Scheduler._executor_stopped,
     **dict.fromkeys(
         (

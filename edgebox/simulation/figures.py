@@ -122,7 +122,9 @@ def figures(report: Report, scenario: Scenario) -> dict[str, Any]:
         "all": everything.figures(),
         "cameras": {str(camera): tally.figures() for camera, tally in by_camera.items()},
         "utilisation": {
-            str(executor): _share(report.busy_ns[executor], scenario.duration_ns)
+            str(executor): _share(
+                report.busy_until_ns(executor, scenario.duration_ns), scenario.duration_ns
+            )
             for executor in scenario.hardware.profiles
         },
         "plans": report.plans,

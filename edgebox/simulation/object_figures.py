@@ -72,7 +72,8 @@ def objects_bound(scenario: Scenario) -> float:
     """Return how many objects no scheduler can exceed: those of the best frames that fit.
 
     Every frame takes at least the time that its first stage and its crops take in their most
-    efficient batches; executors that run side by side gain what their interference permits. In each
+    efficient batches, on the variants that take least of those that they may run on; executors that
+    run side by side gain what their interference permits. In each
     window the frames with most objects per time are taken, the last one in part. The executors have
     the window and the longest SLO for its frames.
     """
@@ -112,12 +113,18 @@ def _crops(spec: SimulatedCamera, at_ns: int) -> Mapping[StageName, int]:
     return all_crops(pipeline, crops_of_picture(pipeline, spec.objects, at_ns))
 
 
-def _variant(
-    hardware: Hardware, family: FamilyName, named: VariantName | None = None
-) -> VariantName:
+def _least_ns(
+    hardware: Hardware,
+    costs: Mapping[VariantName, float],
+    family: FamilyName,
+    largest: VariantName | None = None,
+) -> float:
+    """Return the least time of one picture on a family's variants, of those up to the largest."""
     of_family = [variant for variant in hardware.variants if variant.family == family]
-    largest = max(of_family, key=lambda variant: variant.pixels).name
-    return named or largest
+    most = next((variant.pixels for variant in of_family if variant.name == largest), None)
+    return min(
+        costs[variant.name] for variant in of_family if most is None or variant.pixels <= most
+    )
 
 
 def _costs_ns(hardware: Hardware) -> dict[VariantName, float]:
@@ -140,13 +147,13 @@ def _work_ns(
     hardware: Hardware, costs: Mapping[VariantName, float], spec: SimulatedCamera, at_ns: int
 ) -> float:
     pipeline = spec.camera.pipeline
-    took_ns = costs[_variant(hardware, spec.camera.family)]
     if pipeline is None:
-        return took_ns
-    took_ns = costs[_variant(hardware, pipeline.first.family, pipeline.first.variant)]
+        return _least_ns(hardware, costs, spec.camera.family)
+    took_ns = _least_ns(hardware, costs, pipeline.first.family, pipeline.first.variant)
     crops = _crops(spec, at_ns)
     for stage in pipeline.stages[1:]:
-        took_ns += crops[stage.name] * costs[_variant(hardware, stage.family, stage.variant)]
+        of_crop_ns = _least_ns(hardware, costs, stage.family, stage.variant)
+        took_ns += crops[stage.name] * of_crop_ns
     return took_ns
 
 

@@ -74,12 +74,23 @@ class Report:
     """How often a camera's advice named another variant than before."""
     refused: Counter[CameraId] = field(default_factory=Counter)
     """How often a camera was refused at its hello."""
-    busy_ns: Counter[ExecutorId] = field(default_factory=Counter)
+    busy: dict[ExecutorId, list[tuple[int, int]]] = field(default_factory=dict)
+    """From when to when each executor ran batches, instants in ns; complete once it is closed."""
     plans: int = 0
     spent: ExecutorTime = field(default_factory=ExecutorTime)
     """What the executors' time was spent on."""
     sites: list[tuple[int, CameraId, SiteId | None]] = field(default_factory=list)
     """(instant, camera, site): each time the inferred site of a camera changed."""
+
+    @property
+    def busy_ns(self) -> dict[ExecutorId, int]:
+        """How long each executor ran batches, those after the last picture included."""
+        return {of: sum(end - start for start, end in spans) for of, spans in self.busy.items()}
+
+    def busy_until_ns(self, executor: ExecutorId, until_ns: int) -> int:
+        """Return how long an executor ran batches before an instant."""
+        spans = self.busy.get(executor, ())
+        return sum(max(0, min(end, until_ns) - start) for start, end in spans)
 
     def outcomes(self) -> Counter[str]:
         """Count requests by outcome and drops by reason; `sender`: frames that never arrived."""

@@ -19,6 +19,7 @@ from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, Variant, VariantName
 from edgebox.domain.plans import PlanningSnapshot
 from edgebox.domain.requests import (
+    BatchId,
     CameraId,
     DropReason,
     FrameId,
@@ -33,6 +34,7 @@ from edgebox.link.site_estimates import SiteEstimates
 from edgebox.link.transit import FrameArrival
 from edgebox.planning.planner import Planner
 from edgebox.scheduling.actions import (
+    Abandon,
     Action,
     Advise,
     Collect,
@@ -148,6 +150,8 @@ class Simulator:
         self._alive: dict[RequestId, tuple[Request, int]] = {}
         """With their true capture times."""
         self._ran: dict[RequestId, tuple[VariantName, int]] = {}
+        self._running: dict[ExecutorId, tuple[BatchId, int]] = {}
+        """The batch that each executor runs, and since when; none that hangs and was abandoned."""
         self._advised: dict[CameraId, VariantName] = {}
         self._start(variants, memory, cameras)
 
@@ -171,10 +175,13 @@ class Simulator:
         while self._heap and self._heap[0][0] <= until_ns:
             self._now_ns, _, happen = heappop(self._heap)
             happen()
+        self._now_ns = until_ns
         return self.report
 
     def close(self) -> None:
-        """Record the frames that neither reached the box nor were skipped."""
+        """Record the frames that neither reached the box nor were skipped, and what still runs."""
+        for executor in list(self._running):
+            self._is_free(executor)
         for end in self._ends.values():
             if end.connected:
                 self._lose(end, UNDELIVERED)
@@ -196,8 +203,8 @@ class Simulator:
             else:
                 crops.setdefault(crop.frame, []).append(crop.id)
         for of_frame in crops.values():
-            prepared_ns = self._now_ns + self._rng.randint(*self._parameters.crops_ns)
-            self._handle_at(prepared_ns, CropsPrepared(tuple(of_frame)))
+            took_ns = self._rng.randint(*self._parameters.crops_ns)
+            self._handle_at(self._now_ns + took_ns, CropsPrepared(tuple(of_frame), took_ns))
         self._arm_timer()
 
     def _handle_at(self, at_ns: int, event: Event) -> None:
@@ -240,6 +247,8 @@ class Simulator:
                 # It starts only if nothing else runs, but batches may start while it runs.
                 self._sampled_ns = done_ns = self._now_ns + took_ns + self._parameters.overhead_ns
                 self._handle_at(done_ns, SampleCompleted(action.executor, action.batch, took_ns))
+            case Abandon(executor):
+                self._is_free(executor)
             case Open(executor):
                 started = ExecutorStarted(executor, self._believed[executor])
                 self._handle_at(self._now_ns + self._parameters.open_ns, started)
@@ -271,13 +280,22 @@ class Simulator:
         took_ns = self._times.draw_ns(infer, infer.requests, self._now_ns, others)
         for request in infer.requests:
             self._ran[request] = infer.variant, self._now_ns
+        self._running[infer.executor] = infer.batch, self._now_ns
         if self._parameters.hangs is not None and self._parameters.hangs(infer, self._now_ns):
             return
         busy_ns = took_ns + self._parameters.overhead_ns
-        self.report.busy_ns[infer.executor] += busy_ns
         self._at(self._now_ns + busy_ns, lambda: self._completed(infer, took_ns))
 
+    def _is_free(self, executor: ExecutorId) -> None:
+        """Note that an executor runs nothing any more, or is not waited for."""
+        running = self._running.pop(executor, None)
+        if running is not None:
+            self.report.busy.setdefault(executor, []).append((running[1], self._now_ns))
+
     def _completed(self, infer: Infer, took_ns: int) -> None:
+        running = self._running.get(infer.executor)
+        if running is not None and running[0] == infer.batch:
+            self._is_free(infer.executor)
         spawned: list[Request] = []
         for member in infer.requests:
             request, share_ns = self._living(member), took_ns / len(infer.requests)

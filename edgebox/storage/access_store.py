@@ -15,9 +15,10 @@ from typing import Any
 
 from edgebox.domain.access import Scope, Token
 from edgebox.domain.errors import KeptFileError
+from edgebox.domain.home_folder import expanded
 from edgebox.domain.requests import CameraId
 from edgebox.storage.connecting import IN_MEMORY, DamagedError, damage_of, rename_damaged
-from edgebox.storage.damage import name_of, sound
+from edgebox.storage.damage import name_of, names_full_disk, sound
 
 _VERSION = 1
 _SCHEMA = (
@@ -77,7 +78,7 @@ def access_file(database: str) -> str:
     """Return the file of tokens that belongs to a database's file."""
     if database == IN_MEMORY:
         return IN_MEMORY
-    file = Path(database).expanduser()
+    file = expanded(database)
     return str(file.with_name(f"{file.stem}.access.sqlite3"))
 
 
@@ -244,7 +245,7 @@ class AccessStore:
 
 
 def _remedy(error: sqlite3.Error | OSError) -> str:
-    if "is full" in str(error) or (isinstance(error, OSError) and error.errno == errno.ENOSPC):
+    if names_full_disk(error) or (isinstance(error, OSError) and error.errno == errno.ENOSPC):
         return "make room on its disk"
     if "is locked" in str(error):
         return "another program holds it; try again"

@@ -165,7 +165,7 @@ def largest_in_time(
     for variant in variants:
         worst_ns = worst_latency_ns(box, variant.name, pictures, app=app)
         if worst_ns is None:
-            continue  # not in memory
+            continue  # it runs nowhere now
         if worst_ns > deadline_ms * 1e6:
             break
         best = variant
@@ -180,17 +180,7 @@ def worst_latency_ns(
     """Return an upper estimate of the time of so many pictures on the fastest executor.
 
     The estimate is what was learned of the application, with the profile as prior. None: no
-    executor runs the variant.
+    executor can run the variant now.
     """
-    core = box.driver.scheduler
-    worst = [
-        round(
-            core.times.expectations.profile(executor, variant, app).in_batches_ns(pictures, _WORST)
-            * core.slowdown.get(executor, 1.0)
-        )
-        for executor, profiles in box.profiles.items()
-        if variant in profiles
-        and executor in core.slowdown  # otherwise it has stopped
-        and (executor not in core.memories or variant in core.memories[executor].variants)
-    ]
-    return min(worst, default=None)
+    expectations = box.driver.scheduler.times.expectations
+    return expectations.worst_ns(variant, app, pictures, _WORST)

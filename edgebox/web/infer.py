@@ -31,7 +31,7 @@ from edgebox.web.camera_pictures import (
 )
 from edgebox.web.detection_documents import SCORE_MIN, BoxForm, answer_detections, timing_ms
 from edgebox.web.form_file import FORM, file_of_form
-from edgebox.web.hosts import client_address
+from edgebox.web.hosts import client_of
 from edgebox.web.listening import cancelled_with_client
 from edgebox.web.problems import CONTENT_TYPE, ProblemKind, problem_document_bytes
 from edgebox.web.query_parameters import Choice, Integer, Number, Text
@@ -106,7 +106,7 @@ async def _infer(context: WebContext, request: web.Request) -> web.Response:
             variant,
             deadline_ms,
             app=app,
-            address=client_address(request, context.config.server),
+            address=client_of(request).address,
             pipeline=pipeline,
         )
     about: dict[str, object] = {

@@ -52,6 +52,16 @@ def test_one_that_has_become_slow_takes_nothing_from_cameras_that_another_serves
         assert of_one == explanation(alone, seen.camera.id, PARAMETERS, ITERATIONS)
 
 
+def test_one_is_left_out_whatever_those_of_other_families_need() -> None:
+    gate = cameras_of("gate", 2, rate_hz=4)
+    alone = plan(slowed(box([["gate"], ["gate"]], gate), 1, 20), ITERATIONS).assignments
+    # Another family needs its slower executor, which is slower still.
+    yard = cameras_of("yard", 60, rate_hz=10, slo_ms=5000)
+    both = slowed(box([["gate"], ["gate"], ["yard"], ["yard"]], [*gate, *yard]), 1, 20, 1, 25)
+    found = plan(both, ITERATIONS).assignments
+    assert {camera: found[camera] for camera in alone} == alone
+
+
 def test_one_that_serves_more_cameras_stays_however_slow() -> None:
     many = cameras_of("gate", 100, rate_hz=10, slo_ms=5000)
     slow = slowed(box([["gate"], ["gate"]], many), 1, FACTOR)

@@ -289,6 +289,70 @@ def test_who_is_best_effort_stays_so_until_there_is_time_to_spare() -> None:
     assert crowded(3.9, "b") == "b"
 
 
+def test_nobody_is_crowded_out_for_one_that_waits() -> None:
+    """Rates differ: who waits frees less time than others, and goes all the same."""
+    rates_hz = {"heavy": 20, "mid": 10, "light": 2, "slight": 2}
+
+    def crowded(load: float, waits: Sequence[str]) -> dict[str, bool]:
+        cameras = []
+        for each, rate_hz in rates_hz.items():
+            of = seen(camera(each, 1000, rate_hz, min_rate_hz=rate_hz))
+            has = Assignment(of.camera.id, name(128), rate_hz, 85, each not in waits, "")
+            cameras.append(replace(of, current=has))
+        _, pool = options_of(snapshot(cameras))
+        [(_, _, usual_ns), *_] = pool.together[name(128)].batches
+        slowdown = load * 1e9 / usual_ns / sum(rates_hz.values())
+        options, pool = options_of(snapshot(cameras, slowdown=slowdown))
+        feasible, spare, holds = discipline(pool, False)
+        some = Minimum(options, P).best(feasible, spare)
+        assert some is not None
+        assert holds(some)
+        return {str(c.snapshot.camera.id): c.waits for c in some if c.crowded}
+
+    assert crowded(0.92, ()) == {}
+    assert crowded(0.92, ["light"]) == {"light": True}  # it would fit, with no time to spare
+    assert crowded(0.92, ["mid"]) == {"mid": True}
+    assert crowded(0.97, ["light"]) == {"light": False}
+    assert crowded(0.97, ()) == {"heavy": False}
+    assert crowded(1.02, ["light"]) == {"heavy": False}  # "light" alone would not suffice
+    assert len(crowded(0.92, ["light", "slight"])) == 1
+    assert crowded(0.85, ["light"]) == {}
+
+
+@settings(max_examples=100, deadline=None)
+@given(crowds(5, st.booleans()), st.sampled_from([2.0, 4.0, 6.0]))
+def test_who_is_served_stays_so_where_as_many_that_wait_suffice(
+    drawn: Crowd, slowdown: float
+) -> None:
+    of = crowd(drawn, 1, 0.0, slowdown)
+    of = replace(
+        of,
+        cameras=tuple(
+            c
+            if c.current is not None
+            else replace(
+                c, current=Assignment(c.camera.id, name(128), c.camera.rate_hz, 85, True, "")
+            )
+            for c in of.cameras
+        ),
+    )
+    cameras, pool = options_of(of)
+    feasible, spare, holds = discipline(pool, False)
+    some = Minimum(cameras, P).best(feasible, spare)
+    if some is None:
+        return
+    served = [at for at, c in enumerate(cameras) if c.served]
+    waiting = [at for at in served if drawn[at][3]]
+    crowded = [at for at, c in enumerate(some) if c.crowded]
+    if set(crowded) <= set(waiting):
+        return
+    assert not any(
+        holds(at_least(cameras, each, given_up))
+        for each in combinations(waiting, len(crowded))
+        for given_up in subsets([at for at in served if at not in each])
+    )
+
+
 @settings(max_examples=100, deadline=None)
 @given(crowds(6, st.booleans()), st.sampled_from([2.0, 4.0, 6.0]))
 def test_no_more_wait_than_time_to_spare_demands(drawn: Crowd, slowdown: float) -> None:

@@ -279,6 +279,15 @@ def test_plans_of_few_cameras_are_feasible(of: PlanningSnapshot) -> None:
     judge(optimised(of), ExecutorPool(of, P.quantile))
 
 
+@pytest.mark.parametrize("gain", [0.0, 0.9])
+def test_no_more_than_the_share_that_may_be_used_is_planned(gain: float) -> None:
+    """Whether or not batches pay, as long as the smallest sizes take less."""
+    of = box([(300, 25 if gain else 5, 100.0, 0.0, 0.0, None)] * 6, 1, gain)
+    used = [plan(of, 1000, P.using(share)).utilisation for share in (0.9, 0.5, 0.3)]
+    assert used[0] > used[1] > used[2]
+    assert all(planned <= share for planned, share in zip(used, (0.9, 0.5, 0.3), strict=True))
+
+
 def test_allocate_needs_no_dedicated_options() -> None:
     of = box([(100, 15, 100.0, 0.0, 0.0, None)] * 3, 2, 0.8)
     cameras, pool = options_of(of)

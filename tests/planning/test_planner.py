@@ -1,12 +1,13 @@
 """Plans by example, with the sentence each camera is given."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
 from edgebox.domain.model_family import ExecutorId, Variant
 from edgebox.domain.plans import Assignment, CameraSnapshot, Plan, Remedy, RemedyAction
-from edgebox.domain.requests import CameraId
+from edgebox.domain.requests import CameraId, LinkState
 from edgebox.planning.planner import plan
 from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.planning.reasons import _more_time
@@ -279,6 +280,31 @@ def test_who_asks_for_much_takes_no_frames_from_who_asks_for_little() -> None:
     assert [rates.pop(CameraId(f"gate-{at}")) for at in range(6)] == [10] * 6
     assert rates == {CameraId("greedy"): 128, CameraId("busy"): 128}
     assert all(a.served for a in answer.assignments.values())
+
+
+def test_one_weak_moment_of_a_link_costs_no_other_camera_its_service() -> None:
+    # 32 frames/s at 28.75 ms are 92 % of the time: all fit, with no time to spare.
+    rates_hz = {"heavy": 20, "mid": 10, "light": 2}
+
+    def planned(links: Mapping[str, LinkState], before: Plan | None) -> Plan:
+        has = {} if before is None else before.assignments
+        cameras = [
+            replace(
+                seen(camera(each, 1000, hz, min_rate_hz=hz), links.get(each, link())),
+                current=has.get(CameraId(each)),
+            )
+            for each, hz in rates_hz.items()
+        ]
+        return plan(snapshot(cameras, slowdown=28.75 / 3), 1000)
+
+    weak = planned({"light": link(0.005)}, planned({}, None))
+    assert [a.served for a in weak.assignments.values()] == [True, True, False]
+    back = planned({}, weak)
+    assert [a.served for a in back.assignments.values()] == [True, True, False]
+    assert back.assignments[CameraId("light")].reason == (
+        "128 × 128 px, 1 of 2 frames/s, best effort: three cameras share cpu/0; "
+        "2 frames/s at 128 × 128 px follows once there is time to spare"
+    )
 
 
 def test_nobody_is_slowed_below_what_is_of_use_to_it() -> None:

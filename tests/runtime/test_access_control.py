@@ -251,6 +251,29 @@ async def test_pairing_again_replaces_the_token_if_the_code_names_the_camera() -
     assert access.by_token(old) is None
 
 
+async def test_of_two_that_pair_under_one_name_at_once_one_gets_it() -> None:
+    access = AccessControl(AccessStore(IN_MEMORY))
+    codes = [access.begin_pairing(None).shown for _ in range(2)]
+    paired = await asyncio.gather(
+        *(access.pair(code, GATE, HOME) for code in codes), return_exceptions=True
+    )
+    (token, text) = next(each for each in paired if isinstance(each, tuple))
+    assert [type(each) for each in paired if each != (token, text)] == [ForbiddenError]
+    assert access.by_token(text) is not None
+    await access.pair(codes[1], DOOR, HOME)  # the code was not used up
+
+
+async def test_tokens_that_are_made_at_once_are_no_more_than_there_may_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(access_control, "TOKENS_MAX", 1)
+    access = AccessControl(AccessStore(IN_MEMORY))
+    made = await asyncio.gather(
+        *(access.issue("x", Scope.VIEWER, None) for _ in range(2)), return_exceptions=True
+    )
+    assert sorted(isinstance(each, TokenLimitError) for each in made) == [False, True]
+
+
 async def test_a_browser_is_paired_with_a_cookie() -> None:
     access = await access_of(Clock())
     identity, cookie = await access.pair_browser(access.begin_pairing(None).shown, GATE, HOME)
@@ -410,6 +433,45 @@ async def test_other_boxes_know_of_a_token_that_was_revoked_while_the_clock_was_
     assert gate.id in access.revoked
     assert here.is_revoked(gate.id)
     assert there.is_revoked(gate.id)
+
+
+async def test_a_fleet_knows_what_was_revoked_while_the_clock_was_behind() -> None:
+    clock = Clock()
+    access = await access_of(clock)
+    await access.issue("Ann", Scope.ADMIN, None)
+    gate, _ = await access.issue("gate", Scope.CAMERA, GATE)
+    clock.forward(40 * 86_400)
+    access.shown(gate.id)  # a ticket was given to its camera, which is still connected
+    now_ns, clock.ns = clock.ns, 60 * 10**9  # a board without a battery, until NTP has answered
+    await access.close()
+    await access.revoke(gate.id)
+    here, there = ReplicatedSettings(), ReplicatedSettings()
+    here.revoke(access.revoked, "here", clock.ms())
+    clock.ns = now_ns
+    clock.forward(60)
+    revisions = {key: setting.revision for key, setting in here.settings.items()}
+    assert there.to_fetch(revisions, clock.ms()) == [*here.settings]
+    there.take(here.settings, clock.ms())
+    assert there.is_revoked(gate.id)
+    here.forget_old(clock.ms())
+    await access.issue("Ben", Scope.VIEWER, None)
+    here.revoke(access.revoked, "here", clock.ms())
+    assert here.is_revoked(gate.id)
+
+
+async def test_a_token_is_noted_as_shown_once_an_hour_and_not_by_a_clock_that_is_behind() -> None:
+    clock = Clock()
+    access = await access_of(clock)
+    gate, _ = await access.issue("gate", Scope.CAMERA, GATE)
+    noted = []
+    for wait_s in (0, 60, 3_540, 3_599, 1, -7_200):
+        clock.forward(wait_s)
+        access.shown(gate.id)
+        noted.append(access.tokens[0].last_used_ms)
+    began_ms = noted[0]
+    assert began_ms is not None
+    assert noted == [began_ms + 3_600_000 * hours for hours in (0, 0, 1, 1, 2, 2)]
+    access.shown("nobody's")
 
 
 async def test_a_damaged_file_is_renamed(tmp_path: Path) -> None:

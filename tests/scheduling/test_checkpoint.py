@@ -1,6 +1,7 @@
 """A state that was written down goes on as the original would have; nothing else is read."""
 
 import random
+from array import array
 from collections import Counter, defaultdict, deque
 from dataclasses import replace
 from typing import Any
@@ -12,8 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgebox.domain.requests import DropReason
+from edgebox.scheduling.applications import APPS_MAX
 from edgebox.scheduling.checkpoint import Nodes, StateError, read_state, write_state
-from edgebox.scheduling.events import CameraConnected, ExecutorStarted, VariantsAvailable
+from edgebox.scheduling.events import (
+    CameraConnected,
+    ExecutorStarted,
+    RequestSampled,
+    VariantsAvailable,
+)
 from edgebox.scheduling.invariants import check_invariants
 from edgebox.scheduling.scheduler import Scheduler
 from edgebox.simulation.faults.judge import World
@@ -65,6 +72,8 @@ def kept(value: Any) -> Any:
         {"a": 1, 2: ("b",), (3, "c"): None}, {1, "two"}, frozenset({3}),
         deque([1, 2], maxlen=5), deque(["a"]), Counter(a=2), DropReason.QUEUE,
         defaultdict(list, {"a": [1]}), np.float64(0.1), np.int32(-7),
+        [0.5, -0.0, 1e308, 1e308], [0.5, float("-inf")], [0.5, 1], array("d", [0.1, -0.0]),
+        array("d"), array("q", [-(2**62), 1]), array("H", [65535]),
     ],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
@@ -76,13 +85,40 @@ def test_what_a_policy_may_keep(value: Any) -> None:
 
 
 def test_arrays_come_back_writable_and_exact() -> None:
-    array = np.random.default_rng(1).normal(size=(3, 4)).astype(np.float32)
-    back = kept(array)
-    assert back.dtype == array.dtype
-    assert back.tobytes() == array.tobytes()
+    matrix = np.random.default_rng(1).normal(size=(3, 4)).astype(np.float32)
+    back = kept(matrix)
+    assert back.dtype == matrix.dtype
+    assert back.tobytes() == matrix.tobytes()
     back[0] = 0
     assert kept(np.zeros((0, 2))).shape == (0, 2)
-    assert kept(array.T).tolist() == array.T.tolist()
+    assert kept(matrix.T).tolist() == matrix.T.tolist()
+
+
+def learned(samples: int) -> Scheduler:
+    """Return a core that knows so many applications and samples of each."""
+    scheduler = fresh("adaptive")
+    scheduler.handle(VariantsAvailable(FAMILY), 0)
+    scheduler.handle(ExecutorStarted(EXECUTORS[0], profiles(EXECUTORS[0], 31)), 0)
+    rng, variant = random.Random(1), FAMILY[0].name
+    for at in range(1, samples + 1):
+        for app in range(APPS_MAX):
+            took_ns = round(rng.lognormvariate(15, 0.1))
+            scheduler.handle(RequestSampled(EXECUTORS[0], variant, f"app {app}", took_ns), at)
+    return scheduler
+
+
+def test_a_state_is_written_by_what_there_is_and_not_by_each_sample() -> None:
+    """So a checkpoint stops the event loop for milliseconds however many applications there are."""
+
+    def parts(scheduler: Scheduler) -> int:
+        return sum(map(len, write_state(scheduler)))
+
+    few, many = learned(30), learned(60)
+    for scheduler in (few, many):
+        distributions = scheduler.times.learning.distributions(FAMILY[0].name)
+        assert len(distributions) >= APPS_MAX
+        assert sum(len(of.values) == of.samples for of in distributions) == APPS_MAX
+    assert parts(many) == parts(few)
 
 
 def test_order_bounds_and_factories_survive() -> None:
@@ -117,6 +153,7 @@ def test_a_method_that_a_policy_handed_out_is_that_of_the_new_one() -> None:
         iter([]),
         random.Random(3),
         np.array([object()]),
+        array("b", [1]),
         defaultdict(lambda: 3),
         World,
     ],
@@ -153,6 +190,7 @@ def spoilt(**changed: Any) -> Nodes:
         ([["object", "scheduling.edf.EarliestDeadlineFirst", {}]], "not the state of a scheduler"),
         ([["object", "domain.requests.LinkState", {"rtt_ns": 1}]], "other fields"),
         ([["array", "|O", "AAAA", 1]], "is no state"),
+        ([["numbers", "b", "|i1", "AAAA"]], "numbers of an unknown kind"),
         ([["enum", "domain.requests.Outcome", "NEVER"]], "is no state"),
         ([["method", 3, "bit_length"]], "cannot be serialised"),
         ([["method", [1], "moon"], ["object", "scheduling.edf.EarliestDeadlineFirst", {}]],

@@ -2,11 +2,12 @@
 
 import pytest
 
-from edgebox.domain.model_family import VariantName
+from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import CameraId, DropReason, Outcome, Request, RequestId
 from edgebox.link.sender import SkipReason
 from edgebox.simulation.figures import figures
 from edgebox.simulation.report import DEPARTED, Ended, Report, Unsent
+from edgebox.simulation.run import run_scenario
 from edgebox.simulation.scenario import Scenario, parse_scenario
 from tests.simulation.scenes import gate, scenario_text
 
@@ -92,3 +93,39 @@ def test_a_run_without_frames_has_figures() -> None:
     of = figures(Report(), scenario())
     assert of["all"]["miss_rate"] == of["all"]["accuracy"] == 0
     assert of["utilisation"] == {"gpu/0": 0}
+
+
+def test_executors_are_busy_for_what_they_run_while_cameras_film() -> None:
+    report = Report()
+    gpu = ExecutorId("gpu/0")
+    report.busy[gpu] = [(0, 2 * S), (4 * S, 5 * S), (8 * S, 13 * S)]
+    assert figures(report, scenario())["utilisation"] == {"gpu/0": 0.5}
+    assert report.busy_ns == {gpu: 8 * S}
+
+
+@pytest.mark.parametrize(("slo_ms", "slowdown"), [(5000, 1), (300, 60), (300, 200)])
+def test_no_executor_is_busy_for_longer_than_there_is(slo_ms: int, slowdown: int) -> None:
+    """Neither with what is answered after the end, nor with batches that are given up."""
+    text = f"""
+duration_s = 5
+[box]
+slowdown = {slowdown}
+[policy]
+planning = "none"
+variant_per_batch = false
+[[executors]]
+name = "cpu/0"
+[[variants]]
+name = "a"
+width_px = 128
+accuracy = 0.5
+batch_ms = {{ 1 = 120 }}
+[[cameras]]
+name = "c"
+slo_ms = {slo_ms}
+rate_hz = 10
+mbps = 100
+"""
+    of = parse_scenario(text, "t", lambda name: name)
+    found = figures(run_scenario(of), of)
+    assert 0.5 < found["utilisation"]["cpu/0"] <= 1

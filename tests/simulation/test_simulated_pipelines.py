@@ -130,6 +130,43 @@ def test_the_bound_is_that_of_every_choice_of_frames() -> None:
     assert best <= bound < best + 4
 
 
+SEVERAL_SIZES = """
+[[variants]]
+name = "detect-128"
+family = "detect"
+width_px = 128
+accuracy = 0.4
+batch_ms = { 1 = 2, 2 = 3, 4 = 5, 8 = 9 }
+[[variants]]
+name = "detect-608"
+family = "detect"
+width_px = 608
+accuracy = 0.6
+batch_ms = { 1 = 30, 2 = 55, 4 = 105, 8 = 205 }
+[[variants]]
+name = "read-128"
+family = "read"
+width_px = 128
+accuracy = 0.9
+batch_ms = { 1 = 6, 2 = 8, 4 = 12, 8 = 20, 16 = 36 }
+"""
+
+
+@pytest.mark.parametrize("limit", ["", 'variant = "detect-320"\n'])
+def test_nothing_exceeds_the_bound_where_smaller_sizes_are_planned(limit: str) -> None:
+    cameras = [yard(f"c{at}", rate_hz=15) for at in range(8)]
+    text = pipelines_text(*cameras, SEVERAL_SIZES, top="duration_s = 4\nwarmup_s = 2")
+    text = text.replace('planning = "none"', 'planning = "adaptive"')
+    text = text.replace('family = "detect"\n[[pipelines', f'family = "detect"\n{limit}[[pipelines')
+    scenario = parse_scenario(text, "test.toml", lambda name: "")
+    found = run(scenario)
+    assert found["objects_per_s"] <= found["objects_bound_per_s"] <= found["objects_shown_per_s"]
+    # A frame takes 9 / 8 ms, and each of its crops 9 / 16.
+    largest = parse_scenario(text.replace("rate_hz = 15", "rate_hz = 300"), "t", lambda name: "")
+    frame_ms = 9 / 8 + 3 * 9 / 16
+    assert objects_bound(largest) == pytest.approx(3 * (10_000 + 200) / frame_ms, rel=0.01)
+
+
 @pytest.mark.parametrize(
     ("text", "error"),
     [

@@ -81,6 +81,16 @@ def test_what_is_revoked_while_the_clock_is_behind_counts_from_when_it_was_used_
     assert store.load(0).revoked == {ADMIN.id: 10**12, GATE.id: GATE.created_ms}
 
 
+def test_what_is_revoked_by_a_clock_that_is_behind_is_kept_as_long(store: AccessStore) -> None:
+    now_ms = 100 + REVOKED_KEPT_MS
+    store.add(replace(GATE, created_ms=now_ms))
+    store.add(replace(ADMIN, created_ms=50))
+    store.used({ADMIN.id: now_ms + 7})
+    for token in (GATE, ADMIN):
+        store.remove(token.id, 60)
+    assert store.load(now_ms + 8).revoked == {ADMIN.id: now_ms + 7, GATE.id: now_ms}
+
+
 def test_a_file_of_an_earlier_release_is_read_and_written(tmp_path: Path) -> None:
     file = tmp_path / "a.db"
     AccessStore(str(file)).add(GATE)
@@ -133,8 +143,11 @@ def test_a_damaged_file_is_named_and_can_be_renamed(tmp_path: Path, contents: by
     store = AccessStore(str(file))
     with pytest.raises(DamagedError, match=r"a\.db: file is not a database: move it away"):
         store.load(0)
+    journal = tmp_path / "a.db-journal"
+    journal.write_bytes(b"of a write that was cut off")
     aside = store.rename_damaged()
     assert aside.name.startswith("a.db.corrupt-")
+    assert not journal.exists(), "it would belong to the next file"
     assert aside.read_bytes() == contents
     store.add(ADMIN)
     assert store.load(0).tokens == (ADMIN,)

@@ -246,7 +246,8 @@ class FaultSimulation:
             if rng.random() < 0.2:
                 return
             crops = tuple(crop for crop in crops if rng.random() < 0.9)
-        self._after(self._rng.randint(500, 1500) * 1000, lambda: self.tell(CropsPrepared(crops)))
+        took_ns = self._rng.randint(500, 1500) * 1000
+        self._after(took_ns, lambda: self.tell(CropsPrepared(crops, took_ns)))
 
     def _ended(self, infer: Infer, ending: Ending) -> None:
         running = self.world.busy.get(infer.executor)

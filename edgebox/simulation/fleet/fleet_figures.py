@@ -81,7 +81,7 @@ def _recovery(loss: Loss) -> dict[str, Any]:
         "p99_s": round(took_s[min(len(took_s) - 1, len(took_s) * 99 // 100)], 2)
         if took_s
         else None,
-        "all_s": round(took_s[-1], 2) if took_s and not loss.waiting else None,
+        "all_s": None if loss.waiting else round(max(took_s, default=0.0), 2),
     }
 
 

@@ -5,18 +5,22 @@ of a batch are served by the earliest deadline in it, so batches of successive r
 and to leave out the first of them is the best way to leave out one. After each request it is known
 at which cost the executor can be free at which instant. Instants are rounded down to a grid, so the
 result is a bound: no policy has less, as long as batches take the times that it is given.
+
+A cost is a complex number: violations, and core-nanoseconds as the imaginary part. NumPy orders
+complex numbers by the real part, and equal ones by the imaginary part.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edgebox.scheduling.cores.core_latency import Floats
 from edgebox.simulation.vertical.vertical_scenario import Arrivals
 
 GRID_NS = 1_000_000
-_VIOLATION = 1e14
-"""What a violation costs, in core-nanoseconds: more than all cores could ever save."""
+_VIOLATION = 1 + 0j
+_Costs = NDArray[np.complex128]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +47,14 @@ def optimum(arrivals: Arrivals, times_ns: Floats) -> Optimum:
     # Nothing starts before the next request is there: until then all instants are as good.
     bases = np.append(arrived, max(arrived[-1], deadlines[-1]))
     bins = 2 + max(0, int((deadlines - arrived).max() // GRID_NS))
-    costs: dict[int, Floats] = {0: np.full(bins, np.inf)}
-    costs[0][0] = 0.0
-    extra = np.arange(cores_max) * times_ns
+    never = np.full(bins, np.inf, np.complex128)
+    costs: dict[int, _Costs] = {0: never.copy()}
+    costs[0][0] = 0
+    extra = 1j * (np.arange(cores_max) * times_ns)
 
-    def reach(request: int, free_ns: Floats, cost: Floats) -> None:
+    def reach(request: int, free_ns: Floats, cost: _Costs) -> None:
         if request not in costs:
-            costs[request] = np.full(bins, np.inf)
+            costs[request] = never.copy()
         at = np.maximum(0.0, free_ns - bases[request]) // GRID_NS
         np.minimum.at(costs[request], at.astype(np.int64), cost)
 
@@ -67,6 +72,5 @@ def optimum(arrivals: Arrivals, times_ns: Floats) -> Optimum:
             if not len(row):
                 break
             reach(done + size, ends_ns[row, column], cost[row] + extra[size - 1][column])
-    least = float(costs[total].min())
-    violations = int((least + _VIOLATION / 2) // _VIOLATION)
-    return Optimum(violations, max(0.0, least - violations * _VIOLATION))
+    least = complex(costs[total].min())
+    return Optimum(round(least.real), least.imag)

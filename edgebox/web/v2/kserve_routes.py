@@ -26,7 +26,7 @@ from edgebox.web.camera_pictures import (
     largest_in_time,
     offered_to,
 )
-from edgebox.web.hosts import client_address
+from edgebox.web.hosts import client_of
 from edgebox.web.identification import identify, refuse_foreign_pages
 from edgebox.web.listening import cancelled_with_client
 from edgebox.web.problems import errors_as
@@ -144,7 +144,7 @@ class _Routes:
                 start_bytes=int(length),
             )
         with refusals_noted(self._context, request), cancelled_with_client(request):
-            address = client_address(request, self._context.config.server)
+            address = client_of(request).address
             found = await self._answers(model, inference_request, variants, address)
         dropped = {
             at: _reason(each) for at, each in enumerate(found) if isinstance(each, EdgeboxError)

@@ -18,9 +18,9 @@ from edgebox.simulation.fleet.box_model import (
 from edgebox.simulation.fleet.fleet_figures import fleet_figures
 from edgebox.simulation.fleet.fleet_policies import policies
 from edgebox.simulation.fleet.fleet_run import FleetSetting
-from edgebox.simulation.fleet.fleet_simulator import FleetSimulator
+from edgebox.simulation.fleet.fleet_simulator import FleetRun, FleetSimulator, Loss, Sample
 from edgebox.simulation.fleet.population import draw_cameras
-from edgebox.simulation.fleet.timetable import fleet_events
+from edgebox.simulation.fleet.timetable import FleetEvent, What, fleet_events
 
 BOXES, CAMERAS = 20, 600
 MODEL = BoxModel(230.0, (Service(0.5, 1.0, 0.5), Service(1.0, 1.0, 0.4), Service(2.0, 0.5, 0.2)))
@@ -128,3 +128,11 @@ def test_settings_that_make_no_sense_are_refused() -> None:
         FleetSetting(boxes=9)
     with pytest.raises(InvalidInputError, match="there is no policy 'best'"):
         FleetSetting(policies=["best"])
+
+
+def test_boxes_without_cameras_keep_nobody_waiting() -> None:
+    crash = FleetEvent(0, What.CRASH, (1, 2))
+    losses = [Loss(crash, set()), Loss(crash, {7}), Loss(crash, set(), [3 * 10**9, 10**9])]
+    run = FleetRun(samples=[Sample(0, 0.0, 0.0, 0.0, (), 0)], losses=losses)
+    found = fleet_figures(run, 10)["recovery"]
+    assert [(of["cameras"], of["all_s"]) for of in found] == [(0, 0.0), (1, None), (2, 3.0)]

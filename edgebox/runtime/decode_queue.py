@@ -33,7 +33,12 @@ _SENDERS_KEPT = 1_024
 """Idle senders that are kept."""
 _NEWEST_FIRST = 3
 """A camera of which so many pictures wait sends more than it can get through. Those that obey have
-two on their way."""
+two on their way, which stay in order.
+
+Beside a crowd that ignores its advice, cameras that obey have all their frames answered. With the
+oldest first they have .93 to .96 of them, and where decoding shares the executor's cores it answers
+.80 of its capacity in place of .98 (`python -m benchmarks.overload --ablation`).
+"""
 
 
 def decode_threads(configured: int) -> int:

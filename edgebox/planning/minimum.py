@@ -159,7 +159,7 @@ class Minimum:
         none = np.zeros(len(self._cameras), np.bool_)
         return self._applied(none, self._movable(), 0.0)
 
-    def _waiting(self) -> Bools:
+    def _best_effort_now(self) -> Bools:
         """Say who is best effort now although its link and deadline would do."""
         return np.array(
             [
@@ -167,6 +167,16 @@ class Minimum:
                 for c in self._cameras
             ]
         )
+
+    def _waiting(self) -> Bools:
+        """Say who of them is told to send no more than who is crowded out.
+
+        Others were given up for the batches of the others, or their links were too weak.
+        """
+        now = (c.snapshot.current for c in self._cameras)
+        rate_hz = np.array([0.0 if of is None else of.rate_hz for of in now])
+        most_hz = np.minimum(self._parameters.rate_min_hz, self._effort_hz)
+        return np.asarray(self._best_effort_now() & (rate_hz <= most_hz))
 
     def _by_deadline(
         self, feasible: Feasible, crowded: Bools
@@ -228,10 +238,10 @@ class Minimum:
         that free most time, which takes the fewest where batches bring nothing, and those first
         whose deadlines make everybody's batches small. Of equals, who came last goes first. Who is
         best effort now stays so until there is time to spare: a load at the limit would else swing.
-        So of as many cameras those go that are best effort now, and somebody who is served only if
+        Of as many cameras those go that are best effort now, and somebody who is served only if
         that does not suffice. O(n log n) for n cameras.
         """
-        freed, waiting = self._freed(), self._waiting()
+        freed, waiting, effort = self._freed(), self._waiting(), self._best_effort_now()
         movable = np.flatnonzero(self._movable()).tolist()
         by_time = sorted(movable, key=lambda at: (-freed[at], -at))
         by_deadline = sorted(movable, key=lambda at: (int(self._compute_ns[at]), -at))
@@ -247,18 +257,21 @@ class Minimum:
         least = fewest(order, feasible)
         if least > len(order):
             return None
-        wait = [at for at in order if waiting[at]]
         most = min(fewest(order, spare), len(order))
-        number = min(max(least, len(wait)), most)
-        served = [at for at in order if not waiting[at]]
-        # The first in the order fit, so that many who are served suffice.
-        fewer = range(max(0, number - len(wait)), sum(not waiting[at] for at in order[:number]))
-        leave = fewer.start + bisect_left(
-            fewer, True, key=lambda some: fits([*served[:some], *wait[: number - some]], feasible)
-        )
-        crowd = [*served[:leave], *wait[: number - leave]]
-        needed = fewest(crowd, feasible) if number > least else number
-        return self._those(crowd), self._those(crowd[needed:])
+        number = min(max(least, int(waiting[movable].sum())), most)
+        # Those that wait lose nothing.
+        first = sorted((at for at in order if effort[at]), key=lambda at: not waiting[at])
+        served = [at for at in order if not effort[at]]
+        usual = sum(not effort[at] for at in order[:number])
+        fewer = range(max(0, number - len(first)), usual + 1)
+
+        def crowd(of_served: int) -> list[int]:
+            return [*served[:of_served], *first[: number - of_served]]
+
+        at = bisect_left(fewer, True, key=lambda some: fits(crowd(some), feasible))
+        out = crowd(fewer[at]) if at < len(fewer) else order[:number]
+        needed = fewest(out, feasible) if number > least else number
+        return self._those(out), self._those(out[needed:])
 
     def _those(self, cameras: Sequence[int]) -> Bools:
         out = np.zeros(len(self._cameras), np.bool_)

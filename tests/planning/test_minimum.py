@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgebox.domain.plans import Assignment, PlanningSnapshot
+from edgebox.domain.plans import Assignment, CameraSnapshot, PlanningSnapshot
 from edgebox.planning.allocation import BEST_EFFORT_SERVICE
 from edgebox.planning.capacity import ExecutorPool
 from edgebox.planning.minimum import Feasible, Minimum, cycle_feasibility, shared_feasibility
@@ -41,6 +41,13 @@ def crowds(
     )
 
 
+def has_now(of: CameraSnapshot, *, waits: bool) -> Assignment:
+    """Return what a camera has that is served, or crowded out."""
+    rate_hz = of.camera.rate_hz
+    told_hz = min(P.rate_min_hz, rate_hz) if waits else rate_hz
+    return Assignment(of.camera.id, name(128), told_hz, 85, not waits, "")
+
+
 def crowd(drawn: Crowd, executors: int, gain: float, slowdown: float) -> PlanningSnapshot:
     cameras = []
     for at, (slo_ms, rate_hz, part, waits, accuracy, mbps) in enumerate(drawn):
@@ -48,8 +55,7 @@ def crowd(drawn: Crowd, executors: int, gain: float, slowdown: float) -> Plannin
             f"gate-{at}", slo_ms, rate_hz, min_accuracy=accuracy, min_rate_hz=part * rate_hz
         )
         of = seen(wants, link(mbps))
-        has = Assignment(of.camera.id, name(128), rate_hz, 85, False, "")
-        cameras.append(replace(of, current=has) if waits else of)
+        cameras.append(replace(of, current=has_now(of, waits=True)) if waits else of)
     return snapshot(cameras, executors=GPUS[:executors], gain=gain, slowdown=slowdown)
 
 
@@ -272,8 +278,7 @@ def test_who_is_best_effort_stays_so_until_there_is_time_to_spare() -> None:
         cameras = []
         for each in "abcde":
             of = seen(camera(each, 1000, 20, min_rate_hz=20))
-            has = Assignment(of.camera.id, name(128), 20, 85, each not in waits, "")
-            cameras.append(replace(of, current=has))
+            cameras.append(replace(of, current=has_now(of, waits=each in waits)))
         options, pool = options_of(snapshot(cameras, slowdown=slowdown))
         feasible, spare, _ = discipline(pool, in_cycles)
         some = Minimum(options, P).best(feasible, spare)
@@ -297,8 +302,7 @@ def test_nobody_is_crowded_out_for_one_that_waits() -> None:
         cameras = []
         for each, rate_hz in rates_hz.items():
             of = seen(camera(each, 1000, rate_hz, min_rate_hz=rate_hz))
-            has = Assignment(of.camera.id, name(128), rate_hz, 85, each not in waits, "")
-            cameras.append(replace(of, current=has))
+            cameras.append(replace(of, current=has_now(of, waits=each in waits)))
         _, pool = options_of(snapshot(cameras))
         [(_, _, usual_ns), *_] = pool.together[name(128)].batches
         slowdown = load * 1e9 / usual_ns / sum(rates_hz.values())
@@ -327,14 +331,7 @@ def test_who_is_served_stays_so_where_as_many_that_wait_suffice(
     of = crowd(drawn, 1, 0.0, slowdown)
     of = replace(
         of,
-        cameras=tuple(
-            c
-            if c.current is not None
-            else replace(
-                c, current=Assignment(c.camera.id, name(128), c.camera.rate_hz, 85, True, "")
-            )
-            for c in of.cameras
-        ),
+        cameras=tuple(replace(c, current=c.current or has_now(c, waits=False)) for c in of.cameras),
     )
     cameras, pool = options_of(of)
     feasible, spare, holds = discipline(pool, False)

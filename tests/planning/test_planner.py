@@ -324,10 +324,11 @@ def test_nobody_is_slowed_below_what_is_of_use_to_it() -> None:
     )
 
 
-def test_who_was_given_up_waits_until_there_is_time_to_spare() -> None:
+def test_who_was_crowded_out_waits_until_there_is_time_to_spare() -> None:
     def unserved(slowdown: float, waits: str | None) -> list[str]:
         def now(of: str) -> Assignment:
-            return Assignment(CameraId(of), name(128), 20, 85, of != waits, "")
+            rate_hz = 1 if of == waits else 20
+            return Assignment(CameraId(of), name(128), rate_hz, 85, of != waits, "")
 
         cameras = [
             replace(seen(camera(of, rate_hz=20, min_rate_hz=20)), current=now(of)) for of in "abcde"

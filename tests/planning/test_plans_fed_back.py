@@ -12,6 +12,7 @@ from edgebox.domain.plans import CameraSnapshot, LaterStage, Plan, PlannedCascad
 from edgebox.planning.explain import explanation
 from edgebox.planning.planner import plan
 from edgebox.planning.planner_parameters import LEFT_MIN, PlanningParameters
+from tests.planning import random_boxes
 from tests.planning.random_boxes import GPUS
 from tests.planning.scene import link, seen, snapshot
 from tests.planning.test_disjoint import box as disjoint_box
@@ -58,6 +59,20 @@ def _given(of: Plan) -> list[tuple[VariantName, float, bool, object, float]]:
         (a.variant, a.rate_hz, a.served, a.later, round(a.cascade_share or 0.0, 6))
         for a in of.assignments.values()
     ]
+
+
+def test_who_was_given_up_for_the_others_batches_stays_and_is_not_slowed_as_well() -> None:
+    """It is best effort, and not because its frames find no time."""
+    drawn: list[random_boxes.Drawn] = [
+        (600, 25, 100.0, 0.5, 1.0, None),
+        (300, 5, 100.0, 0.5, 1.0, None),
+        (100, 25, 100.0, 0.5, 1.0, None),
+    ]
+    of = random_boxes.box(drawn, 1, 0.5)
+    of = replace(of, slowdown=dict.fromkeys(of.profiles, 3.0))
+    first = plan(of, ITERATIONS)
+    assert [a.rate_hz for a in first.assignments.values() if not a.served] == [5, 17]
+    assert _given(plan(carried_out(of, first), ITERATIONS)) == _given(first)
 
 
 def later_s(of: CameraSnapshot, found: Plan) -> float:

@@ -44,14 +44,19 @@ def carried_out(of: PlanningSnapshot, found: Plan) -> PlanningSnapshot:
 
 def settled(of: PlanningSnapshot) -> tuple[PlanningSnapshot, Plan]:
     """Return a box and the plan that follows from itself in force."""
-    told: list[Plan] = []
+    return settling(of)[-1]
+
+
+def settling(of: PlanningSnapshot) -> list[tuple[PlanningSnapshot, Plan]]:
+    """Carry out plans until one follows from itself; return each with the box that it is of."""
+    told: list[tuple[PlanningSnapshot, Plan]] = []
     for _ in range(PLANS):
         found = plan(of, ITERATIONS)
-        if told and _given(found) == _given(told[-1]):
-            return of, found
-        told.append(found)
+        told.append((of, found))
+        if told[1:] and _given(found) == _given(told[-2][1]):
+            return told
         of = carried_out(of, found)
-    pytest.fail(f"plans do not settle: {[_given(each) for each in told]}")
+    pytest.fail(f"plans do not settle: {[_given(each) for _, each in told]}")
 
 
 def _given(of: Plan) -> list[tuple[VariantName, float, bool, object, float]]:
@@ -194,12 +199,11 @@ BESIDE_CASCADES: list[Drawn] = [
     "what cascades take of the spare time is no reason for other sizes"
 )
 def test_plans_with_cascades_settle_and_every_one_fits(drawn: list[Drawn], executors: int) -> None:
-    of = box(drawn, executors)
-    settled(of)
-    for _ in range(3):
-        found = plan(of, ITERATIONS)
-        assert fits(of, found)
-        of = carried_out(of, found)
+    told = settling(box(drawn, executors))
+    while len(told) < 3:
+        of = carried_out(*told[-1])
+        told.append((of, plan(of, ITERATIONS)))
+    assert all(fits(of, found) for of, found in told)
 
 
 @settings(max_examples=40, deadline=None)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from statistics import fmean
 from typing import Any
 
-from edgebox.domain.model_family import FamilyName, LatencyProfile, VariantName
+from edgebox.domain.model_family import FamilyName, LatencyProfile, VariantName, up_to
 from edgebox.domain.pipelines import Pipeline, StageName
 from edgebox.domain.requests import Outcome
 from edgebox.simulation.report import Report
@@ -71,10 +71,11 @@ def _last(pipeline: Pipeline | None) -> tuple[StageName, ...]:
 def objects_bound(scenario: Scenario) -> float:
     """Return how many objects no scheduler can exceed: those of the best frames that fit.
 
-    Every frame takes at least the time that its first stage and its crops take in their most
-    efficient batches; executors that run side by side gain what their interference permits. In each
-    window the frames with most objects per time are taken, the last one in part. The executors have
-    the window and the longest SLO for its frames.
+    Every frame takes at least the time that its first stage and its crops take in the most
+    efficient batches of the variants that cost least of those that they may run on; executors that
+    run side by side gain what their interference permits. In each window the frames with most
+    objects per time are taken, the last one in part. The executors have the window and the longest
+    SLO for its frames.
     """
     assert scenario.hardware is not None
     costs = _costs_ns(scenario.hardware)
@@ -112,12 +113,26 @@ def _crops(spec: SimulatedCamera, at_ns: int) -> Mapping[StageName, int]:
     return all_crops(pipeline, crops_of_picture(pipeline, spec.objects, at_ns))
 
 
-def _variant(
-    hardware: Hardware, family: FamilyName, named: VariantName | None = None
-) -> VariantName:
-    of_family = [variant for variant in hardware.variants if variant.family == family]
-    largest = max(of_family, key=lambda variant: variant.pixels).name
-    return named or largest
+def _least_ns(
+    hardware: Hardware,
+    costs: Mapping[VariantName, float],
+    family: FamilyName,
+    largest: VariantName | None = None,
+) -> float:
+    """Return the least time of one picture: plans, and batches, choose among a family's variants.
+
+    Args:
+        hardware: what executors take.
+        costs: by variant, in nanoseconds.
+        family: the family.
+        largest: the largest variant that the picture may run on; None: any.
+    """
+    rising = sorted(
+        (variant for variant in hardware.variants if variant.family == family),
+        key=lambda variant: variant.pixels,
+    )
+    limit = next((variant for variant in rising if variant.name == largest), None)
+    return min(costs[variant.name] for variant in up_to(rising, limit))
 
 
 def _costs_ns(hardware: Hardware) -> dict[VariantName, float]:
@@ -140,14 +155,13 @@ def _work_ns(
     hardware: Hardware, costs: Mapping[VariantName, float], spec: SimulatedCamera, at_ns: int
 ) -> float:
     pipeline = spec.camera.pipeline
-    took_ns = costs[_variant(hardware, spec.camera.family)]
     if pipeline is None:
-        return took_ns
-    took_ns = costs[_variant(hardware, pipeline.first.family, pipeline.first.variant)]
-    crops = _crops(spec, at_ns)
-    for stage in pipeline.stages[1:]:
-        took_ns += crops[stage.name] * costs[_variant(hardware, stage.family, stage.variant)]
-    return took_ns
+        return _least_ns(hardware, costs, spec.camera.family)
+    crops = {**_crops(spec, at_ns), pipeline.first.name: 1}
+    return sum(
+        crops[stage.name] * _least_ns(hardware, costs, stage.family, stage.variant)
+        for stage in pipeline.stages
+    )
 
 
 def _gain(hardware: Hardware) -> float:

@@ -19,7 +19,6 @@ from edgebox.planning.batch_cycle import VariantDemand
 from edgebox.planning.capacity import BatchTimes, ExecutorPool
 from edgebox.planning.cycle_allocation import CycleAllocation, cycle_feasible
 from edgebox.planning.intervals import (
-    RELAXATION,
     Divisions,
     Interval,
     IntervalTable,
@@ -32,7 +31,7 @@ from edgebox.planning.option_table import Floats, OptionTable, option_table
 from edgebox.planning.options import CameraOptions
 from edgebox.planning.partition import Part, PartitionedAllocation, dedicated_part
 from edgebox.planning.planner_parameters import PlanningParameters
-from edgebox.planning.uniform_parts import directions, uniform_parts
+from edgebox.planning.uniform_parts import directions, much_alike, uniform_parts
 
 _CUTS_MAX = 13
 """So many even steps are made of an order at most."""
@@ -274,7 +273,7 @@ class _InOrder:
             for first in range(total - count + 1):
                 timing = self._timing(first, count)
                 # Executors that differ a little share candidates; the exact test tells them apart.
-                if like is None or not _much_alike(like, timing):
+                if like is None or not much_alike(like, timing):
                     like, (found, bounds) = timing, self._divisions(first, count)
                 self.candidates[first, count] = found
                 self.bounds[first, count] = bounds.copy()
@@ -430,17 +429,3 @@ class _InOrder:
             self._timing(first, count),
         )
         return Part(self._on(first, count), members, allocation)
-
-
-def _much_alike(
-    one: Mapping[VariantName, BatchTimes], other: Mapping[VariantName, BatchTimes]
-) -> bool:
-    """Say whether batches take so alike on some executors and others that the grid is coarser."""
-    if one is other:
-        return True
-    return all(
-        b <= RELAXATION * a and a <= RELAXATION * b
-        for name, of in one.items()
-        for _, *times in of.batches[:1]
-        for a, b in zip(times, other[name].batches[0][1:], strict=True)
-    )

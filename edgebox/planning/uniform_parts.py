@@ -12,6 +12,7 @@ import numpy as np
 from edgebox.domain.model_family import VariantName
 from edgebox.planning.capacity import BatchTimes, ExecutorPool
 from edgebox.planning.cycle_allocation import CycleAllocation
+from edgebox.planning.intervals import RELAXATION
 from edgebox.planning.option_table import Floats, OptionTable
 from edgebox.planning.options import CameraOptions
 from edgebox.planning.partition import Part, dedicated_part
@@ -23,8 +24,25 @@ _EVALUATIONS_MAX = 100
 
 
 def directions(pool: ExecutorPool) -> tuple[bool, ...]:
-    """Return whether the slowest executors come first: both, unless all are alike."""
-    return (False, True) if len(set(pool.kinds(pool.executors))) > 1 else (False,)
+    """Return whether the slowest executors come first: both, unless they differ little."""
+    if not pool.executors:
+        return (False,)
+    fastest, slowest = pool.timing(pool.executors[:1]), pool.timing(pool.executors[-1:])
+    return (False,) if much_alike(fastest, slowest) else (False, True)
+
+
+def much_alike(
+    one: Mapping[VariantName, BatchTimes], other: Mapping[VariantName, BatchTimes]
+) -> bool:
+    """Say whether batches take so alike on some executors and others that the grid is coarser."""
+    if one is other:
+        return True
+    return all(
+        b <= RELAXATION * a and a <= RELAXATION * b
+        for name, of in one.items()
+        for _, *times in of.batches[:1]
+        for a, b in zip(times, other[name].batches[0][1:], strict=True)
+    )
 
 
 def uniform_parts(

@@ -78,6 +78,19 @@ def test_what_comes_too_late_is_a_violation_and_costs_nothing() -> None:
     assert (found.violations, found.extra_core_ns) == (1, 0.0)
 
 
+@pytest.mark.parametrize("late", [0, 3])
+def test_core_time_is_never_taken_for_violations(late: int) -> None:
+    """However much it is: each request needs all of 16 cores for 50 s."""
+    minute_ns, took_ns, count = 60_000 * MS, 50_000 * MS, 70
+    times = np.full((1, 16), 1e14)  # never in time
+    times[0, 15] = took_ns
+    arrivals = tuple(at * minute_ns for at in range(count))
+    deadlines = tuple(each + (1 if at < late else minute_ns) for at, each in enumerate(arrivals))
+    found = optimum(Arrivals(arrivals, deadlines, arrivals), times)
+    assert found.violations == late
+    assert found.extra_core_ns == (count - late) * 15 * took_ns
+
+
 def test_a_batch_is_worth_waiting_for() -> None:
     arrivals = Arrivals((0, 40 * MS), (SLO_NS, SLO_NS + 40 * MS), (0, 40 * MS))
     found = optimum(arrivals, TIMES)

@@ -327,6 +327,16 @@ class Scheduler(SchedulerState):
         if event.spawned:
             self._dispatch.spawned(event.took_ns, self._now_ns)
 
+    def _crops_spawned(self, event: events.CropsSpawned) -> None:
+        awaited = self._ledger.joins.cut(event.frame, event.spawned)
+        if not awaited:
+            self._ignore(event)
+        for crop in event.spawned:
+            if awaited:
+                self._crop_arrived(crop)
+            else:
+                self._out.append(Drop(crop.id, DropReason.QUEUE, Cause.FRAME_ENDED))
+
     def _batch_failed(self, event: events.BatchFailed) -> None:
         if self._runs(event):
             self._out += self._executors.batch_failed(event.executor, self._now_ns)
@@ -455,6 +465,7 @@ _HANDLERS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.RequestsUnanswered: Scheduler._requests_unanswered,
     events.BatchCompleted: Scheduler._batch_completed,
     events.BatchFailed: Scheduler._batch_failed,
+    events.CropsSpawned: Scheduler._crops_spawned,
     events.RequestSampled: lambda scheduler, event: scheduler._times.sampled(
         event.executor, event.variant, event.app, event.took_ns, scheduler._now_ns
     ),

@@ -5,7 +5,7 @@
 #   docker build -t edgebox --build-arg REQUIREMENTS=cpu .      for CPUs only, 2.3 GB smaller
 #   docker build -t edgebox-camera --build-arg REQUIREMENTS=camera --target camera .
 #
-# REQUIREMENTS   which locks of requirements/ are installed: cpu or cuda, camera, or two: "cpu camera", "cpu ray"
+# REQUIREMENTS   which locks of requirements/ are installed: cpu or cuda, camera, or several: "cpu camera onvif"
 # PYTHON_IMAGE   the base image; name it with its digest to pin it: python:3.11-slim-bookworm@sha256:...
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm
 

@@ -100,6 +100,8 @@ lock: $(VENV)/.edgebox-dev
 	$(LOCK) requirements/jetson.txt --extra cpu --extra mqtt --extra tls --no-emit-package onnxruntime
 	$(LOCK) requirements/camera.txt --extra camera
 	$(LOCK) requirements/ray.txt --extra ray --constraint requirements/cpu.txt
+	$(LOCK) requirements/onvif.txt --extra onvif --constraint requirements/cpu.txt --constraint requirements/ray.txt
+	$(LOCK) requirements/zmq.txt --extra zmq --constraint requirements/cpu.txt --constraint requirements/ray.txt
 
 # What the Docker images do, without Docker: needs Linux, root, debootstrap, and registries in reach (docs/how-to/docker.md).
 IMAGE_ARGS ?= --build-arg REQUIREMENTS=cpu

@@ -1,6 +1,6 @@
 """Cameras of a box whose batches now and then take several times as long as usual.
 
-    python -m benchmarks.busy_machine [--seeds 1,2,3] [--duration-s 120]
+    python -m benchmarks.busy_machine [--seeds 1,2,3] [--duration-s 120] [--ablation]
 
 The box is a CPU on which batching does not pay, and other programs run beside it. The profile was
 measured while the machine was idle; what batches take is drawn from a distribution with a heavy
@@ -12,11 +12,14 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
+from typing import Any
 
 import click
 
+from benchmarks.changed_constant import changed
 from edgebox.domain.model_family import QUANTILES, LatencyProfile
 from edgebox.domain.plans import Plan
+from edgebox.scheduling import calibration
 from edgebox.scheduling.events import PlanComputed
 from edgebox.simulation.figures import figures
 from edgebox.simulation.report import Report
@@ -45,7 +48,14 @@ LOADS = (
     Load("heavy tail", (0.9, 0.95, 1.0, 1.1, 1.4, 2.0, 3.0, 6.0, 8.0)),
     Load("heavier tail", (0.9, 1.0, 1.2, 1.5, 2.0, 3.0, 4.5, 9.0, 14.0)),
     Load("tail and spells", (0.9, 0.95, 1.0, 1.1, 1.4, 2.0, 3.0, 6.0, 8.0), 1.6),
+    Load("hard spells", SPREAD, 3.0),
 )
+ABLATIONS: dict[str, tuple[str, float]] = {
+    "differences by chance count": ("SIGNIFICANT", 0.0),
+    "no row of slower batches raises it": ("ALL_SLOWER", 1e9),
+    "every difference counts": ("SLOWDOWN_CHANGE_MIN", 0.01),
+}
+"""Constants of `scheduling.calibration` with values that take away what they are for."""
 
 
 def scenario_of(
@@ -122,14 +132,25 @@ def _assignments(plan: Plan) -> Sequence:  # type: ignore[type-arg]
 @click.option("--cameras", default=4, show_default=True)
 @click.option("--rate-hz", default=5.0, show_default=True)
 @click.option("--slo-ms", default=300.0, show_default=True)
-def main(*, seeds: str, duration_s: float, cameras: int, rate_hz: float, slo_ms: float) -> None:
+@click.option("--ablation", is_flag=True, help="With one rule of the slowdown left out at a time.")
+def main(
+    *, seeds: str, duration_s: float, cameras: int, rate_hz: float, slo_ms: float, ablation: bool
+) -> None:
     """Print what cameras get under every load."""
+    options = {"cameras": cameras, "rate_hz": rate_hz, "slo_ms": slo_ms}
+    play(seeds, duration_s, options)
+    for what, change in ABLATIONS.items() if ablation else ():
+        click.echo(what)
+        with changed(calibration, *change):
+            play(seeds, duration_s, options)
+
+
+def play(seeds: str, duration_s: float, options: dict[str, Any]) -> None:
+    """Print what cameras get under every load; the options are those of `scenario_of`."""
     for load in LOADS:
         rows = []
         for seed in map(int, seeds.split(",")):
-            scenario = scenario_of(
-                load, seed, duration_s, cameras=cameras, rate_hz=rate_hz, slo_ms=slo_ms
-            )
+            scenario = scenario_of(load, seed, duration_s, **options)
             report = run_scenario(
                 scenario, throttling=spells(load, seed, duration_s), keep_journal=True
             )

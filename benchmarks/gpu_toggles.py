@@ -26,7 +26,8 @@ from benchmarks.gpu_points import Run, Setup, alternating, batch_of, opened, pic
 from benchmarks.gpu_results import Figures, Row, failing
 from edgebox.domain.errors import EdgeboxError, ModelError
 from edgebox.domain.model_family import Variant
-from edgebox.inference.cuda_libraries import cuda_runtime
+from edgebox.inference.cuda_libraries import cuda_runtime_library
+from edgebox.inference.cuda_runtime import CudaRuntime
 from edgebox.inference.executor import come_back
 from edgebox.inference.family import Family
 from edgebox.inference.onnx_executor import OnnxExecutor
@@ -91,13 +92,13 @@ def _same(setup: Setup, plain: OnnxExecutor) -> Iterator[Row]:
 
 
 def _page_locked(setup: Setup) -> Iterator[Row]:
-    cuda = cuda_runtime() if setup.device == "cuda" else None
-    if cuda is None:
+    library = cuda_runtime_library() if setup.device == "cuda" else None
+    if library is None:
         yield failing("page_locked", ModelError("page-locked memory is for GPUs: not measured"))
         return
     path = setup.family.model_files[0].path
     session = open_session(path, setup.device, 1)
-    locked, plain = InputTensors(cuda), InputTensors()
+    locked, plain = InputTensors(CudaRuntime(library, 0)), InputTensors()
 
     def ways(variant: Variant, size: int) -> Ways:
         batch = pictures(variant, size)

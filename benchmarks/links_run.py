@@ -91,8 +91,7 @@ def write_config(scenario: Scenario, network: Network, folder: Path, profile_s: 
         f"rate_min_hz = {planning.rate_min_hz}",
     ]  # fmt: skip
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    of_box = load(file).planning_parameters()
-    if of_box != planning:
+    if load(file).planning_parameters() != planning:
         raise InvalidInputError(
             "planner: a box's configuration has only interval_ms, utilisation_max, "
             "uplink_utilisation_max and rate_min_hz of these keys"

@@ -8,6 +8,8 @@ real server.
 goodput    frames answered on time per second, of all cameras, as a share of the executor's capacity
 share      on-time share of the established cameras
 recovery   from when the crowd leaves until the established cameras have nearly their share back
+
+`--ablation` changes one rule of decoding at a time.
 """
 
 import json
@@ -15,9 +17,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from heapq import heappop, heappush
 from itertools import count
+from types import ModuleType
 
 import click
 
+from benchmarks.changed_constant import changed
 from edgebox.config.config_file import Config
 from edgebox.domain.model_family import (
     QUANTILES,
@@ -30,6 +34,7 @@ from edgebox.domain.model_family import (
 from edgebox.domain.requests import Camera, CameraId, Outcome, Request, RequestId
 from edgebox.link.receive_budget import ReceiveBudget
 from edgebox.planning.planner import plan
+from edgebox.runtime import decode_queue, decoded_ahead
 from edgebox.runtime.decode_queue import Deferrable, FairQueue, Taken
 from edgebox.runtime.decoded_ahead import DecodedAhead
 from edgebox.scheduling.actions import Advise, ComputePlan, Drop, Finish, Infer, Prepare
@@ -223,7 +228,7 @@ class Overload:
     def _prepare(self, number: RequestId) -> None:
         ordered_ns = self._now_ns
         decoding = Deferrable(
-            lambda: self._started.append(number), lambda: number not in self._requests
+            lambda _: self._started.append(number), lambda: number not in self._requests
         )
         self._ordered_ns[number] = ordered_ns
         self._queue.put(self._requests[number].camera, decoding)
@@ -344,11 +349,34 @@ SETTINGS = {
 }
 
 
+ABLATIONS: dict[str, tuple[ModuleType, str, float]] = {
+    "the oldest first": (decode_queue, "_NEWEST_FIRST", 1e9),
+    "the newest first, always": (decode_queue, "_NEWEST_FIRST", 1),
+    "decoded ahead for .1 of the deadline": (decoded_ahead, "DEADLINE_SHARE", 0.1),
+    "decoded ahead for .5 of the deadline": (decoded_ahead, "DEADLINE_SHARE", 0.5),
+    "decoded ahead for all of the deadline": (decoded_ahead, "DEADLINE_SHARE", 1.0),
+}
+"""Constants with values that take away what they are for."""
+
+
+def ablated() -> dict[str, dict[str, object]]:
+    """Return the figures of every setting with one constant changed at a time."""
+    found = {}
+    for what, change in ABLATIONS.items():
+        for name, setting in SETTINGS.items():
+            with changed(*change):
+                found[f"{name}, {what}"] = asdict(measure(setting))
+    return found
+
+
 @click.command()
+@click.option("--ablation", is_flag=True, help="With one rule of decoding changed at a time.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def main(as_json: bool) -> None:
+def main(*, ablation: bool, as_json: bool) -> None:
     """Measure goodput under overload by cameras that ignore advice."""
     document = {name: asdict(measure(setting)) for name, setting in SETTINGS.items()}
+    if ablation:
+        document |= ablated()
     if as_json:
         click.echo(json.dumps(document))
         return

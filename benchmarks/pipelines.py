@@ -24,7 +24,8 @@ from unittest.mock import patch
 import click
 
 from benchmarks.pipelines_scenario import CAMERAS, scenario_text
-from edgebox.scheduling import crop_wait, frame_admission
+from edgebox.scheduling import crop_wait, fan_out, frame_admission
+from edgebox.scheduling.fan_out import FanOut
 from edgebox.scheduling.scheduler_parameters import FrameAdmissionRule
 from edgebox.simulation.object_figures import object_figures
 from edgebox.simulation.run import run_scenario
@@ -102,6 +103,12 @@ ABLATIONS: dict[str, Change] = {
     "the price fades by half in 100 s": lambda: patch.object(
         frame_admission, "PRICE_HALF_LIFE_NS", 10**11
     ),
+    "no time is kept for later stages": lambda: patch.object(
+        FanOut, "remaining_ns", lambda self, camera, stage: 0
+    ),
+    "time is kept for the median of crops": lambda: patch.object(fan_out, "FAN_OUT_QUANTILE", 0.5),
+    "crops of the last 16 frames": lambda: patch.object(fan_out, "FAN_OUT_WINDOW", 16),
+    "crops of the last 256 frames": lambda: patch.object(fan_out, "FAN_OUT_WINDOW", 256),
     "unseen after 0.2 s": lambda: patch.object(frame_admission, "UNSEEN_NS", 2 * 10**8),
     "unseen after 5 s": lambda: patch.object(frame_admission, "UNSEEN_NS", 5 * 10**9),
 }

@@ -1,19 +1,21 @@
-"""Client of a box for Python programs: `subscribe` yields results of its cameras.
+"""Client of a box: `subscribe` yields results of its cameras, `watched_camera` frames of one.
 
-Connects again whenever the connection breaks. Results that end meanwhile are not sent later: a box
-keeps none.
+`subscribe` connects again whenever the connection breaks. Results that end meanwhile are not sent
+later: a box keeps none.
 """
 
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncGenerator, Callable, Mapping
+import struct
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
 import orjson
 
-from edgebox.domain.errors import EdgeboxError
+from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.link.backoff import Backoff
 from edgebox.link.box_address import (
     OTHER_CERTIFICATE,
@@ -29,6 +31,8 @@ _SILENT_S = 45.0
 """The box sends something every 15 s."""
 _LINE_BYTES_MAX = 1 << 22
 _ANSWER_S = 30.0
+_CONNECT_S = 10.0
+_FRAME_MAX_BYTES = 64 << 20
 _FOR_NOW = (408, 429)
 """Statuses of a box that was too slow or asked too often, maybe by others at the same address."""
 
@@ -116,20 +120,12 @@ async def get_document(
     address = http_url(stream_url(server), path)
     trusted = True if fingerprint is None else aiohttp.Fingerprint(fingerprint_of(fingerprint))
     timeout = aiohttp.ClientTimeout(total=_ANSWER_S)
-    try:
+    with _telling_why(server):
         async with (
             aiohttp.ClientSession(timeout=timeout, headers=authorization(token)) as client,
             client.get(address, ssl=trusted) as response,
         ):
             body = await response.read()
-    except aiohttp.ServerFingerprintMismatch:
-        raise SubscriptionRefusedError(f"{server}: {OTHER_CERTIFICATE}") from None
-    except aiohttp.ClientConnectorCertificateError as error:
-        why = f"{UNKNOWN_CERTIFICATE} ({error.certificate_error})"
-        raise SubscriptionRefusedError(f"{server}: {why}") from None
-    except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        why = f"it cannot be reached: {explained(error)}"
-        raise SubscriptionRefusedError(f"{server}: {why}") from None
     if response.status != 200:
         raise _refusal(response.status, body)
     try:
@@ -139,6 +135,119 @@ async def get_document(
     if not isinstance(found, dict):
         raise SubscriptionRefusedError(_said(body))
     return found
+
+
+@contextlib.contextmanager
+def _telling_why(server: str) -> Iterator[None]:
+    """Say in words why a box cannot be reached.
+
+    Raises:
+        SubscriptionRefusedError: it cannot.
+    """
+    try:
+        yield
+    except aiohttp.ServerFingerprintMismatch:
+        raise SubscriptionRefusedError(f"{server}: {OTHER_CERTIFICATE}") from None
+    except aiohttp.ClientConnectorCertificateError as error:
+        why = f"{UNKNOWN_CERTIFICATE} ({error.certificate_error})"
+        raise SubscriptionRefusedError(f"{server}: {why}") from None
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        why = f"it cannot be reached: {explained(error)}"
+        raise SubscriptionRefusedError(f"{server}: {why}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class BoxAccess:
+    """A box, and what it is shown."""
+
+    server: str
+    """Its address, as for `subscribe`."""
+    token: str | None = None
+    """One of the scope viewer; None: a box that is open needs none."""
+    fingerprint: str | None = None
+    """As for `subscribe`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Viewed:
+    """One frame of a camera."""
+
+    jpeg: bytes
+    width_px: int
+    """Width of the camera's own picture; the JPEG may be smaller."""
+    height_px: int
+
+
+@contextlib.asynccontextmanager
+async def watched_camera(
+    box: BoxAccess, camera: str, rate_hz: float
+) -> AsyncIterator[AsyncIterator[Viewed]]:
+    """Watch one camera of a box: its frames as the page receives them. http-api.md.
+
+    Frames are as large as the camera sends them over its link at that moment.
+
+    Args:
+        box: where it is.
+        camera: its name.
+        rate_hz: largest frame rate.
+
+    Raises:
+        InvalidInputError: `box` is malformed, or has no such camera connected.
+        SubscriptionRefusedError: the box cannot be reached, or does not show its cameras.
+    """
+    # A WebSocket that is refused tells no reason; the document that it sends first does.
+    state = await get_document(box.server, "state", token=box.token, fingerprint=box.fingerprint)
+    _insist_on_camera(state, box.server, camera)
+    trusted = fingerprint_of(box.fingerprint) if box.fingerprint is not None else None
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S)
+    async with aiohttp.ClientSession(timeout=timeout, headers=authorization(box.token)) as client:
+        with _telling_why(box.server):
+            socket = await client.ws_connect(
+                http_url(stream_url(box.server), "ui"),
+                max_msg_size=_FRAME_MAX_BYTES,
+                ssl=True if trusted is None else aiohttp.Fingerprint(trusted),
+            )
+        async with socket:
+            request = {"type": "watch", "cameras": [camera], "max_hz": rate_hz}
+            await socket.send_str(orjson.dumps(request).decode())
+            yield _frames(socket, box.server, camera)
+
+
+async def _frames(
+    socket: aiohttp.ClientWebSocketResponse, server: str, camera: str
+) -> AsyncIterator[Viewed]:
+    """Yield frames until the box ends the connection."""
+    async for message in socket:
+        if message.type is aiohttp.WSMsgType.TEXT:
+            document = orjson.loads(message.data)
+            if document.get("type") == "state":
+                _insist_on_camera(document, server, camera)
+        elif message.type is aiohttp.WSMsgType.BINARY:
+            (length,) = struct.unpack_from("<I", message.data)
+            header = orjson.loads(message.data[4 : 4 + length])
+            if header["camera"] == camera:  # otherwise sent before the request arrived
+                yield Viewed(message.data[4 + length :], header["width_px"], header["height_px"])
+
+
+def _insist_on_camera(state: Mapping[str, Any], server: str, camera: str) -> None:
+    cameras = state.get("cameras")
+    if not isinstance(cameras, list):
+        raise SubscriptionRefusedError(f"{server}: this is no edgebox: its state has no cameras")
+    connected = [each["id"] for each in cameras if each["connected"]]
+    if camera not in connected:
+        raise InvalidInputError(
+            f"{server}: no camera {camera!r} is connected there "
+            f"(connected: {', '.join(connected) or 'none'})"
+        )
+
+
+async def next_within(frames: AsyncIterator[Viewed], seconds: float) -> Viewed | None:
+    """Return the next frame; None: none came in time, or the box disconnected."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await anext(frames, None)
+    except TimeoutError:
+        return None
 
 
 async def _connection(

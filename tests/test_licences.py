@@ -12,21 +12,23 @@ from packaging.utils import canonicalize_name
 from edgebox.web.system import licence_of
 
 ROOT = Path(__file__).resolve().parent.parent
-EXTRAS = ("cpu", "mqtt", "camera", "accuracy", "plot")
+EXTRAS = ("cpu", "mqtt", "tls", "camera", "onvif", "zmq", "accuracy", "plot")
 """Those that users install; `dev` and `train` are not shipped, and `cuda` is not here."""
 ALLOWED = {
-    "0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "MIT", "MIT-CMU", "PSF-2.0",
-    "Zlib",
+    "0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "MIT", "MIT-0", "MIT-CMU",
+    "PSF-2.0", "Zlib",
     "MPL-2.0",  # obliges to publish changes of its own files, and we change none
     # As classifiers and older packages write them:
     "3-Clause BSD License", "Apache Software License", "BSD License", "FreeBSD", "MIT License",
-    "Python Software Foundation License",
+    "Mozilla Public License 2.0 (MPL 2.0)", "Python Software Foundation License",
 }  # fmt: skip
 
 
 def is_allowed(licence: str) -> bool:
     """Say whether a licence is allowed: all parts of an AND, one of an OR."""
     text = licence.strip()
+    if text in ALLOWED:  # some names have parentheses
+        return True
     while (inner := re.sub(r"\(([^()]*)\)", lambda m: _value(m[1]), text)) != text:
         text = inner
     return _value(text) == "yes"
@@ -93,6 +95,7 @@ def test_every_requirement_is_met_by_what_is_installed() -> None:
         ("MIT AND (GPL-3.0-only OR AGPL-3.0-only)", False),
         ("(MIT OR GPL-2.0-only) AND LGPL-2.1-only", False),
         ("MIT License, Apache Software License", True),
+        ("Mozilla Public License 2.0 (MPL 2.0)", True),
         ("", False),
     ],
 )

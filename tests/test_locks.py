@@ -4,6 +4,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from importlib import metadata
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,12 @@ EXTRAS = {
     "jetson": ("mqtt", "tls"),
     "camera": ("camera",),
     "ray": ("ray",),
+    "onvif": ("onvif",),
+    "zmq": ("zmq",),
 }
 """By lock, what it is made of beside the base."""
+UNLOCKED = {"accuracy", "plot", "train", "fuzz", "dev", "mdns"}
+"""Extras that no box needs in a container, and one with a licence that no image is shipped with."""
 LINUX = {"sys_platform": "linux", "platform_system": "Linux", "python_full_version": "3.11.7"}
 
 
@@ -44,6 +49,14 @@ def pinned(lock: str) -> dict[str, str]:
 
 def test_each_lock_is_known() -> None:
     assert {file.stem for file in (ROOT / "requirements").iterdir()} == set(EXTRAS)
+
+
+def test_what_the_pages_describe_can_be_had_in_an_image() -> None:
+    locked = {extra for extras in EXTRAS.values() for extra in extras}
+    assert set(PROJECT["optional-dependencies"]) - locked == UNLOCKED
+    page = (ROOT / "docs/how-to/docker.md").read_text("utf-8")
+    assert {lock for lock in EXTRAS if f"`{lock}`" not in page} == {"jetson"}
+    assert "`mdns`" in page
 
 
 @pytest.mark.parametrize("lock", EXTRAS)
@@ -81,16 +94,16 @@ def test_a_lock_is_complete(lock: str) -> None:
     assert missing == []
 
 
-def test_locks_agree_and_none_has_two_onnx_runtimes() -> None:
+def test_locks_can_be_installed_together_and_none_has_two_onnx_runtimes() -> None:
     runtimes = {"cpu": "onnxruntime", "cuda": "onnxruntime-gpu"}
-    runtimes |= dict.fromkeys(("jetson", "camera", "ray"), "")
-    base = {canonicalize_name(Requirement(text).name) for text in PROJECT["dependencies"]}
-    for lock, runtime in runtimes.items():
-        found = {name for name in pinned(lock) if name.startswith("onnxruntime")}
-        assert found == ({runtime} - {""})
-        assert {name: pinned(lock)[name] for name in base} == {
-            name: pinned("cpu")[name] for name in base
-        }
+    versions = {lock: pinned(lock) for lock in EXTRAS}
+    for lock, found in versions.items():
+        assert {name for name in found if name.startswith("onnxruntime")} == (
+            {runtimes[lock]} if lock in runtimes else set()
+        )
+    for one, other in combinations(versions, 2):
+        both = versions[one].keys() & versions[other].keys()
+        assert {n: versions[one][n] for n in both} == {n: versions[other][n] for n in both}
 
 
 def test_markers_are_those_that_images_decide_alike() -> None:

@@ -1,14 +1,15 @@
 """Turns what programs have of a picture into a JPEG."""
 
 from os import PathLike
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
 from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.home_folder import given_path
 from edgebox.media.jpeg import encode
+from edgebox.media.rgb import rgb_of
 from edgebox.media.sources import decode_picture
 
 Picture = str | PathLike[str] | bytes | Image.Image | NDArray[np.uint8]
@@ -27,14 +28,14 @@ def as_jpeg(picture: Picture) -> bytes:
     """
     if isinstance(picture, str | PathLike):
         try:
-            data = Path(picture).expanduser().read_bytes()
+            data = given_path(picture).read_bytes()
         except OSError as error:
             raise InvalidInputError(f"{picture}: cannot be read: {error.strerror}") from None
         return _as_jpeg(data, f"{picture}: ")
     if isinstance(picture, bytes | bytearray | memoryview):
         return _as_jpeg(bytes(picture), "")
     if isinstance(picture, Image.Image):
-        return encode(np.asarray(picture.convert("RGB"), dtype=np.uint8), _QUALITY)
+        return encode(rgb_of(picture), _QUALITY)
     return encode(_rgb(picture), _QUALITY)
 
 

@@ -18,6 +18,7 @@ from edgebox.app.executor_setup import open_one
 from edgebox.app.offline_profiling import profiles_of
 from edgebox.config.config_file import Config
 from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.home_folder import given_path
 from edgebox.domain.model_family import AccuracyReport, LatencyProfile, Variant, VariantName
 from edgebox.domain.picture_size import send_size
 from edgebox.domain.source_address import read_address
@@ -46,7 +47,7 @@ from edgebox.storage.database import Storage
 from edgebox.storage.wall_clock import wall_clock_ms
 
 if TYPE_CHECKING:
-    from edgebox.camera.ui_client import Viewed
+    from edgebox.client import BoxAccess, Viewed
 
 FRAMES_DEFAULT = 300
 """Default number of frames of a video or a live camera; a folder is used completely."""
@@ -65,8 +66,7 @@ Stopping = Callable[[], bool]
 class LiveCamera:
     """A camera of a running box, and the number of frames to take."""
 
-    box: str
-    """The box's address, http://host:port."""
+    box: "BoxAccess"
     name: str
     wanted: int = FRAMES_DEFAULT
 
@@ -130,7 +130,7 @@ def frames_of(
     Raises:
         InvalidInputError: there is no such source.
     """
-    path = Path(source).expanduser()
+    path = given_path(source)
     if path.is_dir():
         files = sorted(p for p in path.rglob("*") if p.suffix.lower() in PICTURE_SUFFIXES)
         if not files:
@@ -175,8 +175,9 @@ def camera_evaluator(
     """Return an evaluator for live frames of a box's camera; receives them first.
 
     Raises:
-        InvalidInputError: no box, no camera, its frames are too small or too few, or the family
-            has one variant.
+        InvalidInputError: no camera, its frames are too small or too few, or the family has one
+            variant.
+        SubscriptionRefusedError: the box cannot be reached, or does not show its cameras.
     """
     _insist_on_comparing(family, f"camera {camera.name}", camera.wanted)
     jpegs = asyncio.run(_collect(family.variants[-1], camera, progress, stopping))
@@ -188,7 +189,7 @@ async def _collect(
     largest: Variant, camera: LiveCamera, progress: Progress, stopping: Stopping
 ) -> list[bytes]:
     """Receive frames of a camera that are large enough for the largest variant."""
-    from edgebox.camera.ui_client import (  # noqa: PLC0415 - only who watches a camera pays for it
+    from edgebox.client import (  # noqa: PLC0415 - only who watches a camera pays for it
         next_within,
         watched_camera,
     )
@@ -214,7 +215,7 @@ async def _collect(
             "take its frames from the source (--frames with a video, a folder or its rtsp address)"
         )
     if not whole:
-        raise InvalidInputError(f"{camera.box}: no frame of {camera.name} arrived")
+        raise InvalidInputError(f"{camera.box.server}: no frame of {camera.name} arrived")
     return whole
 
 

@@ -351,7 +351,7 @@ class App:
         )
         self._tasks.start(watch.run(), "look at the folder of models")
         self._tasks.start(live.run(), "withdrawal of removed models")
-        self._tasks.start(live.complete(), "models that executors lack")
+        self._tasks.start(live.missing.run(), "models that executors lack")
         self._tasks.start(self._late_executors.run(), "trials of executors that are not there yet")
         self._tasks.start(self._history_recorder.run(), "history")
 

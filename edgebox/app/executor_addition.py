@@ -9,7 +9,8 @@ from edgebox.app.executor_setup import open_in_time
 from edgebox.app.startup import ModelInventory, measured
 from edgebox.config.inference_section import InferenceParameters
 from edgebox.domain.errors import ModelError
-from edgebox.domain.model_family import LatencyProfile
+from edgebox.domain.interference import with_greatest_interference
+from edgebox.domain.model_family import ExecutorId, LatencyProfile, device_of
 from edgebox.inference.family import Family
 from edgebox.inference.model_executor import ExecutorSpecification, ModelExecutor
 from edgebox.runtime.box import Box
@@ -64,13 +65,15 @@ class ExecutorAdder:
                     for family in later:
                         await self._add_family(executor, family)
                     found = await self._measured(executor)
-            profiles = self._present(found.profiles.get(executor.id, ()), opened_with)
+            alone = self._present(found.profiles.get(executor.id, ()), opened_with)
+            profiles = self._beside_others(executor.id, alone)
             if not profiles:
                 raise ModelError("; ".join(found.problems) or "nothing runs on it")
         except BaseException:
             executor.abandon()
             raise
-        executor.note = note or executor.note
+        if note:
+            executor.note = note
         self._replacements.add(executor, spec, found)
         box, driver = self._box, self._box.driver
         box.set_profiles(executor.id, {p.variant: p for p in profiles})
@@ -110,6 +113,18 @@ class ExecutorAdder:
             for families in (self._families, self._removed(known))
         )
         return [of for of in profiles if of.variant in present or of.variant not in removed]
+
+    def _beside_others(
+        self, executor: ExecutorId, profiles: Iterable[LatencyProfile]
+    ) -> list[LatencyProfile]:
+        """Return profiles that were measured alone with the interference of their device."""
+        near = [
+            profile
+            for other, known in self._box.profiles.items()
+            if other != executor and device_of(other) == device_of(executor)
+            for profile in known.values()
+        ]
+        return [with_greatest_interference(profile, near) for profile in profiles]
 
     async def _add_family(self, executor: ModelExecutor, family: Family) -> None:
         try:

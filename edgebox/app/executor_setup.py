@@ -23,7 +23,7 @@ from edgebox.config.executor_section import (
 )
 from edgebox.domain.errors import ConfigError, ModelError
 from edgebox.domain.model_family import ExecutorId
-from edgebox.inference.cuda_libraries import cuda_major
+from edgebox.inference.cuda_libraries import built_with_cuda
 from edgebox.inference.executor import RUN_LIMIT_S, SCORE_FLOOR, HungError
 from edgebox.inference.executor_spec import ExecutorSpec, open_executor
 from edgebox.inference.family import Family
@@ -187,7 +187,7 @@ def _gpus() -> _Gpus:
 
     def ask() -> _Gpus:
         count = len(gpu_names())
-        absent = not count and not (cuda_major() and has_nvidia_device())
+        absent = not count and not (built_with_cuda() and has_nvidia_device())
         return _Gpus(count, cuda_obstacle(), absent=absent)
 
     try:
@@ -417,7 +417,8 @@ def _open(
     except HungError as error:
         opened.hung = error
         raise
-    executor.note = note or executor.note
+    if note:
+        executor.note = note
     return _keep(executor, spec, opened)
 
 

@@ -54,6 +54,12 @@ def check_unused(config: Config, name: str, *, default: str | None = None) -> No
             raise FamilyInUseError(
                 f"the pipeline {pipeline.name} uses {name}; take it out of {config.source} first"
             )
+    for camera in config.cameras:
+        if name == camera.family:
+            raise FamilyInUseError(
+                f"{camera.name} in [[cameras]] of {config.source} uses {name}; take it out there "
+                "first"
+            )
     for executors in config.executors:
         if name in executors.families:
             raise FamilyInUseError(

@@ -20,7 +20,7 @@ def history_recorder(
     cameras_max: int,
     on_minute: Callable[[], None],
 ) -> HistoryRecorder:
-    """Return the recorder of a box that has its driver."""
+    """Return the recorder of a box that has its driver, told of cameras that are forgotten."""
     names_max = NAMES_PER_CAMERA * cameras_max
     rollup = Rollup(
         box.metrics,
@@ -33,7 +33,7 @@ def history_recorder(
         ),
     )
     clock_ns = box.driver.clock_ns
-    return HistoryRecorder(
+    recorder = HistoryRecorder(
         rollup,
         storage.history,
         links=lambda: uplinks(box.cameras.values(), clock_ns()),
@@ -41,3 +41,5 @@ def history_recorder(
         wall_ms=wall_clock_ms,
         clock_ns=clock_ns,
     )
+    box.forgotten.add(recorder.forget)
+    return recorder

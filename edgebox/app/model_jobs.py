@@ -13,7 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from edgebox.app.borrowed_executors import LentExecutor, lent_report
-from edgebox.app.executor_profiles import use_profiles
+from edgebox.app.executor_profiles import (
+    Profiles,
+    change_profiles,
+    executors_up,
+    with_unmeasured,
+)
 from edgebox.app.import_process import ImportOrder, import_in_process
 from edgebox.app.live_families import LiveFamilies
 from edgebox.app.startup import measure
@@ -25,7 +30,7 @@ from edgebox.domain.job_errors import (
     MemoryLimitedError,
     NoImportsError,
 )
-from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
+from edgebox.domain.model_family import ExecutorId, LatencyProfile
 from edgebox.inference.executor import HungError
 from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import fingerprint
@@ -78,25 +83,29 @@ class ModelJobs:
         return self.jobs.start("profile", family.name, lambda job: self._measure(family, job))
 
     async def _measure(self, family: Family, job: Job) -> Finished:
-        executors = [
-            executor
-            for executor in self._box.driver.executors
-            if isinstance(executor, ModelExecutor) and family.name in executor.families
-        ]
-        found: dict[ExecutorId, list[LatencyProfile]] = {}
+        executors = [each for each in executors_up(self._box) if family.name in each.families]
+        failures: dict[ExecutorId, ModelError] = {}
         for done, executor in enumerate(executors):
 
             def report(text: str, share: float, done: int = done) -> None:
                 job.progress(text, (done + share) / len(executors))
 
-            found[executor.id] = await self._measured(family, executor, report)
-        for executor in executors:
-            self._storage.save_profiles(fingerprint(executor, family), found[executor.id])
-            await self._use(executor.id, found[executor.id])
+            try:
+                found = await self._measured(family, executor, report)
+            except ModelError as error:  # such as of one that was lost meanwhile
+                failures[executor.id] = error
+                continue
+            self._storage.save_profiles(fingerprint(executor, family), found)
+            await self._use(executor.id, found)
+        told = tuple(f"not measured on {executor}: {why}" for executor, why in failures.items())
+        if len(failures) == len(executors):
+            raise ModelError("; ".join(told) or f"no executor is up that holds {family.name}")
+        for text in told:
+            self._box.notices.publish("warning", f"{family.name} was {text}")
         self._box.notices.publish(
             "info", f"{family.name} was measured again; planning uses the new times"
         )
-        return Finished("measured; planning uses the new times")
+        return Finished("measured; planning uses the new times", told)
 
     async def _measured(
         self, family: Family, executor: ModelExecutor, report: Any
@@ -121,17 +130,22 @@ class ModelJobs:
 
     async def _use(self, executor: ExecutorId, found: Sequence[LatencyProfile]) -> None:
         """Make planning and scheduling use new times, as soon as the executor is idle."""
-        known: dict[VariantName, LatencyProfile] = {**self._box.profiles[executor]}
-        for profile in found:
-            # Measured alone with all threads; interference and core factors are unchanged.
-            before = known.get(profile.variant, profile)
-            known[profile.variant] = replace(
-                profile,
-                interference=before.interference,
-                interference_factors=before.interference_factors,
-                core_factors=before.core_factors,
-            )
-        await use_profiles(self._box, executor, known)
+
+        def again(known: Profiles) -> Profiles:
+            changed = dict(known)
+            for profile in found:
+                # Measured alone with all threads; interference and core factors are unchanged.
+                before = known.get(profile.variant, profile)
+                now = replace(
+                    profile,
+                    interference=before.interference,
+                    interference_factors=before.interference_factors,
+                    core_factors=before.core_factors,
+                )
+                changed[profile.variant] = with_unmeasured(now, known)
+            return changed
+
+        await change_profiles(self._box, executor, again)
 
     # -- importing --------------------------------------------------------------------------
 
@@ -197,7 +211,7 @@ class ModelJobs:
             if self.live is None:
                 raise ModelError("the box is not ready")
             executors = await self.live.add(folder, job.progress)
-        except ModelError as error:
+        except EdgeboxError as error:
             return f"served from the box's next start on, which measures it ({error})"
         return f"served from now on, on {', '.join(executors)}"
 

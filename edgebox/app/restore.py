@@ -29,6 +29,7 @@ from edgebox.storage.backup_archive import (
     read_manifest,
 )
 from edgebox.storage.box_lock import lock_for_box
+from edgebox.storage.connecting import PARTS
 from edgebox.storage.schema import MIGRATIONS
 from edgebox.storage.snapshots import check, unused
 from edgebox.storage.unfinished_folder import unfinished_folder
@@ -36,7 +37,6 @@ from edgebox.storage.unfinished_folder import unfinished_folder
 _STOP = ", as with `systemctl stop edgebox`, and restore then"
 """What helps while a box serves with the database that is to be replaced."""
 _UNFINISHED = ".edgebox-restore-"
-_LOG_PARTS = ("-wal", "-shm", "-journal")
 _ORDER = (CREDENTIALS, CERTIFICATE, CERTIFICATE_KEY, MODELS, CONFIGURATION, ACCESS, DATABASE)
 """Names of a backup in the order in which they are put in place."""
 
@@ -63,10 +63,10 @@ class _Replacement:
 
     def place(self, new: Path, place: Path) -> None:
         """Put a file or a folder in its place; what was there gets another name."""
-        logs = _LOG_PARTS if new.is_file() else ()
-        if any(os.path.lexists(_with_part(place, part)) for part in ("", *logs)):
+        parts = PARTS if new.is_file() else PARTS[:1]
+        if any(os.path.lexists(_with_part(place, part)) for part in parts):
             aside = self._unused_name(place)
-            for part in (*logs, ""):  # a log must never lie beside another database
+            for part in reversed(parts):  # a log must never lie beside another database
                 self._rename(_with_part(place, part), _with_part(aside, part))
         new.rename(place)
         self.placed.append(place)

@@ -85,7 +85,7 @@ def box_unit(host: Host, config: Path, arguments: Sequence[str], *, system: bool
         system: of the whole system, else of a user.
     """
     command = [*host.program, "serve", "--config", str(config), *arguments]
-    devices = _group_lines(host.groups) if host.gpu else _WITHOUT_DEVICES
+    devices = _ANY_DEVICES if host.gpu else [_WEBCAMS, _GRAPHICS]
     return _unit("edgebox.service", "edgebox", command, host=host, devices=devices, system=system)
 
 
@@ -102,10 +102,7 @@ def camera_unit(
         system: of the whole system, else of a user.
     """
     command = [*host.program, "camera", source, *arguments]
-    devices = _WITHOUT_DEVICES
-    if _USB.fullmatch(source):
-        video = tuple(name for name in host.groups if name == "video")
-        devices = ["DevicePolicy=closed", "DeviceAllow=char-video4linux rw", *_group_lines(video)]
+    devices = [_WEBCAMS] if _USB.fullmatch(source) else []
     name = f"edgebox-camera-{camera}"
     return _unit(
         "edgebox-camera.service", name, command,
@@ -113,11 +110,43 @@ def camera_unit(
     )  # fmt: skip
 
 
-_WITHOUT_DEVICES = ["PrivateDevices=yes", "PrivateUsers=yes"]
+@dataclass(frozen=True, slots=True)
+class _Devices:
+    """A kind of devices that a unit may use."""
+
+    group: str
+    """Of users that may open them."""
+    kind: str = ""
+    """As the kernel calls it; empty: any."""
+    module: str = ""
+    """Of the kernel, which makes the kind known."""
 
 
-def _group_lines(groups: Sequence[str]) -> list[str]:
-    return [f"SupplementaryGroups={' '.join(groups)}"] if groups else []
+_WEBCAMS = _Devices("video", "video4linux", "videodev")
+_GRAPHICS = _Devices("render", "drm", "drm")
+"""Those that decode video."""
+_ANY_DEVICES = [_Devices("video"), _Devices("render")]
+
+
+def _device_lines(devices: Sequence[_Devices], groups: Sequence[str]) -> list[str]:
+    """Return what confines a unit to its devices, where these groups of users exist."""
+    if not devices:
+        return ["PrivateDevices=yes", "PrivateUsers=yes"]
+    kinds = [f"DeviceAllow=char-{each.kind} rw" for each in devices if each.kind]
+    members = [each.group for each in devices if each.group in groups]
+    return [
+        *(["DevicePolicy=closed", *kinds] if kinds else []),
+        *([f"SupplementaryGroups={' '.join(members)}"] if members else []),
+    ]
+
+
+def _module_lines(devices: Sequence[_Devices]) -> list[str]:
+    """Return what loads the modules of devices first: systemd allows no kind that is unknown.
+
+    A device that is plugged in later can be used then.
+    """
+    modules = " ".join(f"modprobe@{each.module}.service" for each in devices if each.module)
+    return [f"{key}={modules}" for key in ("After", "Wants")] if modules else []
 
 
 def _unit(
@@ -126,7 +155,7 @@ def _unit(
     command: Sequence[str],
     *,
     host: Host,
-    devices: Sequence[str],
+    devices: Sequence[_Devices],
     system: bool,
     camera: str = "",
 ) -> Unit:
@@ -139,13 +168,15 @@ def _unit(
         at_home = any(host.prefix.is_relative_to(home) for home in _HOMES)
         confinement = [
             f"User={USER}", f"StateDirectory={STATE.name}", "StateDirectoryMode=0700",
-            f"ProtectHome={'read-only' if at_home else 'yes'}", *devices, _CONFINED,
+            f"ProtectHome={'read-only' if at_home else 'yes'}",
+            *_device_lines(devices, host.groups), _CONFINED,
         ]  # fmt: skip
     filled = Template(text).substitute(
         name=name,
         camera=camera,
         command=" ".join(map(quoted, command)),
         environment=environment,
+        modules="".join(f"{line}\n" for line in _module_lines(devices) if system),
         confinement="\n".join(confinement) + "\n",
         wanted_by="multi-user.target" if system else "default.target",
     )

@@ -5,6 +5,7 @@ small.
 """
 
 import asyncio
+import contextlib
 import math
 import os
 import random
@@ -12,11 +13,10 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import click
 import orjson
@@ -26,11 +26,12 @@ from edgebox.camera.daemon import Camera
 from edgebox.camera.pairing import KeptTokens, PairingRefusedError, pair
 from edgebox.camera.records import FrameRecord
 from edgebox.camera.shutdown import on_end_signals
-from edgebox.commands.box_choice import chosen_box
+from edgebox.commands.box_choice import LOCAL, chosen_box
 from edgebox.commands.box_options import FINGERPRINT, SERVER_OPTION, TOKEN_FILE, given_token
 from edgebox.commands.camera_live import render, show_live, show_plain
 from edgebox.commands.shared_options import read_text
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
+from edgebox.domain.home_folder import given_path
 from edgebox.domain.source_address import Credentials
 from edgebox.link.backoff import Backoff
 from edgebox.link.from_camera import SLO_MS
@@ -66,7 +67,7 @@ def parse_link(text: str) -> BandwidthTrace:
 
 
 def _read_trace(text: str) -> BandwidthTrace:
-    path = Path(text).expanduser()
+    path = given_path(text)
     if not path.exists():
         raise InvalidInputError(
             f"--link {text}: no such file; give a rate in Mbit/s, lte, lte:SEED or a trace file"
@@ -230,39 +231,97 @@ def camera(
     """
     click.get_current_context().with_resource(stderr_in_background(_LAST_REMARKS_S))
     try:
-        if duration is not None and not duration > 0:
-            raise InvalidInputError(f"--duration must be above 0, not {duration:g}")
-        shaped = parse_link(link) if link is not None else None
         live = sys.stdout.isatty() and not as_json  # it shows the last remark itself
         show = show_live if live else None if as_json else show_plain
-        frames = _opened(
-            source,
-            partial(open_source, rate_hz=asked["rate_hz"], loop=loop, size_px=parse_size(size)),
-            source_credentials(source_username, source_password_file),
-        )
         name = name or host_name()
-        with _written_to(frames_file) as on_frame_end:
+        with contextlib.ExitStack() as closing:
+            with _wrong_command_line():
+                wanted = wanted_camera(
+                    server=server, fingerprint=fingerprint, name=name, slo_ms=slo_ms, size=size,
+                    link=link, duration=duration, **asked,
+                )  # fmt: skip
+                opening = partial(
+                    open_source, rate_hz=asked["rate_hz"], loop=loop, size_px=parse_size(size)
+                )
+                credentials = source_credentials(source_username, source_password_file)
+                given = given_token(token_file)
+                on_frame_end = closing.enter_context(_written_to(frames_file))
+                frames = _opened(source, opening, credentials)
             made = partial(
-                Camera,
+                wanted,
                 frames,
-                fingerprint=fingerprint,
-                name=name,
-                slo_ms=parse_slo(slo_ms),
-                link=shaped,
                 on_frame_end=on_frame_end,
                 on_remark=None if live else lambda remark: click.echo(remark, err=True),
-                **asked,
             )
             if server is None:
-                made()  # raises what is wrong with the options before it looks for a box
-                trusted = given_token(token_file) is None or fingerprint is not None
-                server = chosen_box(trusted=trusted)
-            token = _token(server, name, token_file, pairing_code, fingerprint)
+                server = chosen_box(trusted=given is None or fingerprint is not None)
+            token = _token(server, name, given, pairing_code, fingerprint)
             summary = asyncio.run(_run(made(server, token=token), duration, show))
     except EdgeboxError as error:
         click.echo(f"edgebox camera: {_in_options(str(error))}", err=True)
         raise SystemExit(error.exit_code) from None
     click.echo(_as_json(summary) if as_json else render(summary))
+
+
+def wanted_camera(
+    *,
+    server: str | None,
+    fingerprint: str | None,
+    name: str,
+    slo_ms: str,
+    size: str,
+    link: str | None,
+    duration: float | None,
+    **asked: Unpack[AskedOfBox],
+) -> Callable[..., Camera]:
+    """Return what makes the camera of these options, of its source and the address of its box.
+
+    Raises:
+        InvalidInputError: the value of an option is wrong.
+    """
+    if duration is not None and not duration > 0:
+        raise InvalidInputError(f"--duration must be above 0, not {duration:g}")
+    shaped = parse_link(link) if link is not None else None
+    deadlines = parse_slo(slo_ms)
+    made = partial(
+        Camera, fingerprint=fingerprint, name=name, slo_ms=deadlines, link=shaped, **asked
+    )
+    try:
+        # One that is pushed its frames, whose size an option may say: it says what a box would.
+        made(None, server or LOCAL, size_px=parse_size(size))
+    except InvalidInputError as error:
+        raise InvalidInputError(_in_options(str(error))) from None
+    return made
+
+
+def check_options(given: Mapping[str, Any]) -> None:
+    """Check the values of options of this command, by name, without opening the source.
+
+    Raises:
+        InvalidInputError: one is wrong.
+    """
+    known = wanted_camera.__annotations__.keys() | AskedOfBox.__annotations__.keys()
+    wanted_camera(**{name: value for name, value in given.items() if name in known})
+
+
+class _WrongCommandLineError(InvalidInputError):
+    """A person has to correct it: a service is not started again."""
+
+    exit_code = click.UsageError.exit_code
+
+
+@contextlib.contextmanager
+def _wrong_command_line() -> Iterator[None]:
+    """Let what is wrong with the options end as an option that is not known.
+
+    A source on this machine that cannot be opened may be there later, as a webcam.
+    """
+    try:
+        yield
+    except SourceError:
+        raise
+    except InvalidInputError as error:
+        raise _WrongCommandLineError(str(error)) from None
 
 
 def _as_json(summary: Summary) -> str:
@@ -316,17 +375,17 @@ def _opened(
 
 
 def _token(
-    server: str, name: str, file: Path | None, code: str | None, fingerprint: str | None
+    server: str, name: str, given: str | None, code: str | None, fingerprint: str | None
 ) -> str | None:
     """Return the camera's token: for the code, as given, or kept at an earlier start.
 
     Raises:
-        EdgeboxError: the code gives none, or the token cannot be read or kept.
+        EdgeboxError: the code gives none, or the token cannot be kept.
     """
     kept = KeptTokens()
     known = kept.get(server, name)
     if code is None:
-        return given_token(file) or known
+        return given or known
     kept.prepare()
     try:
         token = asyncio.run(pair(server, code, name, fingerprint=fingerprint))
@@ -353,7 +412,7 @@ async def _run(
             await asyncio.gather(showing, return_exceptions=True)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _written_to(path: Path | None) -> Iterator[Callable[[FrameRecord], None] | None]:
     """Open `--frames` and return what writes a record into it; None: nothing is written.
 

@@ -189,6 +189,8 @@ class Demo:
             "--slo-ms", f"{_SLO_MS:g}", "--rate-hz", f"{self._rate_hz:g}",
             "--link", camera.link, "--json",
         ]  # fmt: skip
+        if app.fingerprint is not None:
+            arguments += ["--fingerprint", app.fingerprint]
         if self._duration_s is not None:
             arguments += ["--duration", f"{self._duration_s:g}"]
         try:

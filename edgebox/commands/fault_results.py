@@ -1,7 +1,8 @@
 """The file to which a long search for faults writes a line for every seed, so that it can go on."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -27,14 +28,16 @@ class FaultResults:
             kinds: the kinds of faults of this search; None: those that each seed draws.
 
         Raises:
-            InvalidInputError: the file is something else.
+            InvalidInputError: the file is something else, or cannot be read or written.
         """
         self._path = path
         self._kinds = None if kinds is None else sorted(kinds)
         self._lines: list[dict[str, Any]] = []
         self._cut_off = b""
-        if path is not None and path.exists():
-            self._lines, self._cut_off = _read(path)
+        if path is not None:
+            with _usable(path):
+                path.open("ab").close()  # a search that could keep nothing does not begin
+                self._lines, self._cut_off = _read(path)
 
     @property
     def cut_off(self) -> bool:
@@ -55,18 +58,31 @@ class FaultResults:
         return [_result(line["result"]) for line in found.values()]
 
     def add(self, result: SeedResult, given: int) -> None:
-        """Append a result; `given`: the events that the seed was to run."""
+        """Append a result; `given`: the events that the seed was to run.
+
+        Raises:
+            InvalidInputError: it cannot be written.
+        """
         if self._path is None:
             return
         line = {"seed": result.seed, "given": given, "kinds": self._kinds}
         # Not asdict: it makes a Counter count its own items.
         told = {each.name: getattr(result, each.name) for each in fields(result)}
         text = orjson.dumps({**line, "result": told}, option=orjson.OPT_NON_STR_KEYS)
-        with self._path.open("ab") as file:
+        with _usable(self._path), self._path.open("ab") as file:
             if self._cut_off:
                 file.truncate(file.tell() - len(self._cut_off))
                 self._cut_off = b""
             file.write(text + b"\n")
+
+
+@contextmanager
+def _usable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or error
+        raise InvalidInputError(f"{path}: results cannot be kept there: {why}") from None
 
 
 def _read(path: Path) -> tuple[list[dict[str, Any]], bytes]:

@@ -39,6 +39,12 @@ _SIDES_PX = range(16, 4097)
 _QUICK_PROFILE_S = 10.0
 
 
+def _insist_on_a_second(profile_s: float) -> float:
+    if 0 < profile_s < 1:
+        raise click.BadParameter(f"{profile_s:g} is neither 0 nor at least 1.")
+    return profile_s
+
+
 @click.group(cls=Group)
 def models() -> None:
     """Get, import, list and remove models."""
@@ -81,9 +87,10 @@ def models() -> None:
 @click.option(
     "--profile-s",
     type=click.FloatRange(0, 3600),
+    callback=lambda _context, _option, value: _insist_on_a_second(value),
     default=_QUICK_PROFILE_S,
     show_default=True,
-    help="Seconds to measure execution times for; 0: do not measure.",
+    help="Seconds to measure execution times for, at least 1; 0: do not measure.",
 )
 @click.option(
     "--time-limit-s",
@@ -120,7 +127,7 @@ def import_models(
         _insist_on_onnx()
         from edgebox.inference.importing.labels import read_labels
 
-        overrides = {"inference.profile_s": profile_s} if profile_s >= 1 else {}
+        overrides = {"inference.profile_s": profile_s} if profile_s else {}
         config = load(config_file, overrides)
         there = load_zoo(known_folders(config.inference)).families
         order = ImportOrder(

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from edgebox.commands.box_options import SERVER_OPTION
+from edgebox.commands.box_options import (
+    FINGERPRINT,
+    SERVER_OPTION,
+    TOKEN_FILE,
+    given_token,
+    naming_token_file,
+)
 from edgebox.commands.console import clear_errors, err, out, print_json, progress_bar, table
 from edgebox.commands.shared_options import CONFIG, JSON
 from edgebox.domain.errors import InvalidInputError
@@ -46,6 +52,8 @@ _BOX = "http://127.0.0.1:8787"
 @click.option("--frames", help="Accuracy without labels: a folder of pictures, a video, rtsp://...")
 @click.option("--from-camera", "camera", help="Accuracy without labels: a camera of a running box.")
 @click.option(*SERVER_OPTION, "box", default=_BOX, show_default=True, help="Address of that box.")
+@TOKEN_FILE
+@FINGERPRINT
 @click.option(
     "--limit", type=click.IntRange(1), help="Most pictures to use; each run takes the same ones."
 )
@@ -60,6 +68,8 @@ def profile(
     frames: str | None,
     camera: str | None,
     box: str,
+    token_file: Path | None,
+    fingerprint: str | None,
     limit: int | None,
     keep_all: bool,
     as_json: bool,
@@ -70,7 +80,7 @@ def profile(
     """
     from edgebox.config.config_file import load
 
-    with clear_errors("profile"):
+    with clear_errors("profile"), naming_token_file():
         sources = [source for source in (dataset, frames, camera) if source is not None]
         if len(sources) > 1:
             raise InvalidInputError("give one of --dataset, --frames and --from-camera")
@@ -93,8 +103,11 @@ def profile(
             elif frames is not None:
                 evaluator = accuracy_measurement.frames_evaluator(found, frames, limit)
             else:
+                from edgebox.client import BoxAccess
+
+                access = BoxAccess(box, given_token(token_file), fingerprint)
                 wanted = limit or accuracy_measurement.FRAMES_DEFAULT
-                live = accuracy_measurement.LiveCamera(box, camera or "", wanted)
+                live = accuracy_measurement.LiveCamera(access, camera or "", wanted)
                 evaluator = accuracy_measurement.camera_evaluator(found, live, progress, stopping)
             assessment = accuracy_measurement.assess(
                 config, found, evaluator, progress, stopping, keep_all=keep_all

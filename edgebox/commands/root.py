@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import click
 from rich.markup import escape
@@ -28,9 +28,9 @@ from edgebox.commands.console import (
     tell,
 )
 from edgebox.commands.lazy_group import LazyGroup, importing
+from edgebox.commands.serve_options import SERVE, ServeOptions, overrides
 from edgebox.commands.shared_options import CONFIG, JSON
-from edgebox.config.log_section import FORMATS, LEVELS, LogParameters
-from edgebox.domain.access import OpenTo
+from edgebox.config.log_section import LogParameters
 
 _DIFFERENCES_SHOWN = 10
 _KEEPERS = ("backup", "restore", "serve", "demo", "models", "profile", "tokens")
@@ -69,60 +69,9 @@ def _clean_up_when_ended(context: click.Context) -> None:
 
 @main.command()
 @CONFIG
-@click.option("--host", help="Address to listen on; 0.0.0.0 lets other machines in.")
-@click.option("--port", type=int, help="Port to listen on; 0 takes any free one.")
-@click.option(
-    "--allowed-host",
-    "allowed_hosts",
-    metavar="NAME",
-    multiple=True,
-    help="Host name that clients may use, as box.example.com; repeatable.",
-)
-@click.option(
-    "--tls",
-    type=click.Choice(["off", "self-signed"]),
-    help="self-signed: serve https with a certificate of the box's own (extra tls).",
-)
-@click.option(
-    "--announce/--no-announce",
-    default=None,
-    help="Announce the box in the local network, so that cameras find it (extra mdns).",
-)
-@click.option(
-    "--open-to",
-    type=click.Choice([each.value for each in OpenTo]),
-    help="Who needs no token: nobody, programs on this machine, everybody.  [default: nobody]",
-)
-@click.option(
-    "--family",
-    help="Default model family, for cameras that name none.  [default: that of edgebox models "
-    "default, else street]",
-)
-@click.option(
-    "--log-level",
-    type=click.Choice(LEVELS),
-    help="Least level of log lines (on stderr).  [default: warning]",
-)
-@click.option(
-    "--log-format",
-    type=click.Choice(FORMATS),
-    help="How log lines are written.  [default: text]",
-)
+@SERVE
 @JSON
-def serve(
-    *,
-    config_file: Path | None,
-    host: str | None,
-    port: int | None,
-    allowed_hosts: tuple[str, ...],
-    tls: str | None,
-    announce: bool | None,
-    open_to: str | None,
-    family: str | None,
-    log_level: str | None,
-    log_format: str | None,
-    as_json: bool,
-) -> None:
+def serve(*, config_file: Path | None, as_json: bool, **given: Unpack[ServeOptions]) -> None:
     """Run the box until Ctrl-C.
 
     With --json, one document is printed once the box is ready. The exit code is 75 when another
@@ -134,19 +83,8 @@ def serve(
         from edgebox.config.config_file import load
         from edgebox.runtime.threads import certain_end
 
-    overrides = {
-        "server.host": host,
-        "server.port": port,
-        "server.allowed_hosts": allowed_hosts or None,
-        "server.tls": tls,
-        "server.announce": announce,
-        "access.open_to": open_to,
-        "inference.family": family,
-        "log.level": log_level,
-        "log.format": log_format,
-    }
     with certain_end(), clear_errors("serve"):
-        config = load(config_file, {key: v for key, v in overrides.items() if v is not None})
+        config = load(config_file, overrides(given))
     with importing():  # which takes a second; a mistake in the configuration has been told
         from edgebox.app.composition import App
         from edgebox.inference.onnx_runtime import onnx_runtime
@@ -195,23 +133,27 @@ async def _run_until_end(
     write_journal_on_signal(app)
     if not as_json:
         tell(f"[bold]edgebox {__version__}[/] starting; the page: [cyan]{app.url}[/]")
+    with contextlib.ExitStack() as untold:
         if administrator is not None:
-            tell(f"the administrator's token, shown only now: [bold]{administrator}[/]")
-    start = asyncio.create_task(app.start())
-    stop = asyncio.create_task(stopping.wait())
-    await asyncio.wait({start, stop}, return_when="FIRST_COMPLETED")
-    if not start.done():
-        ending.callback(leave_within(_STOP_S, 1).cancel)
-        start.cancel()
-        await asyncio.gather(start, return_exceptions=True)
-    else:
-        start.result()
-        _print_ready(app, as_json, administrator)
-        failed = asyncio.create_task(app.failed.wait())
-        await asyncio.wait({stop, failed}, return_when="FIRST_COMPLETED")
-        failed.cancel()
-        status = 1 if app.failure is None else app.failure.exit_code
-        ending.callback(leave_within(_STOP_S, status).cancel)
+            token = f"the administrator's token, shown only now: [bold]{administrator}[/]"
+            # The document has it, but for a start that fails or is ended.
+            untold.callback(tell, token) if as_json else tell(token)
+        start = asyncio.create_task(app.start())
+        stop = asyncio.create_task(stopping.wait())
+        await asyncio.wait({start, stop}, return_when="FIRST_COMPLETED")
+        if not start.done():
+            ending.callback(leave_within(_STOP_S, 1).cancel)
+            start.cancel()
+            await asyncio.gather(start, return_exceptions=True)
+        else:
+            start.result()
+            _print_ready(app, as_json, administrator)
+            untold.pop_all()
+            failed = asyncio.create_task(app.failed.wait())
+            await asyncio.wait({stop, failed}, return_when="FIRST_COMPLETED")
+            failed.cancel()
+            status = 1 if app.failure is None else app.failure.exit_code
+            ending.callback(leave_within(_STOP_S, status).cancel)
     informing.cancel()
 
 
@@ -338,24 +280,29 @@ def demo(
 
 @main.command()
 @CONFIG
+@SERVE
 @JSON
-def doctor(config_file: Path | None, as_json: bool) -> None:
-    """Check this installation: report what works, what is missing, and how to fix it."""
+def doctor(*, config_file: Path | None, as_json: bool, **given: Unpack[ServeOptions]) -> None:
+    """Check this installation: report what works, what is missing, and how to fix it.
+
+    It looks at what edgebox serve would use with the same options.
+    """
     from edgebox.app.configured_pipelines import make_pipelines
     from edgebox.app.executor_setup import open_executors
-    from edgebox.app.family_folders import served_folders
+    from edgebox.app.family_folders import check_default, served_folders
     from edgebox.config.config_file import load
     from edgebox.inference.doctor import examine
     from edgebox.inference.findings import Health, to_json
     from edgebox.web.page_folder import PAGE
 
     with clear_errors("doctor"):
-        config = load(config_file)
+        config = load(config_file, overrides(given))
         families = served_folders(config)
     findings = examine(
         families=families,
         opening=lambda families: open_executors(config, families),
         pipelines=lambda families: make_pipelines(config, families),
+        default=lambda zoo: check_default(config, zoo),
         page_built=(PAGE / "index.html").is_file(),
         storage_file=config.storage.file,
         host=config.server.host,

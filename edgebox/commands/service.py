@@ -22,7 +22,7 @@ from edgebox.app.service_units import (
     context_of,
 )
 from edgebox.commands.camera import camera as camera_command
-from edgebox.commands.camera import host_name
+from edgebox.commands.camera import check_options, host_name
 from edgebox.commands.console import clear_errors, err, out, print_json
 from edgebox.commands.lazy_group import Group
 from edgebox.commands.shared_options import JSON
@@ -93,6 +93,7 @@ def install(
                 raise InvalidInputError(f"{config_given[0]}: a camera has no configuration")
             context = camera_command.make_context("camera", [source, *arguments])
             name = context.params["name"] or host_name()
+            check_options({**context.params, "name": name})
             if context.params["name"] is None:
                 arguments = (*arguments, "--name", name)
             unit = camera_unit(host, name, source, arguments, system=system)
@@ -128,17 +129,17 @@ def doctor(*, system: bool | None, root: Path, as_json: bool) -> None:
             raise InvalidInputError(
                 f"{path}: {error.strerror}; edgebox service install writes it"
             ) from None
-        command = [sys.executable, "-m", "edgebox", "doctor", *_config_of(context)]
+        command = [sys.executable, "-m", "edgebox", "doctor", *_serve_options(context)]
         command += ["--json"] if as_json else []
         environment = {"PATH": os.environ.get("PATH", os.defpath), **context.environment}
         status = _run_as(context, command, environment)
     raise SystemExit(status)
 
 
-def _config_of(context: UnitContext) -> list[str]:
+def _serve_options(context: UnitContext) -> list[str]:
+    """Return what stands behind `serve` in a unit, its configuration with it."""
     command = list(context.command)
-    at = command.index("--config") if "--config" in command else len(command)
-    return command[at : at + 2]
+    return command[command.index("serve") + 1 :] if "serve" in command else []
 
 
 def _run_as(context: UnitContext, command: Sequence[str], environment: dict[str, str]) -> int:

@@ -16,6 +16,7 @@ from edgebox.commands.console import clear_errors, out, print_json, table
 from edgebox.commands.plots import figures_for, save_figure
 from edgebox.commands.shared_options import JSON, read_text
 from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.home_folder import given_path
 
 if TYPE_CHECKING:
     from edgebox.simulation.report import Report
@@ -99,7 +100,7 @@ def read_beside(path: Path, name: str) -> str:
     Raises:
         InvalidInputError: it cannot be read, in one line.
     """
-    return read_text(path.parent / Path(name).expanduser())
+    return read_text(path.parent / given_path(name))
 
 
 def with_hardware(path: Path, scenario: "Scenario", config_file: Path | None) -> "Scenario":

@@ -205,14 +205,13 @@ class Config:
 
     def planning_parameters(self) -> PlanningParameters:
         """Return what planning is tuned with."""
-        return replace(
-            PlanningParameters().planning_at_most(self.planner.utilisation_max),
+        return PlanningParameters(
             quantile=self.scheduler.high_quantile,
             uplink_utilisation_max=self.planner.uplink_utilisation_max,
             uplink_utilisation_max_stable=self.planner.uplink_utilisation_max_stable,
             rate_min_hz=self.planner.rate_min_hz,
             quality=self.planner.quality,
-        )
+        ).using(self.planner.utilisation_max)
 
 
 def keys() -> Iterator[KeyInfo]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from edgebox.config.inference_section import data_folder
 from edgebox.config.keys import key
+from edgebox.domain.home_folder import expanded
 from edgebox.storage.retention import Limits
 
 
@@ -31,7 +32,10 @@ class StorageParameters:
         30, "Days after which metrics by the minute are deleted", low=1, high=3650
     )
     hour_retention_days: int = key(
-        400, "Days after which metrics by the hour are deleted", low=1, high=3650
+        400,
+        "Days after which metrics by the hour are deleted, but not before those by the minute",
+        low=1,
+        high=3650,
     )
     event_retention_days: int = key(30, "Days after which events are deleted", low=1, high=3650)
 
@@ -45,7 +49,7 @@ class StorageParameters:
     @property
     def folder(self) -> Path:
         """The folder of the database; the current one if nothing is kept."""
-        return Path() if self.file == ":memory:" else Path(self.file).expanduser().parent
+        return Path() if self.file == ":memory:" else expanded(self.file).parent
 
     def limits(self) -> Limits:
         """Return how long and how much is kept."""

@@ -1,6 +1,6 @@
 """By what factor batches take longer on fewer CPU threads, as measured. Pure data."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from edgebox.domain.model_family import LatencyProfile, VariantName
@@ -41,3 +41,23 @@ def with_core_factors(
         if of.keys() == set(profile.batch_sizes):
             factors[threads] = more = {size: max(of[size], more[size]) for size in of}
     return replace(profile, core_factors=factors)
+
+
+def with_greatest_core_factors(
+    profile: LatencyProfile, others: Collection[LatencyProfile]
+) -> LatencyProfile:
+    """Return a profile with the thread counts of others, and the greatest factor at each of them.
+
+    Args:
+        profile: returned as it is if its own factors were measured.
+        others: profiles of the same executor.
+    """
+    if profile.core_factors:
+        return profile
+    found: dict[int, dict[int, float]] = {}
+    for threads in sorted({threads for other in others for threads in other.core_factors}):
+        factors = [
+            factor for other in others for factor in other.core_factors.get(threads, {}).values()
+        ]
+        found[threads] = dict.fromkeys(profile.batch_sizes, max(factors)) if factors else {}
+    return replace(profile, core_factors=found)

@@ -1,6 +1,6 @@
 """What executors that run at once cost each other, as measured. Pure data."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from statistics import fmean
@@ -46,4 +46,27 @@ def with_interference(
         profile,
         interference=(found[-1] - 1.0) / len(found),
         interference_factors=tuple(found),
+    )
+
+
+def with_greatest_interference(
+    profile: LatencyProfile, others: Collection[LatencyProfile]
+) -> LatencyProfile:
+    """Return a profile with the greatest interference of others, unless its own was measured.
+
+    What is not known of a variant counts as what is known of its neighbours at worst: one that is
+    taken to cost nothing would run beside others whatever that costs them.
+
+    Args:
+        profile: of a variant that was measured alone.
+        others: profiles of its executor or its device; those without interference do not count.
+    """
+    known = [other for other in others if other.has_interference]
+    if profile.has_interference or not known:
+        return profile
+    numbers = range(1, 1 + max(len(other.interference_factors) for other in known))
+    return replace(
+        profile,
+        interference=max(other.interference for other in known),
+        interference_factors=tuple(max(other.slowed(n) for other in known) for n in numbers),
     )

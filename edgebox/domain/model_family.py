@@ -145,6 +145,11 @@ class LatencyProfile:
     The greatest number of threads is all of them. Empty: batches have no choice of threads."""
 
     @property
+    def has_interference(self) -> bool:
+        """Whether it was measured what other running executors cost its batches."""
+        return bool(self.interference_factors) or self.interference > 0
+
+    @property
     def thread_counts(self) -> tuple[int, ...]:
         """Numbers of threads that a batch may have, rising; empty: there is no choice."""
         return tuple(sorted(self.core_factors))

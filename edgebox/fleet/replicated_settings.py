@@ -231,22 +231,24 @@ class ReplicatedSettings:
             found[key] = Setting(Version(min(counter, COUNTER_MAX), box), value)
         return self.take(found)
 
-    def revoke(self, tokens: Iterable[str], box: str, now_ms: int) -> Changes:
-        """Take in that tokens were revoked on this box, where that is not known.
+    def revoke(self, tokens: Mapping[str, int], box: str, now_ms: int) -> Changes:
+        """Take in that tokens were revoked on this box, where that is not known, or as of earlier.
 
         Args:
-            tokens: their ids.
+            tokens: when by id, Unix milliseconds: no earlier than anything descends from them.
+                So boxes remember it long enough, also if the clock was behind meanwhile.
             box: this one's name.
             now_ms: the wall clock, Unix milliseconds.
         """
-        removed = Setting(Version(min(self._next_counter(now_ms), COUNTER_MAX), box), NOTHING)
-        return self.take(
-            {
-                SettingKey(CameraId(token), TOKEN): removed
-                for token in tokens
-                if not self.is_revoked(token)
-            }
-        )
+        next_counter = self._next_counter(now_ms)
+        found = {}
+        for token, at_ms in tokens.items():
+            key = SettingKey(CameraId(token), TOKEN)
+            known = self._settings.get(key)
+            if known is None or known.version.counter < min(at_ms, COUNTER_MAX):
+                counter = min(max(next_counter, at_ms), COUNTER_MAX)
+                found[key] = Setting(Version(counter, box), NOTHING)
+        return self.take(found)
 
     def _next_counter(self, now_ms: int) -> int:
         return max(min(self._highest, now_ms + AHEAD_MAX_MS) + 1, now_ms)

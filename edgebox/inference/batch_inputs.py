@@ -3,11 +3,12 @@
 import numpy as np
 
 from edgebox.domain.model_family import Variant, VariantName
+from edgebox.inference.cuda_runtime import CudaRuntime
 from edgebox.inference.executor_thread import BatchJob
 from edgebox.inference.family import Family
 from edgebox.inference.features import Features, stacked, stand_in
 from edgebox.inference.session_store import Tensors
-from edgebox.inference.tensors import CudaRuntime, InputTensors
+from edgebox.inference.tensors import InputTensors
 
 
 class BatchInputs:

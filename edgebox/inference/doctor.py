@@ -59,6 +59,7 @@ def examine(
     families: Sequence[Path],
     opening: Callable[[Sequence[Family]], Executors] | None = None,
     pipelines: PipelineCheck | None = None,
+    default: Callable[[Zoo], None] | None = None,
     storage_file: str | None = None,
     page_built: bool | None = None,
     host: str = "127.0.0.1",
@@ -70,6 +71,7 @@ def examine(
         families: folders of families, the bundled ones among them.
         opening: opens the configured executors; None: not checked.
         pipelines: returns which pipelines are configured; None: not checked.
+        default: raises what is wrong with the default family; None: not checked.
         storage_file: the database's file; None: not checked.
         page_built: whether the page's files exist; None: not checked.
         host: address to try the port on.
@@ -87,7 +89,7 @@ def examine(
         check_memory(memory_bytes()),
     ]
     if has_runtime():
-        findings += _examine_models(load_zoo(families), gpus, opening, pipelines)
+        findings += _examine_models(load_zoo(families), gpus, opening, pipelines, default)
     if page_built is not None:
         findings.append(check_page(page_built))
     if storage_file is not None:
@@ -102,12 +104,14 @@ def _examine_models(
     gpus: Sequence[Gpu] | None,
     opening: Callable[[Sequence[Family]], Executors] | None,
     pipelines: PipelineCheck | None,
+    default: Callable[[Zoo], None] | None,
 ) -> list[Finding]:
     cuda = find_cuda()
     return [
         *check_cuda(gpus, cuda),
         *([] if opening is None else check_executors(zoo, gpus, cuda, opening)),
         *check_families(zoo),
+        *([] if default is None else check_default(zoo, default)),
         *([] if pipelines is None else check_pipelines(zoo, pipelines)),
     ]
 
@@ -140,6 +144,16 @@ def check_executors(
     mend = "the other executors serve it; take it out of this one's families, or mend the cause"
     findings += [Finding("Executors", Health.WARN, text, mend) for text in opened.problems]
     return [*findings, Finding("Providers", Health.OK, listed)]
+
+
+def check_default(zoo: Zoo, default: Callable[[Zoo], None]) -> list[Finding]:
+    """Report why the default family cannot be used, if so."""
+    try:
+        default(zoo)
+    except EdgeboxError as error:
+        mend = "name one that is there, or let edgebox models default choose one"
+        return [Finding("Default model", Health.FAIL, str(error), mend)]
+    return []
 
 
 def check_pipelines(zoo: Zoo, pipelines: PipelineCheck) -> list[Finding]:

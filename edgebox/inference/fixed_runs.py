@@ -93,7 +93,8 @@ class FixedRuns:
                 return fixed.run(tensors)
         if shapes not in self._seen:
             self._seen.add(shapes)
-            self._recorded.clear()
+            with self._gate.working():
+                self._recorded.clear()
         elif not self.failed and shapes not in self._ordinary:
             return self._record(shapes, tensors)
         return self._run_ordinarily(tensors)
@@ -124,15 +125,19 @@ class FixedRuns:
                 self._ordinary.add(shapes)
                 return outputs
             self._recordings += 1
+            fixed: _FixedRun | None = None
             try:
                 fixed = _FixedRun(self.session, tensors, outputs, self._device, self._recordings)
                 fixed.run(tensors)
             except Exception as error:  # ONNX Runtime's exception classes share no base
                 self.failed = f"a run cannot be recorded: {brief(error)}"
+                fixed = None  # its buffers are freed while this has the GPUs to itself
                 return outputs
         self._check(fixed, ((other_tensors, other), (tensors, outputs), (other_tensors, other)))
         if not self.failed:
             self._recorded[shapes] = fixed
+        with self._gate.working():
+            del fixed
         return outputs
 
     def _check(

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from edgebox.inference.cuda_libraries import (
     missing_cuda_libraries,
 )
 from edgebox.inference.findings import Finding, Health
-from edgebox.inference.gpus import JETSON, driver_cuda_release
+from edgebox.inference.gpus import JETSON, cuda_driver, driver_cuda_release
 
 _CAPABILITY_MIN = (7, 5)
 """Older GPUs have no code in ONNX Runtime's packages."""
@@ -31,16 +32,20 @@ class Gpu:
 
 
 def find_gpus() -> list[Gpu] | None:
-    """Return the NVIDIA GPUs; None: the driver's tool is there but does not answer."""
+    """Return the NVIDIA GPUs; None: there is a driver that does not answer.
+
+    Where the driver's tool is not installed, as in many containers, the driver itself is asked.
+    """
     tool = shutil.which("nvidia-smi")
-    if tool is None:
-        return []
     query = "--query-gpu=name,driver_version,memory.total,compute_cap"
+    if tool is not None:
+        command = [tool, query, "--format=csv,noheader"]
+    elif cuda_driver() is not None:
+        command = [sys.executable, "-m", "edgebox.inference.gpus"]
+    else:
+        return []
     try:
-        done = subprocess.run(
-            [tool, query, "--format=csv,noheader"],
-            capture_output=True, text=True, timeout=20, check=True,
-        )  # fmt: skip
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
     return parse_gpus(done.stdout)
@@ -69,7 +74,7 @@ def check_gpus(gpus: Sequence[Gpu] | None) -> Finding:
     """Report which GPUs there are."""
     if gpus is None:
         mend = "run nvidia-smi by hand; the driver may need to be installed again or loaded"
-        return Finding("GPU", Health.WARN, "nvidia-smi is installed but fails", mend)
+        return Finding("GPU", Health.WARN, "the GPU's driver fails or does not answer", mend)
     if not gpus:
         return Finding("GPU", Health.OK, "no NVIDIA GPU (or no driver): models run on the CPU")
     listed = "; ".join(f"{gpu.name}, {gpu.memory}, driver {gpu.driver}" for gpu in gpus)
@@ -94,7 +99,7 @@ class Cuda:
     missing: Sequence[str] = ()
     """Of what ONNX Runtime loads, what cannot be loaded."""
     built_for: str = ""
-    """The CUDA release that ONNX Runtime was built for: "13"; empty: none."""
+    """The CUDA release that ONNX Runtime was built for: "13"; empty: none, or it does not say."""
     driver_release: tuple[int, int] | None = None
     """The newest CUDA release that the driver can run; None: there is no driver."""
     jetson: bool = False
@@ -140,12 +145,14 @@ def find_cuda() -> Cuda:
 
 def check_cuda(gpus: Sequence[Gpu] | None, cuda: Cuda) -> list[Finding]:
     """Report whether the libraries of the CUDA provider are there, and the driver can run them."""
+    found = "CUDA and cuDNN can be loaded"
+    if not cuda.built_for:
+        found = "ONNX Runtime does not name its CUDA release: only a batch shows what is missing"
     if not gpus:
-        found = "CUDA and cuDNN can be loaded"
         if cuda.missing:
             found = "none, and there is no GPU to need them"
         return [Finding("CUDA libraries", Health.OK, found)]
-    findings = [Finding("CUDA libraries", Health.OK, "CUDA and cuDNN can be loaded")]
+    findings = [Finding("CUDA libraries", Health.OK, found)]
     if cuda.missing:
         found = f"cannot be loaded: {', '.join(cuda.missing)}"
         findings = [Finding("CUDA libraries", Health.WARN, found, cuda.mend(gpus))]

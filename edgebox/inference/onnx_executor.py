@@ -14,7 +14,6 @@ from pathlib import Path
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.inference.batch_inputs import BatchInputs
-from edgebox.inference.cuda_libraries import cuda_runtime
 from edgebox.inference.encoded_pictures import decode_inputs
 from edgebox.inference.executor import SCORE_FLOOR, THREADS, FamilyExecutor
 from edgebox.inference.executor_thread import BatchJob, BatchResult, ExecutorThread, model_error
@@ -110,7 +109,7 @@ class OnnxExecutor(FamilyExecutor):
         for family in families:
             if family.name not in self.failed:
                 self._hold(family)
-        self.note = self._store.note
+        self._note = self._store.note
         self.provider = self._store.provider
         if settings.thread_counts and self.provider == CPU:
             self.thread_counts = (*settings.thread_counts, self.cpu_threads)
@@ -119,23 +118,27 @@ class OnnxExecutor(FamilyExecutor):
         if self._records:
             self.device += ", CUDA graphs"  # profiles are of one or the other
         self._inputs = self._make_inputs()
-        self._tell_not_recorded()
         self._runs = SessionRuns(self._store, settings.device_index)
 
     def _make_inputs(self) -> BatchInputs:
-        cuda = cuda_runtime() if self.provider != CPU else None
-        if self.provider != CPU and cuda is None:
+        if self.provider != CPU and self._store.cuda is None:
             self._tell("host memory is not page-locked (no libcudart): copies are slower")
-        return BatchInputs(cuda)
+        return BatchInputs(self._store.cuda)
 
     def _tell(self, what: str) -> None:
-        """Add to the note what is not there yet."""
-        if what not in self.note:
-            self.note = f"{self.note}; {what}" if self.note else what
+        self._note = f"{self._note}; {what}" if self._note else what
 
-    def _tell_not_recorded(self) -> None:
-        for path, why in self._store.not_recorded.items():
-            self._tell(f"{path.name} runs without CUDA graphs: {why}")
+    @property
+    def note(self) -> str:
+        """Why it runs other than it was hoped to; empty: it does not."""
+        # Another thread may add to them just now.
+        recordless = self._store.not_recorded.copy()
+        told = (f"{path.name} runs without CUDA graphs: {why}" for path, why in recordless.items())
+        return "; ".join(filter(None, (self._note, *told)))
+
+    @note.setter
+    def note(self, note: str) -> None:
+        self._note = note
 
     def warm_each(self, runs: Sequence[tuple[VariantName, int]]) -> None:
         """Run these once, and where runs are recorded twice: see `edgebox.inference.fixed_runs`."""
@@ -174,7 +177,6 @@ class OnnxExecutor(FamilyExecutor):
     def _open_family(self, family: Family) -> None:
         with pinned(self.cores):
             self._store.add(family)
-        self._tell_not_recorded()
 
     def _close_family(self, family: Family) -> None:
         self._store.remove(family)
@@ -207,8 +209,9 @@ class OnnxExecutor(FamilyExecutor):
 
     def _release(self) -> None:
         """Release what the thread used, in that thread, when no batch runs."""
-        self._runs.release()
-        self._inputs.release()
+        with working_on(self.provider):
+            self._runs.release()
+            self._inputs.release()
         self._store.clear()
 
     def _run(self, job: BatchJob) -> BatchResult:
@@ -225,7 +228,6 @@ class OnnxExecutor(FamilyExecutor):
         with working_on(self.provider):
             tensors = self._inputs.of(family, variant, job)
         outputs = self._runs.run(family.files[variant.name], tensors, job.threads)
-        self._tell_not_recorded()
         for output in outputs:
             # A graph whose batch axis was only relaxed on paper merges pictures silently.
             if output.ndim == 0 or output.shape[0] != job.batch_size:

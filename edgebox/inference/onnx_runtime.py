@@ -5,7 +5,7 @@ that edgebox requires neither; the extras `cpu` and `cuda` bring one.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 from functools import cache
 from importlib import metadata
 from typing import Any
@@ -14,6 +14,8 @@ from edgebox.domain.errors import MissingRuntimeError
 
 HOW_TO_INSTALL = "pip install 'edgebox[cpu]', or 'edgebox[cuda]' on a machine with an NVIDIA GPU"
 _PACKAGE = re.compile(r"onnxruntime([_-].+)?", re.IGNORECASE)
+_MODULE = "onnxruntime/__init__.py"
+"""What only a package has that provides ONNX Runtime; others have names that look like its."""
 
 
 @cache
@@ -43,7 +45,7 @@ def has_runtime() -> bool:
 
 
 def _problem(error: str) -> str:
-    packages = runtime_packages(installed_packages())
+    packages = runtime_packages()
     if not packages:
         return f"ONNX Runtime, which runs models, is not installed: {HOW_TO_INSTALL}"
     return (
@@ -52,17 +54,21 @@ def _problem(error: str) -> str:
     )
 
 
-def installed_packages() -> dict[str, str]:
-    """Return the versions of all installed packages by name."""
-    return {
-        distribution.name: distribution.version
-        for distribution in metadata.distributions()
-        if distribution.name
+def runtime_packages(installed: Iterable[metadata.Distribution] | None = None) -> dict[str, str]:
+    """Return the packages that provide ONNX Runtime, with their versions, by name.
+
+    Args:
+        installed: the packages to look at; None: all that are installed.
+    """
+    found = {
+        package.name: package.version
+        for package in (metadata.distributions() if installed is None else installed)
+        if package.name and _PACKAGE.fullmatch(package.name) and _provides(package)
     }
+    return dict(sorted(found.items()))
 
 
-def runtime_packages(installed: Mapping[str, str]) -> dict[str, str]:
-    """Return the packages that provide ONNX Runtime, with their versions."""
-    return {
-        name: version for name, version in sorted(installed.items()) if _PACKAGE.fullmatch(name)
-    }
+def _provides(package: metadata.Distribution) -> bool:
+    """Return whether a package has the module; one that does not list its files may have it."""
+    files = package.files
+    return files is None or any(file.as_posix() == _MODULE for file in files)

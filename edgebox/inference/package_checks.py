@@ -7,7 +7,6 @@ from edgebox.domain.errors import MissingRuntimeError
 from edgebox.inference.findings import Finding, Health
 from edgebox.inference.onnx_runtime import (
     HOW_TO_INSTALL,
-    installed_packages,
     onnx_runtime,
     runtime_packages,
 )
@@ -38,12 +37,16 @@ def check_runtime() -> Finding:
     except MissingRuntimeError as error:
         found, _, mend = str(error).partition(": ")
         return Finding("ONNX Runtime", Health.FAIL, found, mend)
-    return check_runtime_packages(installed_packages(), imported)
+    return check_runtime_packages(runtime_packages(), imported)
 
 
-def check_runtime_packages(installed: Mapping[str, str], imported: str) -> Finding:
-    """Report whether exactly one package provides ONNX Runtime; several overwrite each other."""
-    packages = runtime_packages(installed)
+def check_runtime_packages(packages: Mapping[str, str], imported: str) -> Finding:
+    """Report whether exactly one package provides ONNX Runtime; several overwrite each other.
+
+    Args:
+        packages: those that provide it, with their versions.
+        imported: the version that Python finds.
+    """
     listed = ", ".join(f"{name} {version}" for name, version in packages.items())
     if len(packages) > 1:
         return Finding(

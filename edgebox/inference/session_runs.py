@@ -45,19 +45,24 @@ class SessionRuns:
 
         When a recording fails the file is opened again, without recordings.
         """
-        session = self._store.session(file, threads)
         self._release_removed()
-        if not session.records:
+        if not self._store.session(file, threads).records:
             return self.once(file, tensors, threads)
+        session = self._store.session(file, threads)
         fixed = self._fixed.get(file.path)
         if fixed is None or fixed.session is not session:
-            fixed = FixedRuns(session, self._device_index, GATE, self._stop)
-            self._fixed[file.path] = fixed
+            with working_on(self._store.provider):  # what is recorded of an earlier session goes
+                fixed = FixedRuns(session, self._device_index, GATE, self._stop)
+                self._fixed[file.path] = fixed
         outputs = fixed.run(tensors)
         if fixed.failed:
             # What failed may have left the session in any state.
-            del self._fixed[file.path]
-            self._store.stop_recording(file.path, fixed.failed)
+            why = fixed.failed
+            with working_on(self._store.provider):
+                del self._fixed[file.path], fixed
+            self._store.stop_recording(file.path, why)
+            with working_on(self._store.provider):
+                del session
         return outputs
 
     def _release_removed(self) -> None:
@@ -67,5 +72,5 @@ class SessionRuns:
                 del self._fixed[path]
 
     def release(self) -> None:
-        """Give back what recordings hold."""
+        """Give back what recordings hold; to be called within `working_on`."""
         self._fixed.clear()

@@ -7,7 +7,6 @@ The caller adds and removes from one thread at a time. A session that is removed
 until its run ends. Limits: others decide what should be in memory.
 """
 
-import ctypes
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -19,10 +18,11 @@ from numpy.typing import NDArray
 
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import FamilyName, Variant
-from edgebox.inference.cuda_libraries import cuda_runtime
+from edgebox.inference.cuda_libraries import cuda_runtime_library
+from edgebox.inference.cuda_runtime import CudaRuntime
 from edgebox.inference.family import Family, ModelFile
 from edgebox.inference.machine import pinned
-from edgebox.inference.memory import device_used_bytes, give_back, resident_bytes
+from edgebox.inference.memory import give_back, resident_bytes
 from edgebox.inference.recording_gate import GATE
 from edgebox.inference.sessions import (
     CPU,
@@ -97,7 +97,9 @@ class SessionStore:
                 raise error
             self.note = f"{self.note}; {error}" if self.note else str(error)
         self.provider = next(iter(next(iter(self._sessions.values())).values())).provider
-        self._cuda: ctypes.CDLL | None = cuda_runtime() if self.provider != CPU else None
+        library = cuda_runtime_library() if self.provider != CPU else None
+        self.cuda = None if library is None else CudaRuntime(library, settings.device_index)
+        """The CUDA runtime on the executor's GPU; None: it runs on the CPU, or there is none."""
         if settings.memory_limit_bytes:
             for path in list(self._sessions):
                 self.drop(path)
@@ -165,6 +167,7 @@ class SessionStore:
         """
         for path in [path for path, (_, of) in list(self._files.items()) if of is family]:
             self._files.pop(path, None)
+            self.not_recorded.pop(path, None)
             self.drop(path)
 
     def drop(self, path: Path) -> None:
@@ -189,10 +192,12 @@ class SessionStore:
 
     def used_bytes(self) -> int | None:
         """Return what is in use of the memory that sessions take; None: it is not known."""
-        if self._cuda is None:
+        if self.provider == CPU:
             return resident_bytes()
+        if self.cuda is None:
+            return None
         with GATE.working():
-            return device_used_bytes(self._cuda, self._settings.device_index)
+            return self.cuda.used_bytes()
 
     def _open(self, file: ModelFile, provider: Provider) -> dict[int, Session]:
         settings, family = self._settings, self._files[file.path][1]

@@ -4,22 +4,20 @@ Limits: one device per session; TensorRT is used only where it was asked for, be
 each model for minutes at first.
 """
 
-import contextlib
-import io
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from edgebox.domain.errors import ModelError
-from edgebox.inference.cuda_libraries import DRIVER, missing_cuda_libraries
+from edgebox.inference.cuda_libraries import CUDA_BUILD, DRIVER, PROVIDER, missing_cuda_libraries
 from edgebox.inference.gpus import gpu_names
 from edgebox.inference.machine import processor_name, usable_cores
 from edgebox.inference.onnx_runtime import onnx_runtime
 
 Provider = Literal["cuda", "tensorrt", "cpu"]
 CPU = "CPUExecutionProvider"
-CUDA = "CUDAExecutionProvider"
+CUDA = PROVIDER
 TENSORRT = "TensorrtExecutionProvider"
 
 _FATAL_ONLY = 4
@@ -159,14 +157,18 @@ def open_session(
     providers: list[Any] = [(CUDA, cuda), CPU]
     if provider == "tensorrt":
         providers.insert(0, (TENSORRT, tensorrt_options(device_index, _make_folder(engines))))
-    session = _create(path, cpu_threads, providers)
+    try:
+        session = _create(path, cpu_threads, providers, name)
+    except ModelError as error:
+        # What is known to be missing is a better reason than what fails without it.
+        raise (ModelError(obstacle) if obstacle else error) from error.__cause__
     if wanted in session.get_providers():
         return Session(session, session.get_inputs()[0].name, wanted, records)
     if not obstacle:
         obstacle = f"{name} cannot be used: " + (
             "its libraries (libnvinfer) cannot be loaded, or the GPU is not one it can use"
             if provider == "tensorrt"
-            else "the driver or the GPU is not one it can use"
+            else "its libraries cannot be loaded, or the driver or the GPU is not one it can use"
         )
     raise ModelError(obstacle)
 
@@ -181,9 +183,10 @@ def cuda_obstacle() -> str:
 
 def _obstacle(name: str, provider: str) -> str:
     ort = onnx_runtime()
-    if provider not in ort.get_available_providers():
-        return f"{name} cannot be used: ONNX Runtime {ort.__version__} is built without it"
     missing = missing_cuda_libraries()
+    available = provider in ort.get_available_providers()
+    if CUDA_BUILD in missing or not (available or missing):
+        return f"{name} cannot be used: ONNX Runtime {ort.__version__} is built without it"
     if DRIVER in missing:
         return f"{name} cannot be used: there is no NVIDIA driver on this machine"
     if missing:
@@ -204,14 +207,17 @@ def _make_folder(engines: Path | None) -> Path | None:
     return engines
 
 
-def _create(path: Path, cpu_threads: int, providers: list[Any]) -> Any:
+def _create(
+    path: Path, cpu_threads: int, providers: list[Any], runs_it: str = "ONNX Runtime"
+) -> Any:
     ort = onnx_runtime()
     try:
-        # ONNX Runtime prints its fall-back from CUDA on stdout; `note` says it instead.
-        with contextlib.redirect_stdout(io.StringIO()):
-            return ort.InferenceSession(str(path), session_options(cpu_threads), providers)
+        # Its fall-back to another provider would hide the cause, and print on stdout.
+        return ort.InferenceSession(
+            str(path), session_options(cpu_threads), providers, enable_fallback=0
+        )
     except Exception as error:  # its exception classes share no base but Exception
-        raise ModelError(f"{path}: ONNX Runtime cannot open it: {brief(error)}") from error
+        raise ModelError(f"{path}: {runs_it} cannot open it: {brief(error)}") from error
 
 
 def brief(error: BaseException) -> str:

@@ -4,16 +4,16 @@ One buffer is used for every batch, so one `InputTensors` serves one thread. All
 over whole pictures, inside C.
 """
 
-import ctypes
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgebox.domain.model_family import Variant
+from edgebox.inference.cuda_runtime import CudaRuntime
 from edgebox.inference.family import InputSpec
 from edgebox.inference.features import Features
 
@@ -33,19 +33,6 @@ class EncodedPicture:
 ModelInput = Canvas | Features | EncodedPicture
 """What a model is given of one request: a picture, or the features of one."""
 
-_PORTABLE = 1
-"""cudaHostRegisterPortable: page-locked for every GPU of the machine."""
-
-
-class CudaRuntime(Protocol):
-    """The two calls of the CUDA runtime that page-lock memory; 0 means success."""
-
-    def cudaHostRegister(  # noqa: N802 - CUDA's name
-        self, address: ctypes.c_void_p, size: ctypes.c_size_t, flags: ctypes.c_uint, /
-    ) -> int: ...
-
-    def cudaHostUnregister(self, address: ctypes.c_void_p, /) -> int: ...  # noqa: N802
-
 
 class InputTensors:
     """The input buffer of one executor, as large as the largest batch so far."""
@@ -54,8 +41,7 @@ class InputTensors:
         """Start empty.
 
         Args:
-            cuda: page-locks the buffer, so that a GPU fetches it directly and at full speed;
-                if that fails, copies are slower.
+            cuda: page-locks the buffer; if that fails, copies are slower.
         """
         self._cuda = cuda
         self._buffer = np.empty(0, np.uint8)
@@ -100,16 +86,12 @@ class InputTensors:
 
     def _lock(self) -> None:
         if self._cuda is not None:
-            address, size = self._buffer.ctypes.data, self._buffer.nbytes
-            code = self._cuda.cudaHostRegister(
-                ctypes.c_void_p(address), ctypes.c_size_t(size), ctypes.c_uint(_PORTABLE)
-            )
-            self._locked = code == 0
+            self._locked = self._cuda.page_lock(self._buffer.ctypes.data, self._buffer.nbytes)
 
     def release(self) -> None:
         """Give the memory back; unlocked first, as CUDA wants it."""
         if self._cuda is not None and self._locked:
-            self._cuda.cudaHostUnregister(ctypes.c_void_p(self._buffer.ctypes.data))
+            self._cuda.unlock(self._buffer.ctypes.data)
         self._locked = False
         self._buffer = np.empty(0, np.uint8)
 

@@ -3,11 +3,14 @@
 import asyncio
 import importlib.util
 import re
+import socket
+import struct
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Annotated, Any, TypedDict
 from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree
@@ -24,6 +27,7 @@ _ASK_ALL_S = 45.0
 _ASKED_AT_ONCE_MAX = 8
 _ANSWER_BYTES_MAX = 65_536
 _CAMERAS_MAX = 256
+_LOOPBACK = re.compile(r"lo\d*")
 _NAME = re.compile(r"onvif://www\.onvif\.org/name/(\S+)", re.IGNORECASE)
 _PROBE = """<?xml version="1.0" encoding="utf-8"?>
 <e:Envelope xmlns:e="http://www.w3.org/2003/05/soap-envelope"
@@ -162,18 +166,56 @@ async def find_cameras(
 
     loop = asyncio.get_running_loop()
     probe = _PROBE.format(id=uuid.uuid4()).encode()
+    refused: OSError | None = None
     try:
-        transport, _ = await loop.create_datagram_endpoint(Listener, local_addr=("0.0.0.0", 0))
+        asking = _asking_socket()
+        transport, _ = await loop.create_datagram_endpoint(Listener, sock=asking)
         try:
             # A datagram may be lost: it is sent twice.
             for _ in range(2):
-                transport.sendto(probe, group)
+                refused = _ask_everywhere(asking, probe, group)
                 await asyncio.sleep(listen_s / 2)
         finally:
             transport.close()
     except OSError as error:
-        raise DiscoveryError(f"cameras cannot be looked for in this network: {error}") from None
+        refused = error
+    if refused is not None and not found:
+        raise DiscoveryError(f"cameras cannot be looked for in this network: {refused}")
     return [found[key] for key in sorted(found)]
+
+
+def _asking_socket() -> socket.socket:
+    asking = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        asking.setblocking(False)
+        asking.bind(("0.0.0.0", 0))
+    except OSError:
+        asking.close()
+        raise
+    return asking
+
+
+def _ask_everywhere(asking: socket.socket, probe: bytes, group: tuple[str, int]) -> OSError | None:
+    """Send a probe into all networks of this machine; return why none takes it; None: one does."""
+    refusals = []
+    several = _interfaces() if ip_address(group[0]).is_multicast else []
+    for interface in several or [0]:
+        try:
+            if interface:
+                # ip_mreqn; otherwise the network of the default route is asked alone.
+                chosen = struct.pack("4s4si", bytes(4), bytes(4), interface)
+                asking.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, chosen)
+            asking.sendto(probe, group)
+        except OSError as error:
+            refusals.append(error)
+    return refusals[0] if len(refusals) == len(several or [0]) else None
+
+
+def _interfaces() -> list[int]:
+    """Return the numbers of the network interfaces that lead somewhere else."""
+    with suppress(OSError, AttributeError):
+        return [at for at, name in socket.if_nameindex() if not _LOOPBACK.fullmatch(name)]
+    return []
 
 
 def answered(data: bytes, sender: str) -> Iterator[OnvifCamera]:

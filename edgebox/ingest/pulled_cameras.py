@@ -250,6 +250,7 @@ class PulledCameras:
             settings.camera,
             settings.address,
             origin,
+            settings.family,
         )
 
     def _check_added(self, camera: CameraId) -> None:

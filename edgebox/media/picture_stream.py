@@ -32,9 +32,10 @@ _REPORT = "prft"
 """FFmpeg's name of what a sender report says of a packet: its wall clock, in microseconds."""
 _KEYFRAME_PATIENCE_NS = 5_000_000_000
 _UNDECODED_MAX_NS = 5_000_000_000
-"""A stream of which nothing can be decoded for so long is another one now: it is opened anew."""
-_DAMAGED_MAX = 8
-"""A camera damages all its pictures if none of the first so many is whole."""
+_UNDECODED_MAX = 8
+"""A stream is another one now, and is opened anew, if for so long, and of more packets than so
+many, nothing can be decoded: of a slow one two damaged pictures in a row are no sign of it.
+A camera damages all its pictures if none of the first so many is whole."""
 _STAMPS_KEPT = 64
 """Packets whose pictures may still come out of the decoder."""
 
@@ -203,6 +204,25 @@ class _Opened:
             self._closed = True
 
 
+class Undecoded:
+    """The packets in a row that completed no picture."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._since_ns: int | None = None
+
+    def add(self, now_ns: int) -> None:
+        """Count a packet that was tried now."""
+        self.count += 1
+        if self._since_ns is None:
+            self._since_ns = now_ns
+
+    def too_many(self, now_ns: int) -> bool:
+        """Return whether it is no use to go on."""
+        since_ns = now_ns if self._since_ns is None else self._since_ns
+        return self.count > _UNDECODED_MAX and now_ns - since_ns > _UNDECODED_MAX_NS
+
+
 class LiveStream(_Opened):
     """A network camera or a webcam: pictures come when they come."""
 
@@ -223,12 +243,11 @@ class LiveStream(_Opened):
         context = self._stream.codec_context
         if context.codec.intra_only:  # no later picture needs what is left of a damaged one
             context.options = {**context.options, "err_detect": "explode"}
-        self._damaged: int | None = 0 if context.codec.intra_only else None
-        """The damaged pictures since it was opened; None: one could be decoded."""
+        self._damages_all = bool(context.codec.intra_only)
+        """Whether all pictures so far were damaged, and what is left of them may be shown."""
         self._tolerant: Any = None
         """Decodes what is left of damaged pictures, where all are."""
-        self._undecoded_ns: int | None = None
-        """Since when packets complete no picture; None: the last one did."""
+        self._undecoded = Undecoded()
         self._captured: dict[int, int] = {}
         """The captures of pictures that are in the decoder, by their stamps."""
 
@@ -280,17 +299,16 @@ class LiveStream(_Opened):
         with suppress(import_av().error.InvalidDataError):
             found = packet.decode() if self._tolerant is None else self._tolerant.decode(packet)
         if found:
-            self._damaged = self._undecoded_ns = None
+            self._damages_all = False
+            self._undecoded = Undecoded()
             return found
         now_ns = time.monotonic_ns()
-        if self._undecoded_ns is None:
-            self._undecoded_ns = now_ns
-        elif now_ns - self._undecoded_ns > _UNDECODED_MAX_NS:
+        self._undecoded.add(now_ns)
+        if self._damages_all and self._undecoded.count == _UNDECODED_MAX:
+            self._tolerant = import_av().CodecContext.create(self.codec, "r")
+            self._damages_all, self._undecoded = False, Undecoded()
+        elif self._undecoded.too_many(now_ns):
             raise SourceError(self.address.shown, losses.UNDECODABLE)
-        if self._damaged is not None:
-            self._damaged += 1
-            if self._damaged == _DAMAGED_MAX:
-                self._tolerant = import_av().CodecContext.create(self.codec, "r")
         return found
 
     def _video_packets(self) -> Iterator[Any]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from PIL import ExifTags, Image, UnidentifiedImageError
 
 from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.home_folder import given_path
 from edgebox.domain.source_address import Credentials, SourceAddress, SourceKind, read_address
 from edgebox.media import losses
 from edgebox.media.containers import SourceError
@@ -26,6 +27,7 @@ from edgebox.media.jpeg import decode
 from edgebox.media.jpeg_header import JpegLimits
 from edgebox.media.losses import SourceTrouble
 from edgebox.media.pacing import Pacer
+from edgebox.media.rgb import rgb_of
 from edgebox.media.video import LiveSource, Retry, VideoFileSource
 
 RATE_DEFAULT_HZ = 10.0
@@ -146,7 +148,7 @@ def open_source(
         if address.kind is not SourceKind.FILE:
             return LiveSource(address, credentials or found, rate_hz, retry)
         text = address.text
-    path = Path(text).expanduser()
+    path = given_path(text)
     try:
         if path.is_dir():
             return _open_folder(path, rate_hz or RATE_DEFAULT_HZ, loop)
@@ -232,7 +234,7 @@ def decode_picture(data: bytes) -> Frame:
     try:
         with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
             FILE_LIMITS.check(image.format or "picture", *image.size)
-            return np.asarray(image.convert("RGB"), dtype=np.uint8)
+            return rgb_of(image)
     except Image.DecompressionBombError:  # whose words name a limit of Pillow's
         raise InvalidInputError(f"it has too many pixels: {FILE_LIMITS.wanted}") from None
     except UnidentifiedImageError:  # whose own text names a buffer in memory

@@ -117,7 +117,7 @@ class NotificationDispatcher:
             self._tasks.append(asyncio.create_task(self._pictures.run(box), name="pictures"))
 
     async def stop(self) -> None:
-        """Try to send that the box goes offline. Idempotent."""
+        """Try to send that what is seen has ended, and that the box goes offline. Idempotent."""
         if self._box is None or not self._tasks:
             return
         for task in self._tasks:
@@ -126,7 +126,9 @@ class NotificationDispatcher:
         self._tasks = []
         self._box.observers.remove(self._frame_ended)
         self._box.tracking.observers.remove(self._zone_events)
-        self._send([Notification(NotificationType.BOX_OFFLINE, time.monotonic_ns())])
+        now_ns = time.monotonic_ns()
+        offline = Notification(NotificationType.BOX_OFFLINE, now_ns)
+        self._send([*self._watch.end(now_ns), offline])
         await asyncio.gather(*(sender.stop(_END_S) for sender in self._senders))
 
     def _note(self, level: Level, text: str) -> None:

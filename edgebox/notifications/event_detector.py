@@ -183,9 +183,9 @@ class EventDetector:
 
         Cameras that are missing are forgotten.
         """
-        for gone in self._cameras.keys() - cameras.keys():
-            del self._cameras[gone]
         happened: list[Notification] = []
+        for gone in [camera for camera in self._cameras if camera not in cameras]:
+            happened += self._forget(gone, now_ns)
         for camera, facts in cameras.items():
             watched = self._of(camera)
             if facts.connected and not watched.connected:
@@ -200,6 +200,21 @@ class EventDetector:
                 )
             watched.connected = facts.connected
         return happened
+
+    def _forget(self, camera: CameraId, now_ns: int) -> Iterator[Notification]:
+        watched = self._cameras.pop(camera)
+        yield from _cut_off(camera, watched, now_ns)
+        if watched.connected:  # at the last look
+            why = {"reason": "it was forgotten"}
+            yield Notification(NotificationType.CAMERA_DOWN, now_ns, camera, details=why)
+
+    def end(self, now_ns: int) -> list[Notification]:
+        """End what is seen now, since nobody looks any more; return notifications."""
+        return [
+            ended
+            for camera, watched in self._cameras.items()
+            for ended in _cut_off(camera, watched, now_ns)
+        ]
 
     def detect_executors(
         self, executors: Mapping[ExecutorId, ExecutorFacts], now_ns: int
@@ -268,7 +283,18 @@ def _end(
     camera: CameraId, watched: _CameraState, label: str, presence: Presence, now_ns: int
 ) -> list[Notification]:
     """Return the notification of an episode that is over, if it is."""
-    episode = presence.ended(now_ns)
+    return _told(camera, watched, label, presence.ended(now_ns), now_ns)
+
+
+def _cut_off(camera: CameraId, watched: _CameraState, now_ns: int) -> Iterator[Notification]:
+    """Yield a notification for each episode that is in progress, which ends."""
+    for label, presence in watched.presences.items():
+        yield from _told(camera, watched, label, presence.end(), now_ns)
+
+
+def _told(
+    camera: CameraId, watched: _CameraState, label: str, episode: Episode | None, now_ns: int
+) -> list[Notification]:
     if episode is None:
         return []
     details = _details(episode, watched.scores.pop(label))

@@ -65,6 +65,8 @@ class MqttBroker:
         self._hang_ups = HangUps(never=(self.topics.availability,))
         self._known: set[str] = set()
         """Topics under which the broker may have a retained message."""
+        self._availability = ONLINE
+        """What to say of the box, also when it connects again while it stops."""
         self._all_sent = asyncio.Event()
         """Set when everything is sent."""
         self._task: asyncio.Task[None] | None = None
@@ -109,6 +111,7 @@ class MqttBroker:
         """Send the last messages if the broker is reachable, and end."""
         if self._task is None:
             return
+        self._availability = OFFLINE
         self.retain(self.topics.availability, OFFLINE)
         self._all_sent.clear()
         if self.destination.connected:
@@ -145,7 +148,7 @@ class MqttBroker:
             self._retained.pop(self.topics.availability, None)
             self._untold.pop(self.topics.availability, None)
             # Last: subscribers that see the box online then find current states.
-            self.retain(self.topics.availability, ONLINE)
+            self.retain(self.topics.availability, self._availability)
             self._health.worked()
             async with asyncio.TaskGroup() as both:
                 both.create_task(self._listen(client))

@@ -23,8 +23,8 @@ class Episode:
 class Presence:
     """One class at one camera. Amortised O(1) per detection.
 
-    An episode lasts at least `interval_ns`; a class that returns within it was never gone. That
-    bounds the events of a class, and beginnings and ends always alternate.
+    An episode lasts at least `interval_ns`, unless it is cut off; a class that returns within it
+    was never gone. That bounds the events of a class, and beginnings and ends always alternate.
     """
 
     __slots__ = (
@@ -78,6 +78,12 @@ class Presence:
         if not self.there or now_ns < self._seen_ns + self._hold_ns:
             return None
         if now_ns < self._since_ns + self._interval_ns:
+            return None
+        return self.end()
+
+    def end(self) -> Episode | None:
+        """End the episode in progress, since nobody looks any more; None: there is none."""
+        if not self.there:
             return None
         self.there = False
         self._most.clear()

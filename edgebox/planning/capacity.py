@@ -100,6 +100,12 @@ def _times_on(snapshot: PlanningSnapshot, executor: ExecutorId, quantile: float)
     return found
 
 
+def _pace(of: _Times) -> tuple[float, Sequence[tuple[VariantName, Sequence[tuple[int, _Time]]]]]:
+    """Return what orders executors by how fast they are; equal only for those that are alike."""
+    times = sorted((name, sorted(by_size.items())) for name, by_size in of.items())
+    return sum(by_size[0][1].high_ns for _, by_size in times), times
+
+
 def _pooled(on: Iterable[_Times]) -> dict[VariantName, BatchTimes]:
     """Return what batches take on executors together."""
     where: dict[VariantName, list[Mapping[int, _Time]]] = {}
@@ -151,9 +157,11 @@ class ExecutorPool:
         self._timings: dict[tuple[int, ...], dict[VariantName, BatchTimes]] = {}
         everywhere = {frozenset(times) for times in self._times.values()}
         divisible = divisible and len(everywhere) == 1 and not snapshot.executor_shares
-        self.executors = tuple(snapshot.profiles) if divisible else ()
-        """None, where they differ in what they have, or where they take turns on their device: then
-        they cannot work apart."""
+        paces = {executor: _pace(of) for executor, of in self._times.items()}
+        self.executors = tuple(sorted(paces, key=lambda each: paces[each])) if divisible else ()
+        """The fastest first, so that those that are alike are neighbours, in whatever order they
+        are listed. None, where they differ in what they have, or where they take turns on their
+        device: then they cannot work apart."""
         self.all_executors = tuple(snapshot.profiles)
         self.groups = snapshot.groups
         """The groups that work separately now."""
@@ -163,9 +171,13 @@ class ExecutorPool:
         """What batches take on all there are, where everybody shares them."""
         return self.timing(self.all_executors)
 
+    def kinds(self, executors: Iterable[ExecutorId]) -> tuple[int, ...]:
+        """Return numbers of some of them; those of one number take the same times."""
+        return tuple(self._kinds[executor] for executor in executors)
+
     def timing(self, executors: tuple[ExecutorId, ...]) -> Mapping[VariantName, BatchTimes]:
         """Return what batches take on some of them."""
-        kinds = tuple(self._kinds[executor] for executor in executors)
+        kinds = self.kinds(executors)
         known = self._timings.get(kinds)
         if known is None:
             known = _pooled(self._times[executor] for executor in executors)

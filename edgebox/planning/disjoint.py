@@ -3,13 +3,23 @@
 Executors may hold different families. Two that have no family in common, directly or through
 others, never run each other's frames: to plan them as one pool would count one's time as taken by
 the other's cameras, and a box of two such executors as full when each is half busy.
+
+Cameras of one part may share an uplink with those of another, or have their later stages there.
+Such parts are decided together, as one box; all others are boxes of their own.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from edgebox.domain.model_family import ExecutorId, FamilyName
-from edgebox.domain.plans import Plan, PlanningSnapshot, Resource, ResourcePrice
+from edgebox.domain.plans import (
+    CameraSnapshot,
+    Plan,
+    PlanningSnapshot,
+    Resource,
+    ResourcePrice,
+)
+from edgebox.domain.requests import SiteId
 
 
 def parts(snapshot: PlanningSnapshot) -> list[PlanningSnapshot]:
@@ -39,12 +49,40 @@ def parts(snapshot: PlanningSnapshot) -> list[PlanningSnapshot]:
     return [_part(snapshot, families, executors) for families, executors in found]
 
 
-def part_of(snapshot: PlanningSnapshot, family: FamilyName) -> PlanningSnapshot:
-    """Return the part that runs a family; the whole box where none does."""
-    for part in parts(snapshot):
-        if any(variant.family == family for variant in part.variants):
-            return part
-    return snapshot
+def separate_boxes(snapshot: PlanningSnapshot) -> list[PlanningSnapshot]:
+    """Return the boxes that a box consists of: what is decided in one changes nothing in others.
+
+    Each has one part, or several that share an uplink or later stages. O(cameras x parts).
+    """
+    every = parts(snapshot)
+    run = {variant.family for part in every for variant in part.variants}
+    found: list[tuple[set[FamilyName], set[SiteId], list[PlanningSnapshot]]] = []
+    for part in every:
+        families = {variant.family for variant in part.variants}
+        families |= run & {family for c in part.cameras for family in _later_families(c)}
+        sites = {c.camera.site for c in part.cameras if c.camera.site is not None}
+        joined = [part]
+        for box in [b for b in found if families & b[0] or sites & b[1]]:
+            found.remove(box)
+            families, sites, joined = families | box[0], sites | box[1], box[2] + joined
+        found.append((families, sites, joined))
+    return [_joined(snapshot, joined) for _, _, joined in found]
+
+
+def _joined(whole: PlanningSnapshot, joined: Sequence[PlanningSnapshot]) -> PlanningSnapshot:
+    """Return some parts of a box as one."""
+    if len(joined) == 1:
+        return joined[0]
+    families = {variant.family for part in joined for variant in part.variants}
+    return _part(whole, families, [executor for part in joined for executor in part.profiles])
+
+
+def _later_families(camera: CameraSnapshot) -> Iterator[FamilyName]:
+    """Yield the families that the later stages of a camera may run on."""
+    yield from (each.variant.family for stage in camera.later for each in stage.variants)
+    yield from (family for family, _ in camera.other_later_s)
+    if camera.cascade is not None:
+        yield camera.cascade.large.family
 
 
 def together(snapshot: PlanningSnapshot, plans: Sequence[tuple[PlanningSnapshot, Plan]]) -> Plan:

@@ -86,15 +86,16 @@ def explanation(
     parameters: PlanningParameters,
     iterations_max: int,
 ) -> Explanation | None:
-    """Plan the camera's part of the box and say what that considers; None: it is not there.
+    """Plan what the camera's options depend on and say what that considers; None: it is not there.
 
     Takes as long as `planner.plan`, and O(V (V + n)) for V sizes of its family and n cameras.
     """
     family = next((s.camera.family for s in snapshot.cameras if s.camera.id == camera), None)
     if family is None:
         return None
-    part = optimised_parts(snapshot, iterations_max, parameters, family)[0][1]
-    if part is None or camera not in part.numbers:
+    planned = optimised_parts(snapshot, iterations_max, parameters, family)
+    part = next((of for _, of in planned if of is not None and camera in of.numbers), None)
+    if part is None:
         return None
     at, allocation, by_app = part.numbers[camera], part.allocation, part.by_app
     of = allocation.cameras[at].snapshot

@@ -18,7 +18,7 @@ FACTOR = 2.0
 """An executor that takes less than this many times as long as a faster one brings about as much as
 it costs: to plan without it as well would take time and change nothing."""
 CANDIDATES_MAX = 2
-"""How often a box is planned anew at most."""
+"""How often a box is planned anew at most for each of its parts."""
 
 
 def without_laggards(

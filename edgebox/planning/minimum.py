@@ -142,13 +142,14 @@ class Minimum:
             return list(self._cameras)
         best = max(self._by_deadline(feasible, none), key=lambda each: each[0], default=None)
         if best is None or self._waiting().any():
-            crowded = self._crowded_out(feasible, spare)
-            if crowded is None:
+            found = self._crowded_out(feasible, spare)
+            if found is None:
                 return None
+            crowded, waits = found
             if crowded.any() or best is None:
                 given_up = next(self._deadlines_kept(feasible, crowded), none)
                 ceiling_hz = self._ceiling(feasible, given_up, crowded, freed=True)
-                return self._applied(given_up, crowded, ceiling_hz)
+                return self._applied(given_up, crowded, ceiling_hz, waits)
         _, given_up, _ = best
         return self._applied(given_up, none, self._ceiling(feasible, given_up, none, freed=True))
 
@@ -158,7 +159,7 @@ class Minimum:
         none = np.zeros(len(self._cameras), np.bool_)
         return self._applied(none, self._movable(), 0.0)
 
-    def _waiting(self) -> Bools:
+    def _best_effort_now(self) -> Bools:
         """Say who is best effort now although its link and deadline would do."""
         return np.array(
             [
@@ -166,6 +167,16 @@ class Minimum:
                 for c in self._cameras
             ]
         )
+
+    def _waiting(self) -> Bools:
+        """Say who of them is told to send no more than who is crowded out.
+
+        Others were given up for the batches of the others, or their links were too weak.
+        """
+        now = (c.snapshot.current for c in self._cameras)
+        rate_hz = np.array([0.0 if of is None else of.rate_hz for of in now])
+        most_hz = np.minimum(self._parameters.rate_min_hz, self._effort_hz)
+        return np.asarray(self._best_effort_now() & (rate_hz <= most_hz))
 
     def _by_deadline(
         self, feasible: Feasible, crowded: Bools
@@ -220,48 +231,52 @@ class Minimum:
                 high_hz = middle_hz
         return low_hz
 
-    def _crowded_out(self, feasible: Feasible, spare: Feasible) -> Bools | None:
+    def _crowded_out(self, feasible: Feasible, spare: Feasible) -> tuple[Bools, Bools] | None:
         """Return the fewest cameras that must not be served for all others' least rates to fit.
 
-        Two orders are tried: those first that free most time, which takes the fewest where batches
-        bring nothing, and those first whose deadlines make everybody's batches small. Of equals,
-        who came last goes first. Who is best effort now stays so until there is time to spare: a
-        load at the limit would else swing. Nobody else makes room for that: unless fewer suffice
-        without it, those who are best effort now go first. O(n log n) for n cameras.
+        With them comes who of them only waits for time to spare. Two orders are tried: those first
+        that free most time, which takes the fewest where batches bring nothing, and those first
+        whose deadlines make everybody's batches small. Of equals, who came last goes first. Who is
+        best effort now stays so until there is time to spare: a load at the limit would else swing.
+        Of as many cameras those go that are best effort now, and somebody who is served only if
+        that does not suffice. O(n log n) for n cameras.
         """
-        count = len(self._cameras)
-        waiting = self._waiting()
+        freed, waiting, effort = self._freed(), self._waiting(), self._best_effort_now()
+        movable = np.flatnonzero(self._movable()).tolist()
+        by_time = sorted(movable, key=lambda at: (-freed[at], -at))
+        by_deadline = sorted(movable, key=lambda at: (int(self._compute_ns[at]), -at))
 
-        def without(order: Sequence[int], number: int) -> Bools:
-            out = np.zeros(count, np.bool_)
-            out[order[:number]] = True
-            return out
+        def fits(crowd: Sequence[int], holds: Feasible) -> bool:
+            return next(self._deadlines_kept(holds, self._those(crowd)), None) is not None
 
         def fewest(order: Sequence[int], holds: Feasible) -> int:
-            def fits(number: int) -> bool:
-                crowded = without(order, number)
-                return next(self._deadlines_kept(holds, crowded), None) is not None
+            numbers = range(len(order) + 1)
+            return bisect_left(numbers, True, key=lambda number: fits(order[:number], holds))
 
-            return bisect_left(range(len(order) + 1), True, key=fits)
-
-        orders = self._orders(waiting)
-        order = min(orders, key=lambda each: fewest(each, feasible))
+        order = min(by_time, by_deadline, key=lambda each: fewest(each, feasible))
         least = fewest(order, feasible)
         if least > len(order):
             return None
-        most = min(len(order), *(fewest(each, spare) for each in orders))
-        return without(order, max(least, min(int(waiting[order].sum()), most)))
+        most = min(fewest(order, spare), len(order))
+        number = min(max(least, int(waiting[movable].sum())), most)
+        # Those that wait lose nothing.
+        first = sorted((at for at in order if effort[at]), key=lambda at: not waiting[at])
+        served = [at for at in order if not effort[at]]
+        usual = sum(not effort[at] for at in order[:number])
+        fewer = range(max(0, number - len(first)), usual + 1)
 
-    def _orders(self, waiting: Bools) -> list[list[int]]:
-        """Return the orders in which cameras may be crowded out, the ones to be preferred first."""
-        freed = self._freed()
-        movable = np.flatnonzero(self._movable()).tolist()
-        by_time = sorted(movable, key=lambda at: (-freed[at], not waiting[at], -at))
-        by_deadline = sorted(movable, key=lambda at: (int(self._compute_ns[at]), -at))
-        plain = [by_time, by_deadline]
-        if not waiting.any():
-            return plain
-        return [sorted(each, key=lambda at: not waiting[at]) for each in plain] + plain
+        def crowd(of_served: int) -> list[int]:
+            return [*served[:of_served], *first[: number - of_served]]
+
+        at = bisect_left(fewer, True, key=lambda some: fits(crowd(some), feasible))
+        out = crowd(fewer[at]) if at < len(fewer) else order[:number]
+        needed = fewest(out, feasible) if number > least else number
+        return self._those(out), self._those(out[needed:])
+
+    def _those(self, cameras: Sequence[int]) -> Bools:
+        out = np.zeros(len(self._cameras), np.bool_)
+        out[[*cameras]] = True
+        return out
 
     def _freed(self) -> Floats:
         """Return the time that crowding each camera out frees, in a unit that does not matter."""
@@ -332,12 +347,15 @@ class Minimum:
             demand, longest_ns, slack_ns, max(1, tightest // 2), later_share, least_later_share
         )
 
-    def _applied(self, given_up: Bools, crowded: Bools, ceiling_hz: float) -> list[CameraOptions]:
+    def _applied(
+        self, given_up: Bools, crowded: Bools, ceiling_hz: float, waits: Bools | None = None
+    ) -> list[CameraOptions]:
         least_hz = self._effort_limit_hz
         out = []
         for at, of in enumerate(self._cameras):
             if crowded[at]:
-                out.append(of.crowded_out(least_hz))
+                waiting = waits is not None and bool(waits[at])
+                out.append(of.crowded_out(least_hz, waits=waiting))
                 continue
             kept = of.best_effort() if given_up[at] else of
             out.append(kept.slowed(ceiling_hz, least_hz) if np.isfinite(ceiling_hz) else kept)

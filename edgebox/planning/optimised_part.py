@@ -1,24 +1,24 @@
 """Plans the parts of a box: the one function that planner, explanation and admission call. Pure.
 
 Cameras of a site divide their uplink first (`uplinks`). What has no executor in common is planned
-by itself (`disjoint`). Applications that take longer or shorter than the profiles say get variants
-of their own (`by_application`). Then all cameras of a part are optimised together (`optimisation`),
-for the quantile of the batches' times that brings most (`on_time`), and at the price of the later
-stages' time that is worth most (`later_stages`), which counts at the rates that are planned
-(`later_work`).
+by itself (`disjoint`), and decided by itself unless it shares an uplink or later stages.
+Applications that take longer or shorter than the profiles say get variants of their own
+(`by_application`). Then all cameras of a part are optimised together (`optimisation`), for the
+quantile of the batches' times that brings most (`on_time`), and at the price of the later stages'
+time that is worth most (`later_stages`), which counts at the rates that are planned (`later_work`).
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Set
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import chain
 
 from edgebox.domain.model_family import ExecutorId, FamilyName
 from edgebox.domain.plans import PlanningSnapshot
-from edgebox.domain.requests import CameraId, SiteId
+from edgebox.domain.requests import CameraId
 from edgebox.planning.allocation import Allocation
 from edgebox.planning.by_application import ByApplication, by_application
-from edgebox.planning.disjoint import part_of, parts
+from edgebox.planning.disjoint import parts, separate_boxes
 from edgebox.planning.laggards import without_laggards
 from edgebox.planning.later_stages import Loads, later_loads, later_prices, present_loads
 from edgebox.planning.later_work import left_to_first_stages
@@ -88,13 +88,10 @@ class _DividedBox:
         self._whole: PlanningSnapshot | None = None
         self._parts: list[tuple[PlanningSnapshot, ByApplication]] = []
 
-    def parts(
-        self, whole: PlanningSnapshot, family: FamilyName | None
-    ) -> list[tuple[PlanningSnapshot, ByApplication]]:
-        """Return the parts, or the one that runs a family, the same one in all calls."""
+    def parts(self, whole: PlanningSnapshot) -> list[tuple[PlanningSnapshot, ByApplication]]:
+        """Return the parts."""
         if whole is not self._whole:
-            wanted = parts(whole) if family is None else [part_of(whole, family)]
-            self._parts = [(part, by_application(part)) for part in wanted]
+            self._parts = [(part, by_application(part)) for part in parts(whole)]
             self._whole = whole
         return self._parts
 
@@ -111,83 +108,82 @@ def optimised_parts(
 ) -> Parts:
     """Return the parts of a box, optimised, each for the quantile that is worth most.
 
-    Executors that are far slower than others are left out where that is worth more (`laggards`),
-    in each part by itself. Parts that go together are planned together, also if one is wanted.
+    Parts that have an uplink or later stages in common are decided together, all others as if they
+    were alone (`disjoint.separate_boxes`).
 
     Args:
         snapshot: all there is to know of the box.
         iterations_max: bound on the single steps of a search.
         parameters: the tunables.
-        family: only the part that runs it is wanted; None: all are.
+        family: only the part that runs it is wanted, and what is decided with it; None: all are.
     """
-    if family is not None and _may_go_together(snapshot):
-        found = optimised_parts(snapshot, iterations_max, parameters)
-        return [each for each in found if _runs(each[0], family)] or found[:1]
-    found = _with_all_executors(snapshot, iterations_max, parameters, family)
-    if len(found) == 1 or _go_together(found):
-        return _without_laggards(snapshot, found, iterations_max, parameters, family)
-    out: Parts = []
-    for part, one in zip(parts(snapshot), found, strict=True):
-        out += _without_laggards(part, [one], iterations_max, parameters, None)
-    return out
-
-
-def _without_laggards(
-    snapshot: PlanningSnapshot,
-    found: Parts,
-    iterations_max: int,
-    parameters: PlanningParameters,
-    family: FamilyName | None,
-) -> Parts:
-    """Return what was found for a box or a part of it, or the same without its slowest executors
-    where that is worth more."""
-    whole = snapshot if family is None else part_of(snapshot, family)
-    for fewer, share in without_laggards(whole, parameters.quantile):
-        if not _fits(found, share):
-            continue
-        others = _with_all_executors(fewer, iterations_max, parameters, None)
-        found = others if _is_better(others, found, parameters) else found
-    return found
+    return [
+        part
+        for box in separate_boxes(snapshot)
+        if family is None or _runs(box, family)
+        for part in _optimised_together(box, iterations_max, parameters)
+    ]
 
 
 def _runs(part: PlanningSnapshot, family: FamilyName) -> bool:
     return any(variant.family == family for variant in part.variants)
 
 
-def _fits(of: Parts, share: float) -> bool:
+def _optimised_together(
+    snapshot: PlanningSnapshot, iterations_max: int, parameters: PlanningParameters
+) -> Parts:
+    """Return the parts of a box, all of them for the same quantile.
+
+    Executors that are far slower than others of their part are left out where that is worth more
+    (`laggards`).
+    """
+    best, found = snapshot, _with_all_executors(snapshot, iterations_max, parameters)
+    for part in parts(snapshot):
+        box = best
+        for fewer, share in without_laggards(part, parameters.quantile):
+            if not _fits(_same_part(found, part), share):
+                continue
+            without = _without(box, part.profiles.keys() - fewer.profiles.keys())
+            others = _with_all_executors(without, iterations_max, parameters)
+            if _is_better(others, found, parameters):
+                best, found = without, others
+    return found
+
+
+def _without(snapshot: PlanningSnapshot, executors: Set[ExecutorId]) -> PlanningSnapshot:
+    """Return a box without some executors."""
+    return replace(
+        snapshot,
+        profiles={e: of for e, of in snapshot.profiles.items() if e not in executors},
+        groups=tuple(g for g in snapshot.groups if executors.isdisjoint(g.executors)),
+    )
+
+
+def _same_part(of: Parts, part: PlanningSnapshot) -> OptimisedPart | None:
+    """Return what was found for a part, perhaps with fewer executors."""
+    return next(found for each, found in of if each.profiles.keys() <= part.profiles.keys())
+
+
+def _fits(of: OptimisedPart | None, share: float) -> bool:
     """Return whether what is served may be served by executors that do this share of the work.
 
     If not, more accuracy takes more time than they have.
     """
-    taken = [
-        part.allocation.utilisation / part.parameters.utilisation_max
-        for _, part in of
-        if part is not None
-    ]
-    return len(taken) > 1 or all(each <= share for each in taken)
+    return of is None or of.allocation.utilisation <= share * of.parameters.utilisation_max
 
 
 def _with_all_executors(
-    snapshot: PlanningSnapshot,
-    iterations_max: int,
-    parameters: PlanningParameters,
-    family: FamilyName | None,
+    snapshot: PlanningSnapshot, iterations_max: int, parameters: PlanningParameters
 ) -> Parts:
     divided = _DividedBox()
     best = best_price(snapshot, iterations_max, parameters)
     if best is not None:
         parameters, found = best.parameters, best.found
     else:
-        found = _at_one_quantile(snapshot, iterations_max, parameters, family, divided)
+        found = _at_one_quantile(snapshot, iterations_max, parameters, divided)
     for lower in lower_quantiles(snapshot, parameters):
-        others = _at_one_quantile(snapshot, iterations_max, lower, family, divided)
-        if _go_together(found):
-            found = others if _is_better(others, found, parameters) else found
-        else:
-            found = [
-                other if _is_better([other], [one], parameters) else one
-                for one, other in zip(found, others, strict=True)
-            ]
+        others = _at_one_quantile(snapshot, iterations_max, lower, divided)
+        found = others if _is_better(others, found, parameters) else found
     return found
 
 
@@ -268,7 +264,7 @@ def planned_at(
         price: what the later stages' time costs; None: what is in force stays.
     """
     at_price = replace(parameters, later_price=price)
-    found = _at_one_quantile(snapshot, iterations_max, at_price, None, _DividedBox())
+    found = _at_one_quantile(snapshot, iterations_max, at_price, _DividedBox())
     taken = max(utilisations(found))
     has_all = taken <= parameters.utilisation_slow and _has_all(found)
     # Frames that find no time are refused.
@@ -295,11 +291,10 @@ def _at_one_quantile(
     snapshot: PlanningSnapshot,
     iterations_max: int,
     parameters: PlanningParameters,
-    family: FamilyName | None,
     divided: _DividedBox,
 ) -> Parts:
     whole = with_uplink_shares(snapshot, parameters)
-    wanted = divided.parts(whole, family)
+    wanted = divided.parts(whole)
     present = [[present_loads(c) for c in part.cameras if c.has_later] for part, _ in wanted]
     found: Parts = []
     for at, (part, by_app) in enumerate(wanted):
@@ -314,41 +309,6 @@ def _at_one_quantile(
             optimised = OptimisedPart(part, by_app, allocation, left)
         found.append((part, optimised))
     return found
-
-
-def _may_go_together(snapshot: PlanningSnapshot) -> bool:
-    """Say whether parts may go together: one cannot be planned without looking at the others."""
-    if any(each.has_later for each in snapshot.cameras):
-        return True
-    return _in_several([{c.camera.site for c in part.cameras} - {None} for part in parts(snapshot)])
-
-
-def _go_together(of: Parts) -> bool:
-    """Say whether parts take something from each other: what is chosen is chosen for all."""
-    return _shares_uplinks(of) or _has_later_elsewhere(of)
-
-
-def _has_later_elsewhere(of: Parts) -> bool:
-    """Say whether later stages of cameras are in other parts, which then go together."""
-    return any(
-        other.share_of(loads) > 0
-        for part, found in of
-        if found is not None
-        for loads in found.later_loads()
-        for other, _ in of
-        if other is not part
-    )
-
-
-def _shares_uplinks(of: Parts) -> bool:
-    """Say whether the cameras of a site are in several parts, which then go together."""
-    return _in_several(
-        [{c.camera.site for c in part.cameras if c.share is not None} for part, _ in of]
-    )
-
-
-def _in_several(sites: Sequence[Collection[SiteId | None]]) -> bool:
-    return sum(map(len, sites)) > len(set[SiteId | None]().union(*sites))
 
 
 def _is_better(some: Parts, others: Parts, parameters: PlanningParameters) -> bool:

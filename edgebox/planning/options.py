@@ -86,6 +86,8 @@ class CameraOptions(NamedTuple):
     """It was lowered so lately that it is not raised yet."""
     crowded: bool = False
     """Not served because the executors' time does not suffice for everybody's least rate."""
+    waits: bool = False
+    """Its least rate would fit: it is crowded out until there is time to spare."""
     best_accuracy: float = 0.0
     """Of its family's variants; known where it is not served."""
 
@@ -105,10 +107,10 @@ class CameraOptions(NamedTuple):
         """Return what remains when this camera cannot be served beside the others."""
         return self._replace(options=(self.smallest,), served=False)
 
-    def crowded_out(self, rate_hz: float) -> "CameraOptions":
+    def crowded_out(self, rate_hz: float, *, waits: bool = False) -> "CameraOptions":
         """Return what remains when the others need the time: best effort at this rate at most."""
         least = self.smallest._replace(rate_hz=min(rate_hz, self.smallest.rate_hz))
-        return self._replace(options=(least,), served=False, crowded=True)
+        return self._replace(options=(least,), served=False, crowded=True, waits=waits)
 
     def slowed(self, ceiling_hz: float, rate_min_hz: float) -> "CameraOptions":
         """Return this camera at its smallest option only, its rate lowered as far as it may be."""

@@ -19,6 +19,7 @@ from edgebox.planning.batch_cycle import VariantDemand
 from edgebox.planning.capacity import BatchTimes, ExecutorPool
 from edgebox.planning.cycle_allocation import CycleAllocation, cycle_feasible
 from edgebox.planning.intervals import (
+    RELAXATION,
     Divisions,
     Interval,
     IntervalTable,
@@ -31,7 +32,7 @@ from edgebox.planning.option_table import Floats, OptionTable, option_table
 from edgebox.planning.options import CameraOptions
 from edgebox.planning.partition import Part, PartitionedAllocation, dedicated_part
 from edgebox.planning.planner_parameters import PlanningParameters
-from edgebox.planning.uniform_parts import uniform_parts
+from edgebox.planning.uniform_parts import directions, uniform_parts
 
 _CUTS_MAX = 13
 """So many even steps are made of an order at most."""
@@ -79,19 +80,18 @@ def best_partition(
     orders = _orders(cameras)
     cut = search.cut(orders)
     found = [way for order, cuts in cut for way in search.in_order(order, cuts)]
-    divisions = [max(found, key=lambda each: each.value).parts] if found else []
+    ways = [max(found, key=lambda each: each.value).parts] if found else []
     undivided = [each for each in found if len(each.parts) == 1]
-    if undivided and len(divisions[0]) > 1:
+    if undivided and len(ways[0]) > 1:
         # One group has more to fill, and may be the best afterwards.
-        divisions.append(max(undivided, key=lambda each: each.value).parts)
+        ways.append(max(undivided, key=lambda each: each.value).parts)
     if len(pool.executors) > 1:
-        uniform = uniform_parts(
+        ways += uniform_parts(
             cameras, dedicated, pool, parameters, table=search.table, orders=orders
         )
-        divisions += [] if uniform is None else [uniform]
-    if not divisions:
+    if not ways:
         return None
-    filled = [_all_filled(parts, parameters) for parts in divisions]
+    filled = [_all_filled(parts, parameters) for parts in ways]
     best = max(filled, key=lambda parts: sum(map(search.value_of, parts)))
     if len(best) > 1:
         return PartitionedAllocation(cameras, dedicated, best, pool)
@@ -179,6 +179,7 @@ class _Search:
         self.prices = prices_of(self.table)
         self.executors = pool.executors or pool.all_executors
         self.divisible = bool(pool.executors)
+        self.directions = directions(pool)
         share = parameters.upgrade_share if self.table.raises.any() else 1.0
         self.utilisation_max = parameters.cycle_utilisation_max * share
 
@@ -268,19 +269,26 @@ class _InOrder:
     def _bound(self) -> None:
         total = len(self.of.executors)
         counts = range(1, total + 1) if self.of.divisible else [total]
-        limits = self.of.utilisation_max, self.of.prices
-        names = self.of.table.names
         for count in counts:
-            # Executors that differ a little share candidates; the exact test tells them apart.
-            timing = self._timing(0, count)
-            whole = count == total  # nothing is before it
-            found = divisions(self.sums, names, timing, count, limits, only_whole=whole)
-            bounds = np.full((len(self.cuts), len(self.cuts)), -np.inf)
-            bounds[: 1 if whole else None] = found.upper_bounds()
+            like: Mapping[VariantName, BatchTimes] | None = None
             for first in range(total - count + 1):
+                timing = self._timing(first, count)
+                # Executors that differ a little share candidates; the exact test tells them apart.
+                if like is None or not _much_alike(like, timing):
+                    like, (found, bounds) = timing, self._divisions(first, count)
                 self.candidates[first, count] = found
                 self.bounds[first, count] = bounds.copy()
                 self._bound_dedicated(first, count)
+
+    def _divisions(self, first: int, count: int) -> tuple[Divisions, Floats]:
+        """Return the candidates of some executors for all cuts, and (K, K) what each is worth."""
+        whole = count == len(self.of.executors)  # nothing is before it
+        limits = self.of.utilisation_max, self.of.prices
+        timing, names = self._timing(first, count), self.of.table.names
+        found = divisions(self.sums, names, timing, count, limits, only_whole=whole)
+        bounds = np.full((len(self.cuts), len(self.cuts)), -np.inf)
+        bounds[: 1 if whole else None] = found.upper_bounds()
+        return found, bounds
 
     def _bound_dedicated(self, first: int, count: int) -> None:
         """Raise the bounds of groups that have an executor for each camera."""
@@ -317,12 +325,23 @@ class _InOrder:
         if not self.of.divisible:
             bound = float(self.bounds[0, total][0, last])
             return (bound, ((0, total, 0, last),)) if np.isfinite(bound) else None
+        found = [self._best_from(slowest_first=of) for of in self.of.directions]
+        return max(found, key=lambda each: -np.inf if each is None else each[0])
+
+    def _best_from(self, *, slowest_first: bool) -> tuple[float, tuple[GroupKey, ...]] | None:
+        """Return the same where the first cameras have the fastest executors, or the slowest."""
+        total, last = len(self.of.executors), len(self.cuts) - 1
         best = np.full((total + 1, last + 1), -np.inf)  # by executors used, and cut
         best[0, 0] = 0.0
         before = np.zeros((total + 1, last + 1), np.int64)
+
+        def group(first: int, used: int) -> tuple[int, int]:
+            """Return a group's first executor, and how many it has."""
+            return total - used if slowest_first else first, used - first
+
         for used in range(1, total + 1):
             ways = np.stack([
-                best[first, :, None] + self.bounds[first, used - first] for first in range(used)
+                best[first, :, None] + self.bounds[group(first, used)] for first in range(used)
             ]).reshape(-1, last + 1)  # fmt: skip
             before[used], best[used] = ways.argmax(axis=0), ways.max(axis=0)
         if not np.isfinite(best[total, last]):
@@ -331,7 +350,7 @@ class _InOrder:
         used, end = total, last
         while used > 0:
             first, start = divmod(int(before[used, end]), last + 1)
-            keys.append((first, used - first, start, end))
+            keys.append((*group(first, used), start, end))
             used, end = first, start
         return float(best[total, last]), tuple(reversed(keys))
 
@@ -411,3 +430,17 @@ class _InOrder:
             self._timing(first, count),
         )
         return Part(self._on(first, count), members, allocation)
+
+
+def _much_alike(
+    one: Mapping[VariantName, BatchTimes], other: Mapping[VariantName, BatchTimes]
+) -> bool:
+    """Say whether batches take so alike on some executors and others that the grid is coarser."""
+    if one is other:
+        return True
+    return all(
+        b <= RELAXATION * a and a <= RELAXATION * b
+        for name, of in one.items()
+        for _, *times in of.batches[:1]
+        for a, b in zip(times, other[name].batches[0][1:], strict=True)
+    )

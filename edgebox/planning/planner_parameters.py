@@ -24,9 +24,9 @@ class PlanningParameters:
     utilisation_slow: float = 0.95
     """Only above this share, with everybody at the smallest size, are rates lowered: that loses
     frames for certain, a busy executor only when the phases are unlucky."""
-    cycle_utilisation_max: float = 0.9
-    """Share of the executors' time that may be planned where they take turns, reckoned in the
-    largest batches that deadlines allow: batches grow when they fall behind."""
+    cycle_utilisation_max: float = UTILISATION_MAX
+    """The same where executors take turns, reckoned in the largest batches that deadlines allow:
+    batches grow when they fall behind."""
     uplink_utilisation_max: float = 0.8
     """Share of an uplink that the frames of a camera may fill."""
     uplink_utilisation_max_stable: float = 0.95
@@ -57,18 +57,17 @@ class PlanningParameters:
     """Accuracy times rate that an executor-second a second costs the later stages of pipelines;
     None: they keep their variants. Planning sets it (`later_stages.later_prices`)."""
 
-    def planning_at_most(self, share: float) -> "PlanningParameters":
-        """Return the limits for another `utilisation_max`.
+    def using(self, share: float) -> "PlanningParameters":
+        """Return the limits where this share of the executors' time may be planned.
 
-        Those that mean the same with a margin, or where executors take turns, follow it.
-        `utilisation_slow` does not: above it frames are lost for certain.
+        An upgrade keeps its room below the limit, or it would be undone at once. That rates are
+        lowered only above `utilisation_slow` stays.
         """
-        part = share / self.utilisation_max
         return replace(
             self,
             utilisation_max=share,
-            utilisation_upgrade=self.utilisation_upgrade * part,
-            cycle_utilisation_max=self.cycle_utilisation_max * part,
+            utilisation_upgrade=share * self.utilisation_upgrade / self.utilisation_max,
+            cycle_utilisation_max=share,
         )
 
     def without_later_stages(self, later_share: float) -> "PlanningParameters":

@@ -77,12 +77,13 @@ class Reasons:
         if of.crowded:
             least = of.ladder[0]._replace(rate_hz=of.least_hz)
             least_text = f"{rate_text(of.least_hz)} at {least.variant.size_text}"
-            lack = f"too many even for {least_text}, the least that is of use"
-            if self._waits(camera, least):
-                lack = f"with time for {least_text}, the least that is of use, but none to spare"
+            text = (
+                f"{self.sharing(camera)}, too many even for {least_text}, the least that is of use"
+            )
+            if of.waits:
+                text = f"{self.sharing(camera)}; {least_text} follows once there is time to spare"
             return Reason(
-                f"{size}, {option.rate_hz:g} of {rate_text(wanted_hz)}, best effort: "
-                f"{self.sharing(camera)}, {lack}",
+                f"{size}, {option.rate_hz:g} of {rate_text(wanted_hz)}, best effort: {text}",
                 self._time_for(camera, least),
             )
         if not of.served:
@@ -331,25 +332,13 @@ class Reasons:
         gain = _gain(of, self._allocation.chosen_of(camera), option)
         return self._time_limit(camera, max(0.01, refused.missing_share), gain)
 
-    def _waits(self, camera: int, least: Option) -> bool:
-        """Say whether a camera that was best effort would be served if it had been before."""
-        now = self._allocation.cameras[camera].snapshot.current
-        if now is None or now.served:
-            return False
-        limits = self._parameters
-        most = max(limits.utilisation_max, limits.utilisation_slow)
-        limits = replace(limits, utilisation_max=most, utilisation_upgrade=most)
-        return self._violation(camera, least, limits) is None
-
-    def _violation(
-        self, camera: int, option: Option, limits: PlanningParameters | None = None
-    ) -> Violation | None:
+    def _violation(self, camera: int, option: Option) -> Violation | None:
         """Return the constraint that forbids to give a camera an option; None: none does."""
         of = self._allocation.cameras[camera]
         counted = of.options[0].rate_hz * most_later_s(of.options)
         more = max(0.0, option.later_share - counted)
-        left = (limits or self._parameters).without_later_stages(more)
-        return self._allocation.violation(camera, option, left)
+        limits = self._parameters.without_later_stages(more)
+        return self._allocation.violation(camera, option, limits)
 
     def _time_limit(self, camera: int, missing: float, gain: float) -> Limit:
         return Limit(Resource.EXECUTORS, missing, gain, _executors_text(self._on(camera)))

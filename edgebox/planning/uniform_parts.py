@@ -22,6 +22,11 @@ _UNITS_PER_HZ = 1_000_000
 _EVALUATIONS_MAX = 100
 
 
+def directions(pool: ExecutorPool) -> tuple[bool, ...]:
+    """Return whether the slowest executors come first: both, unless all are alike."""
+    return (False, True) if len(set(pool.kinds(pool.executors))) > 1 else (False,)
+
+
 def uniform_parts(
     cameras: Sequence[CameraOptions],
     dedicated: Sequence[CameraOptions],
@@ -30,8 +35,10 @@ def uniform_parts(
     *,
     table: OptionTable,
     orders: Sequence[Sequence[int]],
-) -> tuple[Part, ...] | None:
-    """Return groups of one variant each that serve all cameras; None: none were found.
+) -> list[tuple[Part, ...]]:
+    """Return groups of one variant each that serve all cameras; none, one way or two.
+
+    The smallest variants have the fastest executors, or the slowest.
 
     A group with no more cameras than executors may give each its own, with several variants.
 
@@ -47,18 +54,38 @@ def uniform_parts(
     problem = _problem(cameras, table, names, pool, parameters)
     groups = uniform_groups(problem, orders, _EVALUATIONS_MAX)
     if sum(len(group.cameras) for group in groups) < len(cameras):
-        return None
+        return []
     groups.reverse()  # the smallest first
+    named = [(names[group.column], group) for group in groups]
+    found = (
+        _on_executors(cameras, dedicated, pool, parameters, named, slowest_first=slowest_first)
+        for slowest_first in directions(pool)
+    )
+    return [parts for parts in found if parts is not None]
+
+
+def _on_executors(
+    cameras: Sequence[CameraOptions],
+    dedicated: Sequence[CameraOptions],
+    pool: ExecutorPool,
+    parameters: PlanningParameters,
+    groups: Sequence[tuple[VariantName, UniformGroup]],
+    *,
+    slowest_first: bool,
+) -> tuple[Part, ...] | None:
+    """Give groups their executors, one after the other; None: one cannot serve its cameras."""
     parts: list[Part] = []
-    used, idle = 0, len(pool.executors) - sum(group.executors for group in groups)
-    for at, group in enumerate(groups):
+    used = 0
+    idle = len(pool.executors) - sum(group.executors for _, group in groups)
+    for at, (name, group) in enumerate(groups):
         count = group.executors + (0 if parts else idle)
-        executors = pool.executors[used : used + count]
+        first = len(pool.executors) - used - count if slowest_first else used
+        executors = pool.executors[first : first + count]
         used += count
-        others = {names[each.column] for each in groups[at + 1 :]}
-        others |= {name for part in parts for name in part.variants}
+        others = {other for other, _ in groups[at + 1 :]}
+        others |= {variant for part in parts for variant in part.variants}
         own = dedicated_part(dedicated, group.cameras, executors, others, parameters)
-        allocation = _shared(cameras, group, names[group.column], pool.timing(executors))
+        allocation = _shared(cameras, group, name, pool.timing(executors))
         shared = None
         if allocation.infeasible(parameters) is None:  # it may be not, if executors differ
             shared = Part(executors, group.cameras, allocation)

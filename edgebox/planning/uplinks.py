@@ -19,10 +19,11 @@ from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from edgebox.domain.model_family import FamilyName, Variant, VariantName
+from edgebox.domain.model_family import Variant, VariantName
 from edgebox.domain.plans import CameraSnapshot, PlanningSnapshot, UplinkShare
 from edgebox.domain.requests import SiteId
 from edgebox.planning.budgets import deadline_left_ns, share_of, transmission_ns
+from edgebox.planning.by_application import by_application
 from edgebox.planning.capacity import BatchTimes, ExecutorPool, batch_times
 from edgebox.planning.disjoint import parts
 from edgebox.planning.options import (
@@ -47,6 +48,7 @@ def with_uplink_shares(
 ) -> PlanningSnapshot:
     """Return a snapshot in which cameras of a site have their shares of its uplink.
 
+    Each is taken to need the time of its own application, as the rest of the plan does.
     O(n V log n) for n cameras of a site and V variants, and O(n^2 log n) where n are crowded out.
     """
     sites: dict[SiteId, list[int]] = {}
@@ -55,24 +57,23 @@ def with_uplink_shares(
             sites.setdefault(seen.camera.site, []).append(at)
     if not any(len(members) > 1 for members in sites.values()):
         return snapshot
-    timing = batch_times(snapshot, parameters.quantile)
+    by_app = by_application(snapshot).snapshot
+    timing = batch_times(by_app, parameters.quantile)
     roomy = {
         seen.camera.family
-        for part in parts(snapshot)
+        for part in parts(by_app)
         if len(part.cameras) <= len(ExecutorPool(part, parameters.quantile).executors)
         for seen in part.cameras
     }
     cameras = list(snapshot.cameras)
 
-    def family_of(at: int) -> FamilyName:
-        return cameras[at].camera.family
-
     for members in sites.values():
+        of_app = [by_app.cameras[at] for at in members]
         found = [
-            _member(cameras[at], snapshot, timing, parameters, dedicated=family_of(at) in roomy)
-            for at in members
+            _member(each, by_app, timing, parameters, dedicated=each.camera.family in roomy)
+            for each in of_app
         ]
-        for at, share in zip(members, _shares(found, snapshot, parameters), strict=True):
+        for at, share in zip(members, _shares(found, by_app, parameters), strict=True):
             cameras[at] = replace(cameras[at], share=share)
     return replace(snapshot, cameras=tuple(cameras))
 

@@ -9,7 +9,7 @@ import hashlib
 import logging
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
@@ -41,6 +41,9 @@ _PREFIX = "edgebox_"
 """Begins every token, so that people and scanners for secrets recognise one."""
 _RELOAD_PERIOD_S = 1.0
 _USED_PERIOD_S = 60.0
+_SHOWN_PERIOD_MS = 3_600_000
+"""How exactly it is known when a ticket was given for a token; what is revoked is known for a day
+longer than tickets are valid."""
 
 
 class TokenLimitError(EdgeboxError):
@@ -124,16 +127,16 @@ class AccessControl:
         self._owners: dict[CameraId, Token] = {}
         self._sessions: dict[str, StoredSession] = {}
         self._gone_ms: dict[str, int] = {}
-        """When tokens were found gone from the file, by id."""
+        """When tokens were found gone from the file, by id; as in `Stored.revoked`."""
         self._used_ms: dict[str, int] = {}
         """When tokens were used since that was stored last, by id."""
         self._pairings = Pairings(clock_ns)
         self.attempts = AttemptLimiter(clock_ns)
         self.tickets: Tickets | None = None
         """Of the fleet; None: the box is alone."""
-        self.revoked: frozenset[str] = frozenset()
-        """Ids of tokens that were revoked or replaced in the last weeks, or are gone with their
-        file."""
+        self.revoked: Mapping[str, int] = {}
+        """When tokens were revoked or replaced in the last weeks, or found gone with their file, by
+        id: Unix milliseconds, and not before they were used last."""
         self.on_change: Callable[[], None] = lambda: None
         """Called after tokens or sessions have changed."""
 
@@ -262,8 +265,18 @@ class AccessControl:
                 "name, or pair this camera under that name on the box's page"
             )
 
+    def shown(self, token_id: str) -> None:
+        """Note that what descends from a token descends from this instant on."""
+        token, now_ms = self._by_id.get(token_id), self._now_ms()
+        if token is None:
+            return
+        noted_ms = self._used_ms.get(token_id, token.last_used_ms or 0)
+        if now_ms >= noted_ms + _SHOWN_PERIOD_MS:  # earlier than before: the wall clock is behind
+            self._used_ms[token_id] = now_ms
+
     def _identity(self, token: Token, session: str | None = None) -> Identity:
-        self._used_ms[token.id] = self._now_ms()
+        # Earlier than before: the wall clock is behind.
+        self._used_ms[token.id] = max(self._now_ms(), token.last_used_ms or 0)
         return Identity(token.scope, token.camera, token, session)
 
     # -- tokens --------------------------------------------------------------------------------
@@ -295,13 +308,17 @@ class AccessControl:
             TokenLimitError: there are `TOKENS_MAX`.
             StorageError: it cannot be stored.
         """
-        replaced = camera is not None and any(
-            each.camera == camera for each in self._tokens.values()
-        )
+        async with self._changing:
+            return await self._issue(name, scope, camera)
+
+    async def _issue(self, name: str, scope: Scope, camera: CameraId | None) -> tuple[Token, str]:
+        """Do so while nothing else is changed."""
+        replaced = camera is not None and camera in self._owners
         if len(self._tokens) - replaced >= TOKENS_MAX:
             raise TokenLimitError(f"there are {TOKENS_MAX} tokens, the most there may be")
         token, text = new_token(name, scope, camera, self._now_ms())
-        await self._write(self._store.add, token)
+        await asyncio.to_thread(self._store.add, token)
+        await self._reload()
         return token, text
 
     async def revoke(self, token_id: str) -> None:
@@ -379,9 +396,10 @@ class AccessControl:
             self.attempts.failed(address)
             raise
         try:
-            if pairing.camera is None:
-                self.check_publisher(self._anonymous, camera)
-            return await self.issue(camera, Scope.CAMERA, camera)
+            async with self._changing:
+                if pairing.camera is None:
+                    self.check_publisher(self._anonymous, camera)
+                return await self._issue(camera, Scope.CAMERA, camera)
         except EdgeboxError:
             self._pairings.put_back(pairing)
             raise
@@ -411,10 +429,12 @@ class AccessControl:
 
     def _note_revoked(self, stored: Stored) -> None:
         now_ms = self._now_ms()
-        for token in self._by_id.keys() - {token.id for token in stored.tokens}:
-            self._gone_ms[token] = now_ms
-        lately = [id_ for id_, ms in self._gone_ms.items() if ms > now_ms - REVOKED_KEPT_MS]
-        self.revoked = frozenset((*lately, *stored.revoked))
+        for id_ in self._by_id.keys() - {token.id for token in stored.tokens}:
+            token = self._by_id[id_]
+            used_ms = self._used_ms.get(id_, token.last_used_ms or 0)
+            self._gone_ms[id_] = max(now_ms, token.created_ms, used_ms)
+        lately = {id_: ms for id_, ms in self._gone_ms.items() if ms > now_ms - REVOKED_KEPT_MS}
+        self.revoked = {**lately, **stored.revoked}
 
 
 def token_document(token: Token) -> dict[str, object]:

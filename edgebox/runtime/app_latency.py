@@ -5,20 +5,19 @@ time is either that of a request's batch, scaled to a batch of one, or that of a
 alone (`scheduling.sampling`).
 """
 
-from collections.abc import Container, Mapping
+from collections.abc import Container
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
+from edgebox.domain.model_family import ExecutorId, VariantName
+from edgebox.runtime.batch_latency import Profiles, profile_of
 
 SAMPLES = 1_024
 """Recent requests kept for each application, variant and executor."""
 _KEYS_MAX = 64
 """Most keys kept, since cameras choose the names; the key that was idle longest is dropped."""
-
-Profiles = Mapping[ExecutorId, Mapping[VariantName, LatencyProfile]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +73,13 @@ class AppLatencies:
         self._ran[key] = samples
         samples.add(batch_size, took_ns)
 
-    def forget(self, variants: Container[VariantName]) -> None:
-        """Forget the requests of some variants."""
-        self._ran = {key: ran for key, ran in self._ran.items() if key[1] not in variants}
+    def forget(self, variants: Container[VariantName], executor: ExecutorId | None = None) -> None:
+        """Forget the requests of some variants on one executor; None: on all."""
+        self._ran = {
+            key: ran
+            for key, ran in self._ran.items()
+            if key[1] not in variants or executor not in (None, key[2])
+        }
 
     def times(self, profiles: Profiles) -> list[AppLatency]:
         """Return the measured times of everything that has a profile, ordered by name.
@@ -86,24 +89,26 @@ class AppLatencies:
         """
         rows = []
         for (app, variant, executor), samples in sorted(self._ran.items()):
-            profile = profiles.get(executor, {}).get(variant)
-            if profile is None:
-                continue
             table = samples.kept
-            alone_ns = profile.quantile_ns(1, 0.5)
-            equivalent_ns = table[:, 1].astype(np.float64)
+            alone_ns: list[NDArray[np.float64]] = []
             for size in np.unique(table[:, 0]).tolist():
-                scale = alone_ns / max(1, profile.quantile_ns(size, 0.5))
-                equivalent_ns[table[:, 0] == size] *= scale
-            p50, p99 = np.quantile(equivalent_ns, (0.5, 0.99))
+                profile = profile_of(profiles, executor, variant, size)
+                if profile is not None:
+                    scale = profile.quantile_ns(1, 0.5) / max(1, profile.quantile_ns(size, 0.5))
+                    alone_ns.append(scale * table[table[:, 0] == size, 1])
+            if not alone_ns:
+                continue
+            profile = profiles[executor][variant]
+            times_ns = np.concatenate(alone_ns)
+            p50, p99 = np.quantile(times_ns, (0.5, 0.99))
             rows.append(
                 AppLatency(
                     app,
                     variant,
                     executor,
-                    len(table),
+                    len(times_ns),
                     (round(float(p50)), round(float(p99))),
-                    (alone_ns, profile.quantile_ns(1, 0.99)),
+                    (profile.quantile_ns(1, 0.5), profile.quantile_ns(1, 0.99)),
                 )
             )
         return rows

@@ -5,7 +5,7 @@ Runs on the event loop. Sessions (web/) submit what cameras send; the driver del
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,6 +111,8 @@ class Box:
         self.shown = ShownFrames()
         self.observers: Observers[[CameraRecord, PendingFrame, FrameResult]] = Observers()
         """Called with each frame of a camera that has ended, after its camera was informed."""
+        self.forgotten: Observers[[CameraId]] = Observers()
+        """Called with each camera that somebody has forgotten."""
         self.sources: dict[CameraId, SourceStatus] = {}
         """The cameras whose pictures the box fetches itself."""
         self.absent: dict[ExecutorId, AbsentExecutor] = {}
@@ -162,7 +164,10 @@ class Box:
         self, executor: ExecutorId, profiles: Mapping[VariantName, LatencyProfile]
     ) -> None:
         """Replace the profiles of an executor."""
+        before = self._profiles.get(executor, {})
         self._profiles = {**self._profiles, executor: profiles}
+        if self._driver is not None:
+            self._driver.measurements.profiles_changed(executor, before, profiles)
 
     @property
     def destinations(self) -> Sequence[Destination]:
@@ -339,6 +344,7 @@ class Box:
         if self._driver is not None:  # also while the box starts
             self._driver.cascades.forget(camera)
         self._let_go(camera)
+        self.forgotten.notify(camera)
 
     def _let_go(self, camera: CameraId) -> None:
         self.cameras.pop(camera, None)
@@ -451,30 +457,21 @@ class Box:
 
     def submit_picture(
         self,
-        picture: bytes | memoryview | NDArray[np.uint8],
-        picture_px: tuple[int, int],
-        variant: VariantName,
-        deadline_ms: float,
+        picture: bytes | memoryview | NDArray[np.uint8], picture_px: tuple[int, int],
+        variant: VariantName, deadline_ms: float,
         *,
-        app: str,
-        on_end: OnEnd,
-        pipeline: Pipeline | None = None,
-    ) -> RequestId:
+        app: str, address: Hashable, on_end: OnEnd, pipeline: Pipeline | None = None,
+    ) -> RequestId:  # fmt: skip
         """Submit a program's single JPEG or (h, w, 3) RGB picture; `on_end` as above.
 
-        `variant` is of the family of the pipeline's first stage, if there is a pipeline.
+        `variant` is of the family of the pipeline's first stage, if there is a pipeline. `address`
+        says who sent it: programs share the decoding threads by address and application.
         """
         request = one_shot_request(
-            self.driver.next_request_id(),
-            picture,
-            picture_px,
-            variant,
-            app=app,
-            now_ns=self.driver.clock_ns(),
-            deadline_ms=deadline_ms,
-            pipeline=pipeline,
-        )
-        self.driver.submit(one_shot_frame(request, picture, on_end))
+            self.driver.next_request_id(), picture, picture_px, variant,
+            app=app, now_ns=self.driver.clock_ns(), deadline_ms=deadline_ms, pipeline=pipeline,
+        )  # fmt: skip
+        self.driver.submit(one_shot_frame(request, picture, on_end, address))
         return request.id
 
     def advised(self, order: Advise) -> None:

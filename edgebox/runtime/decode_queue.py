@@ -6,10 +6,12 @@ quick. A new sender counts as slow; otherwise a sender that changes its name cou
 threads. The process ends without waiting for the threads.
 
 While enough pictures are decoded for the executors, no more are, so that a picture which will not
-run is dropped before it costs anything. Of a sender with more pictures than it can get through, the
-newest is decoded: it has most time left.
+run is dropped before it costs anything. Of a camera with more pictures than it can get through, the
+newest is decoded: it takes the place of the others, and has most time left. Each picture of a
+program is wanted by itself, so the one with the earliest deadline is decoded first.
 """
 
+import bisect
 import os
 import time
 from collections import deque
@@ -30,8 +32,13 @@ _GUESS_NS = 5_000_000
 _SENDERS_KEPT = 1_024
 """Idle senders that are kept."""
 _NEWEST_FIRST = 3
-"""A sender of which so many pictures wait sends more than it can get through. Cameras that obey
-have two on their way."""
+"""A camera of which so many pictures wait sends more than it can get through. Those that obey have
+two on their way, which stay in order.
+
+Beside a crowd that ignores its advice, cameras that obey have all their frames answered. With the
+oldest first they have .93 to .96 of them, and where decoding shares the executor's cores it answers
+.80 of its capacity in place of .98 (`python -m benchmarks.overload --ablation`).
+"""
 
 
 def decode_threads(configured: int) -> int:
@@ -43,17 +50,26 @@ def decode_threads(configured: int) -> int:
 class Deferrable:
     """A picture to decode: it waits while the queue is held, and may no longer be wanted."""
 
-    run: Work
+    run: Callable[["Deferrable"], None]
+    """Called with this object: a function that refers to it itself would keep it, and the picture,
+    until the garbage collector's next full collection."""
     is_over: Callable[[], bool]
     """Whether it is no longer wanted; called in any thread."""
+    due_ns: int | None = None
+    """Its deadline; None: a newer picture of its sender takes its place."""
     behind: bool = False
     """Whether other work of its sender was there before it."""
     skipped: bool = False
-    """Whether it was no longer wanted when its turn came, so that no picture was decoded."""
+    """Whether it was no longer wanted when its turn came, so that no picture is decoded."""
 
     def __call__(self) -> None:
         """Run."""
-        self.run()
+        self.skipped = self.is_over()
+        self.run(self)
+
+
+def _due_ns(work: Deferrable) -> int:
+    return work.due_ns or 0
 
 
 @dataclass(slots=True)
@@ -66,6 +82,7 @@ class _Sender:
     urgent: deque[Work] = field(default_factory=deque)
     """Work that waits for a thread only; it comes first."""
     deferrable: deque[Deferrable] = field(default_factory=deque)
+    """In order of arrival, or of their deadlines."""
     running: int = 0
 
     @property
@@ -80,10 +97,13 @@ class _Sender:
             return
         self.forget_over()
         work.behind = self.waiting or self.running > 0
-        self.deferrable.append(work)
+        if work.due_ns is None:
+            self.deferrable.append(work)
+        else:
+            bisect.insort(self.deferrable, work, key=_due_ns)
 
     def forget_over(self) -> None:
-        """Forget the oldest and newest work that is no longer wanted."""
+        """Forget the first and last work that is no longer wanted."""
         while self.deferrable and self.deferrable[0].is_over():
             self.deferrable.popleft()
         while self.deferrable and self.deferrable[-1].is_over():
@@ -102,7 +122,8 @@ class _Sender:
         """Return the next work, which there is."""
         if self.urgent:
             return self.urgent.popleft()
-        if len(self.deferrable) >= _NEWEST_FIRST:
+        newest = self.deferrable[-1]
+        if newest.due_ns is None and len(self.deferrable) >= _NEWEST_FIRST:
             return self.deferrable.pop()
         return self.deferrable.popleft()
 

@@ -4,6 +4,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Literal
 
+LOSSES = ("overflow", "refused", "expired")
+"""Why an event is lost: too many wait, the receiver does not take it, it waited too long."""
+
 
 @dataclass(slots=True)
 class Destination:
@@ -17,7 +20,7 @@ class Destination:
     """Waiting events, including the one being sent."""
     sent: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
-    """Events that were lost, by reason: overflow, refused, expired."""
+    """Events that were lost, by reason: one of `LOSSES`."""
     error: str = ""
     """The last error; empty: none so far."""
     error_at_ms: int = 0

@@ -22,6 +22,7 @@ from edgebox.runtime.availability import dropped_because
 from edgebox.runtime.batch_runner import BatchRunner
 from edgebox.runtime.callbacks import Callbacks
 from edgebox.runtime.cascade_decisions import CascadeDecisions
+from edgebox.runtime.conditions import Conditions
 from edgebox.runtime.crops import CropCutter, Labels
 from edgebox.runtime.decision_recorder import DecisionRecorder
 from edgebox.runtime.decoded_ahead import DecodedAhead
@@ -122,6 +123,9 @@ class Driver:
         self._executors: dict[ExecutorId, Executor] = {e.id: e for e in executors}
         self._frames = PendingFrames()
         self._inbox, self._draining = deque[Event | None](), False
+        self._conditions = Conditions()
+        self.until = self._conditions.until
+        """Waits until a condition on the core holds."""
         self._request_ids = itertools.count(1)
         self.cascades = CascadeDecisions(scheduler, lambda: len(self._frames) == 1, self.feed)
         self._crops = CropCutter(labels or {}, self.next_request_id, self.cascades.decide)
@@ -226,13 +230,6 @@ class Driver:
             self._loop.catch_up()
         self._take(event)
 
-    def feed_if(self, holds: Callable[[], bool], event: Event) -> bool:
-        """Inform the core of a fact if a condition holds after all reports; return whether."""
-        self._loop.catch_up()
-        if fed := holds():
-            self._take(event)
-        return fed
-
     def _take(self, event: Event | None) -> None:
         self._inbox.append(event)
         if self._draining:
@@ -243,6 +240,7 @@ class Driver:
                 self._handle(self._inbox.popleft())
         finally:
             self._draining = False
+        self._conditions.look()
         self.decoder.hold(self._demand.is_met())
         if self.failure is None:
             self._loop.wake_at(self.scheduler.next_wakeup_ns())

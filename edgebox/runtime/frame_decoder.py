@@ -91,20 +91,19 @@ class FrameDecoder:
         frame.preparing = True
         ordered_ns = self._clock_ns()
 
-        def work() -> None:
+        def work(picture: Deferrable) -> None:
             began_ns = self._clock_ns()
-            decoding.skipped = frame.ended
-            if not decoding.skipped:
+            if not picture.skipped:
                 self._prepare(frame, variant)
             # The wait for a thread counts: it is part of what a frame costs beside inference. The
             # wait for executors, or for other frames of its camera, says how much is sent.
-            waited = self._held or self._released_ns >= ordered_ns or decoding.behind
+            waited = self._held or self._released_ns >= ordered_ns or picture.behind
             took_ns = self._clock_ns() - (began_ns if waited else ordered_ns)
             self._from_thread(lambda: self._decoded(frame, took_ns))
 
         # A frame that was dropped while it waited for a thread is not decoded any more.
-        decoding = Deferrable(work, lambda: frame.ended)
-        self._threads.submit(decoding, frame.request.camera)
+        due_ns = frame.request.deadline_ns if frame.is_one_shot else None
+        self._threads.submit(Deferrable(work, lambda: frame.ended, due_ns), frame.sender)
 
     def _stays_encoded(self, frame: PendingFrame, variant: Variant) -> bool:
         # Crops are cut here, from the decoded picture.
@@ -139,7 +138,7 @@ class FrameDecoder:
             if living:
                 self._on_cut(living, self._clock_ns() - ordered_ns)
 
-        self._threads.submit(work, crops[0][0].request.camera)
+        self._threads.submit(work, crops[0][0].sender)
 
     def _prepare(self, frame: PendingFrame, variant: Variant) -> None:
         try:

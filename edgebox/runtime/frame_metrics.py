@@ -345,6 +345,8 @@ class Metrics:
         """Start without cameras."""
         self.cameras: dict[CameraId, CameraMetrics] = {}
         self._forgotten = Counts()
+        self._forgotten_updates: dict[int, Period] = {}
+        """What forgotten cameras counted since the last `take_forgotten`, by second."""
 
     def of(self, camera: CameraId) -> CameraMetrics:
         """Return a camera's metrics, new at the first call."""
@@ -356,8 +358,19 @@ class Metrics:
     def forget(self, camera: CameraId) -> None:
         """Forget a camera's metrics, except for its part of the total."""
         gone = self.cameras.pop(camera, None)
-        if gone is not None:
-            self._forgotten.add(gone.counts)
+        if gone is None:
+            return
+        self._forgotten.add(gone.counts)
+        updates = self._forgotten_updates
+        for second, update in gone.take_updates():
+            full = second not in updates and len(updates) >= WINDOW_S  # nobody takes them
+            at = max(updates) if full else second
+            updates.setdefault(at, Period()).add(update, same_camera=False)
+
+    def take_forgotten(self) -> list[tuple[int, Period]]:
+        """Return what forgotten cameras counted after it was last taken, as `take_updates`."""
+        taken, self._forgotten_updates = self._forgotten_updates, {}
+        return sorted(taken.items(), key=lambda each: each[0])
 
     def total(self) -> Counts:
         """Return the total over all cameras, past and present."""

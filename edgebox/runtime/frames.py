@@ -1,7 +1,7 @@
 """Frames in the runtime, from arrival to result. The core knows them by number only."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -209,6 +209,8 @@ class PendingFrame:
     on_end: Callable[["PendingFrame", FrameResult], None]
     number: int = 0
     """Number that the camera gave it."""
+    address: Hashable = None
+    """Who sent this picture of a program: a network address, or a connection; None: a camera."""
     family: FamilyName | None = None
     """Family that its camera requested; None: the request names a variant."""
     rgb: NDArray[np.uint8] | None = None  #: (h, w, 3); in place of a JPEG
@@ -260,6 +262,19 @@ class PendingFrame:
     def root(self) -> "PendingFrame":
         """The frame that it is a crop of, or itself."""
         return self if self.parent is None else self.parent.root
+
+    @property
+    def is_one_shot(self) -> bool:
+        """Whether a program sent it singly."""
+        return self.request.camera == ONE_SHOT_CAMERA
+
+    @property
+    def sender(self) -> Hashable:
+        """Whose share of the decoding threads it takes: its camera's, or its program's."""
+        root = self.root
+        if root.address is None:
+            return root.request.camera
+        return root.address, root.request.app
 
     @property
     def is_encoded(self) -> bool:
@@ -418,8 +433,9 @@ def one_shot_frame(
     request: Request,
     picture: bytes | memoryview | NDArray[np.uint8],
     on_end: Callable[[PendingFrame, FrameResult], None],
+    address: Hashable = None,
 ) -> PendingFrame:
-    """Return the frame of a program's JPEG or (h, w, 3) RGB picture."""
+    """Return the frame of a program's JPEG or (h, w, 3) RGB picture; `address` is the program's."""
     jpeg, rgb = (b"", picture) if isinstance(picture, np.ndarray) else (picture, None)
     return PendingFrame(
         request,
@@ -428,6 +444,7 @@ def one_shot_frame(
         request.height_px,
         0,
         on_end,
+        address=address,
         rgb=rgb,
         pipeline=request.pipeline,
     )

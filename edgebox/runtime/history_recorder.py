@@ -74,6 +74,10 @@ class HistoryRecorder:
             self._history.record_minutes(finished, running=now_ms // MINUTE.step_ms)
             self._on_minute()
 
+    def forget(self, camera: CameraId) -> None:
+        """Record no more of what a camera has counted so far, but for the whole box."""
+        self._rollup.forget(camera)
+
     def close(self) -> None:
         """Record the rest, including the minute that has not ended."""
         self.tick()

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Container, Iterable, Mapping
 
-from edgebox.domain.model_family import ExecutorId, VariantName
+from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
 from edgebox.inference.executor import Executor
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.sessions import CPU
@@ -68,10 +68,27 @@ class Measurements:
         self._decisions.ran(order.executor, order.batch, result.started_ns, result.ended_ns)
         self.applications.ran(app, order.variant, order.executor, order.batch_size, result.took_ns)
 
-    def forget(self, variants: Container[VariantName]) -> None:
-        """Forget the times of some variants."""
-        self.batches.forget(variants)
-        self.applications.forget(variants)
+    def forget(self, variants: Container[VariantName], executor: ExecutorId | None = None) -> None:
+        """Forget the times of some variants on one executor; None: on all."""
+        self.batches.forget(variants, executor)
+        self.applications.forget(variants, executor)
+
+    def profiles_changed(
+        self,
+        executor: ExecutorId,
+        before: Mapping[VariantName, LatencyProfile],
+        now: Mapping[VariantName, LatencyProfile],
+    ) -> None:
+        """Forget what was measured of variants whose times on an executor are new, or are gone.
+
+        It is compared with the profile that it was measured under.
+        """
+        changed = {
+            variant
+            for variant, of in before.items()
+            if variant not in now or now[variant].quantiles_ns != of.quantiles_ns
+        }
+        self.forget(changed, executor)
 
     def _threads(self, executor: ExecutorId) -> int:
         """Return all threads that an executor computes with on a CPU; 0: it is elsewhere."""

@@ -6,12 +6,12 @@ separated afterwards by when each frame was counted.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from edgebox.domain.model_family import Variant, VariantName
 from edgebox.domain.requests import CameraId
-from edgebox.runtime.frame_metrics import CameraMetrics, Metrics
+from edgebox.runtime.frame_metrics import Metrics
 from edgebox.storage.levels import HOUR, MINUTE, SECOND
 from edgebox.storage.periods import BOX, Period, Periods
 
@@ -101,20 +101,18 @@ class Rollup:
         for camera, metrics in self._metrics.cameras.items():
             if not metrics.has_updates and camera not in links:
                 continue
-            periods = _updates(metrics, stretch, [*covered_ms])
+            periods = self._separated(metrics.take_updates(), stretch, [*covered_ms])
             if camera in links:
                 _connect(periods, covered_ms, links[camera])
             admitted = self._admitted(camera)
             for second, period in periods.items():
-                period.width_px_sum = sum(
-                    self._variants[VariantName(name)].width_px * count
-                    for name, count in period.variants.items()
-                    if name in self._variants
-                )
                 found[second][BOX].add(period, same_camera=False)
                 if admitted:
                     period.covered_ms = covered_ms[second]
                     found[second][camera] = period
+        forgotten = self._separated(self._metrics.take_forgotten(), stretch, [*covered_ms])
+        for second, period in forgotten.items():
+            found[second][BOX].add(period, same_camera=False)
         for second, in_second in found.items():
             minute = self._minutes.setdefault(second // _SECONDS_A_MINUTE, {})
             for camera, period in in_second.items():
@@ -134,6 +132,35 @@ class Rollup:
         self._minutes.clear()
         return rest
 
+    def forget(self, camera: CameraId) -> None:
+        """Leave a camera out of the minutes that have not ended; the box keeps its frames."""
+        self._names.discard(camera)
+        for minute in self._minutes.values():
+            minute.pop(camera, None)
+
+    def _separated(
+        self, updates: Iterable[tuple[int, Period]], stretch: Interval, seconds: list[int]
+    ) -> dict[int, Period]:
+        """Return periods by Unix second, with their widths.
+
+        Args:
+            updates: by second of the metrics' clock.
+            stretch: the time in which they were counted.
+            seconds: Unix seconds of this time, ascending.
+        """
+        periods: dict[int, Period] = {}
+        for clock_s, update in updates:
+            # The clocks' seconds do not begin together, nor are all told apart.
+            at = bisect_right(seconds, stretch.wall_second(clock_s)) - 1
+            periods.setdefault(seconds[max(at, 0)], Period()).add(update)
+        for period in periods.values():
+            period.width_px_sum = sum(
+                self._variants[VariantName(name)].width_px * count
+                for name, count in period.variants.items()
+                if name in self._variants
+            )
+        return periods
+
     def _begin_hour(self, hour: int) -> None:
         if hour != self._hour:
             self._hour = hour
@@ -149,16 +176,6 @@ class Rollup:
                 return False
             self._names.add(camera)
         return True
-
-
-def _updates(metrics: CameraMetrics, stretch: Interval, seconds: list[int]) -> dict[int, Period]:
-    """Return a camera's periods by Unix second, ascending."""
-    periods: dict[int, Period] = {}
-    for clock_s, update in metrics.take_updates():
-        # The clocks' seconds do not begin together, nor are all told apart.
-        at = bisect_right(seconds, stretch.wall_second(clock_s)) - 1
-        periods.setdefault(seconds[max(at, 0)], Period()).add(update)
-    return periods
 
 
 def _connect(

@@ -80,6 +80,8 @@ class SourceStatus:
     camera: CameraId
     address: SourceAddress
     origin: Literal["configuration", "api"]
+    family: str | None = None
+    """The model family that its settings name; None: the box's default."""
     state: SourceState = SourceState.CONNECTING
     since_ms: int = 0
     """Since when it is in this state, in Unix milliseconds."""

@@ -109,6 +109,29 @@ class Corrections:
         if held:
             self._correct(executor, held)
 
+    def profiles_changed(self, executor: ExecutorId, profiles: Sequence[LatencyProfile]) -> None:
+        """Replace the profiles of an executor.
+
+        Those that stay keep their factors, and what their batches have shown. Where some were
+        measured again, its slowdown is that of no profile any more, and is measured anew.
+        """
+        before, watched = self._measured[executor], self._watched[executor]
+        measured = {p.variant: p for p in profiles if p.quantiles_ns}
+        stays = {name for name, profile in measured.items() if before.get(name) == profile}
+        self._measured[executor] = measured
+        self._watched[executor] = {
+            name: watched[name] if name in stays else Watched(DriftDetector(self._after_ns))
+            for name in measured
+        }
+        factors = self.factors[executor]
+        self.factors[executor] = {name: f for name, f in factors.items() if name in stays}
+        known = self._latencies.known(executor)
+        self._latencies.profiles_changed(
+            executor, {name: known[name] if name in stays else p for name, p in measured.items()}
+        )
+        if any(name in before and name not in stays for name in measured):
+            self._measure_slowdown_anew(executor)
+
     def executor_stopped(self, executor: ExecutorId) -> None:
         """Stop watching an executor; its factors apply again when it comes back."""
         del self._watched[executor], self._ratios[executor]
@@ -409,10 +432,15 @@ class Corrections:
             },
         )
         self._learning.corrected(executor)
-        self._calibration.profiles_corrected(executor)
-        self._ratios[executor] = {}
+        self._measure_slowdown_anew(executor)
         for watched in self._watched[executor].values():
             watched.begin_anew()
+
+    def _measure_slowdown_anew(self, executor: ExecutorId) -> None:
+        """Forget how slow an executor is: that is relative to its profiles, which have changed."""
+        self._calibration.profiles_corrected(executor)
+        self._latencies.set_slowdown(executor, self._calibration.slowdown(executor))
+        self._ratios[executor] = {}
 
 
 def _bounded(factor: float) -> float:

@@ -25,6 +25,8 @@ from edgebox.scheduling.trials import Trials
 PARTIAL_WINDOW = 64
 """Partial answers over which the time of sending one is measured."""
 PARTIAL_QUANTILE = 0.95
+"""Of that time, which depends on the event loop: the simulation has none, so what it is worth shows
+with a running box alone (`benchmarks.pipelines_live`)."""
 PARTIAL_EARLY_MAX_NS = 50_000_000
 """However slow the event loop is, crops are waited for until this long before the deadline."""
 
@@ -166,6 +168,11 @@ class Endings:
         """Drop a crop that is not admitted."""
         self._ledger.joins.ended(crop, answered=False)
         return Drop(crop.id, reason, CROP_CAUSES.get(reason, Cause.REFUSED))
+
+    @staticmethod
+    def too_late(crops: Iterable[Request]) -> list[Drop]:
+        """Drop crops that no frame waits for."""
+        return [Drop(crop.id, DropReason.QUEUE, Cause.FRAME_ENDED) for crop in crops]
 
     def partial_answered(self, event: PartialAnswered) -> None:
         """Learn how long it takes to send a partial answer."""

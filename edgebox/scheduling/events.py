@@ -54,6 +54,17 @@ class ExecutorStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class ProfilesChanged:
+    """An executor that is up runs these variants from now on, each with its profile.
+
+    They replace all that it had, once the batch or sample that it runs has ended.
+    """
+
+    executor: ExecutorId
+    profiles: tuple[LatencyProfile, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ExecutorStopped:
     """An executor was stopped on purpose, with the batch it ran; it is not opened again."""
 
@@ -318,6 +329,7 @@ class ShutdownRequested:
 
 Event = (
     ExecutorStarted
+    | ProfilesChanged
     | ExecutorStopped
     | ExecutorHung
     | ExecutorLent

@@ -39,6 +39,10 @@ class ExecutionTimes:
         self.corrections.executor_started(executor, profiles)
         self.calibration.executor_started(executor, now_ns)
 
+    def profiles_changed(self, executor: ExecutorId, profiles: Sequence[LatencyProfile]) -> None:
+        """Replace the profiles of an executor; what was learned with those that stay, stays."""
+        self.corrections.profiles_changed(executor, profiles)
+
     def executor_stopped(self, executor: ExecutorId, now_ns: int) -> None:
         """Remove an executor and what it ran."""
         self.latencies.busy.ended(executor, now_ns)

@@ -44,6 +44,8 @@ class Executors:
         self._endings = endings
         self.residency = Residency(times.latencies, sampling)
         self._in_service: dict[ExecutorId, None] = {}
+        self.changes: dict[ExecutorId, events.ProfilesChanged] = {}
+        """What executors run once their batch or sample has ended."""
 
     @property
     def in_service(self) -> Collection[ExecutorId]:
@@ -64,6 +66,25 @@ class Executors:
         self._sampling.executor_started(event.executor, now_ns)
         if event.memory is not None:
             out += self.residency.limit(event.memory)
+        return [*out, *self._adaptation.resources_changed(now_ns)]
+
+    def changes_due(self) -> list[events.ProfilesChanged]:
+        """Return the changes of profiles that apply now, each once: their executors run nothing."""
+        idle = [
+            each
+            for each in self.changes
+            if each not in self._ledger.running and each != self._sampling.executor
+        ]
+        return [self.changes.pop(each) for each in idle]
+
+    def changed(self, event: events.ProfilesChanged, now_ns: int) -> list[Action]:
+        """Let an executor that runs nothing run other variants, or take other times."""
+        executor, latencies = event.executor, self._times.latencies
+        before = latencies.known(executor)
+        self._times.profiles_changed(executor, event.profiles)
+        kept = [name for name, of in latencies.known(executor).items() if before.get(name) == of]
+        out: list[Action] = [*self._sampling.held(executor, kept)]
+        out += self.residency.profiles_changed(executor)
         return [*out, *self._adaptation.resources_changed(now_ns)]
 
     def stopped(
@@ -96,6 +117,7 @@ class Executors:
             self._times.batch_failed(executor, now_ns)
         out: list[Action] = [*self._sampling.executor_stopped(executor)]
         del self._in_service[executor]
+        self.changes.pop(executor, None)
         self._times.executor_stopped(executor, now_ns)
         self.residency.executor_stopped(executor)
         if runs and run_again:

@@ -210,11 +210,31 @@ class Expectations:
 
     def single_request_percentiles(
         self, executor: ExecutorId, variant: VariantName, app: str
-    ) -> tuple[int, int]:
-        """Return P50 and P99 of a batch of one request on an executor, slowdown included."""
+    ) -> tuple[int, int] | None:
+        """Return P50 and P99 of a batch of one request on an executor, slowdown included.
+
+        None: the executor has stopped, or does not run the variant.
+        """
+        if executor not in self._latencies or variant not in self._latencies.known(executor):
+            return None
         profile, slowdown = self.profile(executor, variant, app), self._latencies.slowdown(executor)
         p50, p99 = (profile.quantile_ns(profile.batch_sizes[0], q) for q in (0.5, 0.99))
         return round(p50 * slowdown), round(p99 * slowdown)
+
+    def worst_ns(self, variant: VariantName, app: str, requests: int, q: float) -> int | None:
+        """Return the summed quantiles of the fewest batches of so many requests of an application.
+
+        It is that of the executor where this is least, its slowdown included. None: no executor
+        can run the variant now.
+        """
+        worst_ns = (
+            round(
+                self.profile(executor, variant, app).in_batches_ns(requests, q)
+                * self._latencies.slowdown(executor)
+            )
+            for executor in self._latencies.executors(variant)
+        )
+        return min(worst_ns, default=None)
 
     def learned(self, apps: Iterable[str], executors: Iterable[ExecutorId]) -> dict[str, Profiles]:
         """Return the learned profiles of the applications that differ from the executors' profiles.

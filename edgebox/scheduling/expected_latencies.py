@@ -82,6 +82,14 @@ class Latencies:
         at.rows.clear()
         self._changed()
 
+    def profiles_changed(
+        self, executor: ExecutorId, profiles: Mapping[VariantName, LatencyProfile]
+    ) -> None:
+        """Replace all profiles of an executor; it has all of these variants in memory."""
+        self._executors[executor].known = dict(profiles)
+        self._concurrency = None
+        self.set_resident(executor, profiles)
+
     def correct(self, executor: ExecutorId, profiles: Mapping[VariantName, LatencyProfile]) -> None:
         """Replace some of an executor's profiles."""
         at = self._executors[executor]

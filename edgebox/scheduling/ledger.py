@@ -22,6 +22,11 @@ from edgebox.scheduling.joins import JoinedFrame, Joins
 from edgebox.scheduling.request_stages import WAITING, Cause, Stage, transition
 
 _Key = TypeVar("_Key")
+_UNANSWERED_CAUSES = {
+    DropReason.OVERLOAD: Cause.OVERLOADED,
+    DropReason.INVALID: Cause.REJECTED,
+}
+"""What ends a request that its batch had no answer to, by the reason for that; else, it failed."""
 
 
 @dataclass(slots=True)
@@ -187,9 +192,13 @@ class Ledger:
         self._count_ready(live)
 
     def unanswered(
-        self, executor: ExecutorId, requests: Iterable[RequestId], cause: Cause
+        self, executor: ExecutorId, requests: Iterable[RequestId], reason: DropReason
     ) -> list[LiveRequest]:
-        """End those of these requests that are in an executor's batch still; return them."""
+        """End those of these requests that are in an executor's batch still; return them.
+
+        The batch had no answer to them, for that reason.
+        """
+        cause = _UNANSWERED_CAUSES.get(reason, Cause.FAILED)
         in_batch = self.running[executor].infer.requests
         leaving = [each for each in in_batch if each in frozenset(requests)]
         self._leave_batch(executor, leaving)

@@ -121,6 +121,10 @@ class Residency:
         """Remove an executor."""
         self.memories.pop(executor, None)
 
+    def profiles_changed(self, executor: ExecutorId) -> list[Action]:
+        """Note that an executor can run other variants; its memory holds what it held."""
+        return self._update_resident(executor) if executor in self.memories else []
+
     def planned(
         self,
         cameras: Mapping[ExecutorId, Mapping[VariantName, int]],

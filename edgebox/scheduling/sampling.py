@@ -46,7 +46,12 @@ from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 HARM_SHARE = 1 / 3
 """Share of the tightest deadline that a request arriving during a sample may lose. Where execution
 times matter most, deadlines are only a few times as long, so a much smaller share would allow no
-samples."""
+samples: with a tenth, a rush of `benchmarks.sampling` (`modal-2`, 5 %) has .818 on time as without
+samples, in place of .835.
+
+It is a promise to each request and gains nothing in the mean: without it that rush has the same
+.835, .698 in place of .686 with deadlines of 1.5 times the P99, and .631 in place of .637 with 1.2.
+"""
 
 SPACING_NS = 100_000_000
 """Minimum time between the starts of two samples."""

@@ -42,7 +42,7 @@ from edgebox.scheduling.request_stages import Cause, Stage
 from edgebox.scheduling.sampling import Sampling
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 from edgebox.scheduling.scheduler_state import SchedulerState
-from edgebox.scheduling.supervision import Supervision
+from edgebox.scheduling.supervision import OBSERVED_ONLY, Supervision
 from edgebox.scheduling.trials import Trials
 
 __all__ = ["Scheduler", "SchedulerParameters"]
@@ -154,6 +154,7 @@ class Scheduler(SchedulerState):
         """Do what is due and start what can start; `woken`: nothing has happened."""
         out, now_ns = self._out, self._now_ns
         self._supervise()
+        self._change_profiles()
         out += [*self._endings.expired(now_ns, woken=woken), *self._endings.frames(now_ns)]
         out += self._dispatch.batches(now_ns)
         if not self._stopping:
@@ -295,15 +296,12 @@ class Scheduler(SchedulerState):
             if not self._stopping:
                 again = self._dispatch.run_again(event.executor, self._now_ns, event.requests)
                 self._out += again
-        cause = _UNANSWERED_CAUSES.get(event.reason, Cause.FAILED)
-        members = self._ledger.unanswered(event.executor, event.requests, cause)
+        members = self._ledger.unanswered(event.executor, event.requests, event.reason)
         self._out += self._endings.members(members, event.batch, self._now_ns)
 
     def _batch_completed(self, event: events.BatchCompleted) -> None:
         if not self._runs(event):
-            self._out += (
-                Drop(crop.id, DropReason.QUEUE, Cause.FRAME_ENDED) for crop in event.spawned
-            )
+            self._out += self._endings.too_late(event.spawned)
             return
         batch = self._ledger.running[event.executor]
         members = self._ledger.finish(event.executor, Cause.COMPLETED, event.spawned)
@@ -322,20 +320,19 @@ class Scheduler(SchedulerState):
         self._out += self._endings.members(members, event.batch, self._now_ns)
         self._adaptation.finished(batch, members, self._now_ns)
         departed = self._endings.departed(members)
+        self._change_profiles()
         for crop in event.spawned:
             self._crop_arrived(crop, departed)
         if event.spawned:
             self._dispatch.spawned(event.took_ns, self._now_ns)
 
     def _crops_spawned(self, event: events.CropsSpawned) -> None:
-        awaited = self._ledger.joins.cut(event.frame, event.spawned)
-        if not awaited:
+        if not self._ledger.joins.cut(event.frame, event.spawned):
             self._ignore(event)
+            self._out += self._endings.too_late(event.spawned)
+            return
         for crop in event.spawned:
-            if awaited:
-                self._crop_arrived(crop)
-            else:
-                self._out.append(Drop(crop.id, DropReason.QUEUE, Cause.FRAME_ENDED))
+            self._crop_arrived(crop)
 
     def _batch_failed(self, event: events.BatchFailed) -> None:
         if self._runs(event):
@@ -413,6 +410,12 @@ class Scheduler(SchedulerState):
     def _executor_started(self, event: events.ExecutorStarted) -> None:
         self._out += self._executors.started(event, self._now_ns)
 
+    def _profiles_changed(self, event: events.ProfilesChanged) -> None:
+        if event.executor in self._executors.in_service:
+            self._executors.changes[event.executor] = event
+        else:
+            self._ignore(event)
+
     def _executor_stopped(self, event: events.ExecutorStopped) -> None:
         self._out += self._executors.stopped(event.executor, self._now_ns)
 
@@ -442,17 +445,17 @@ class Scheduler(SchedulerState):
         if not self._stopping:
             self._out += self._supervision.orders(self._now_ns)
 
+    def _change_profiles(self) -> None:
+        """Let executors that run nothing have the profiles that came while they did."""
+        for changed in self._executors.changes_due():
+            self._out += self._executors.changed(changed, self._now_ns)
+            self._supervision.changed(changed)
+
     def _plan(self) -> None:
         due_ns = self._adaptation.next_plan_ns()
         if due_ns is not None and due_ns <= self._now_ns and not self._stopping:
             self._out.append(self._adaptation.compute_plan(self._now_ns))
 
-
-_UNANSWERED_CAUSES = {
-    DropReason.OVERLOAD: Cause.OVERLOADED,
-    DropReason.INVALID: Cause.REJECTED,
-}
-"""What ends a request that its batch had no answer to, by the reason for that; else, it failed."""
 
 _HANDLERS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.RequestArrived: Scheduler._request_arrived,
@@ -480,17 +483,9 @@ _HANDLERS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.PlanComputed: Scheduler._plan_computed,
     events.PlanFailed: lambda scheduler, event: scheduler._adaptation.plan_failed(),
     events.ExecutorStarted: Scheduler._executor_started,
+    events.ProfilesChanged: Scheduler._profiles_changed,
     events.ExecutorStopped: Scheduler._executor_stopped,
-    **dict.fromkeys(
-        (
-            events.ExecutorHung,
-            events.ExecutorLent,
-            events.ExecutorGone,
-            events.OpenFailed,
-            events.LoadReturned,
-        ),
-        lambda scheduler, event: None,  # supervision alone uses these; it observes every event
-    ),
+    **dict.fromkeys(OBSERVED_ONLY, lambda scheduler, event: None),
     events.VariantsAvailable: Scheduler._variants_available,
     events.MemoryLimited: Scheduler._memory_limited,
     events.WeightsLoaded: Scheduler._load_ended,

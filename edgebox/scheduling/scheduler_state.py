@@ -123,6 +123,10 @@ class SchedulerState:
             order.threads if isinstance(order, Infer) else 0,
         )
 
+    def awaits_profiles(self, executor: ExecutorId) -> bool:
+        """Return whether other profiles of an executor apply once what it runs has ended."""
+        return executor in self._executors.changes
+
     @property
     def groups(self) -> tuple[Group, ...]:
         """The executor groups of the plan in force; empty: no groups."""

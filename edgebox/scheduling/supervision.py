@@ -59,6 +59,7 @@ from edgebox.scheduling.events import (
     LoadFailed,
     LoadReturned,
     OpenFailed,
+    ProfilesChanged,
     RequestsUnanswered,
     SampleCompleted,
     SampleFailed,
@@ -102,6 +103,8 @@ REFUSALS_MAX = 5
 """Each takes a rest of a fifth of a second at least, so a load that passes costs no executor."""
 
 Ended = BatchCompleted | BatchFailed | SampleCompleted | SampleFailed
+OBSERVED_ONLY = ExecutorHung, ExecutorLent, ExecutorGone, OpenFailed, LoadReturned
+"""Events that nothing but supervision uses, which observes every event."""
 
 
 class Supervision:
@@ -164,10 +167,11 @@ class Supervision:
 
     def admitted(self, event: Event) -> Event:
         """Return an event without the profiles of variants that are excluded from its executor."""
-        of = self.executors.get(event.executor) if isinstance(event, ExecutorStarted) else None
+        if not isinstance(event, ExecutorStarted | ProfilesChanged):
+            return event
+        of = self.executors.get(event.executor)
         if of is None or not of.excluded:
             return event
-        assert isinstance(event, ExecutorStarted)
         profiles = tuple(each for each in event.profiles if each.variant not in of.excluded)
         return replace(event, profiles=profiles)
 
@@ -239,12 +243,17 @@ class Supervision:
         if of.state is not ExecutorState.UP:
             of.restarts += 1
             of.enter(ExecutorState.UP, now_ns)
-        ran = of.variants | of.without
-        of.variants = frozenset(profile.variant for profile in event.profiles)
-        of.without = ran - of.variants
+        self.changed(event)
         if event.opened_ns:
             of.open_limit_ns = max(OPEN_LIMIT_NS, OPEN_FACTOR * event.opened_ns)
         of.limit, of.openings_failed, of.opening_abandoned = None, 0, False
+
+    def changed(self, event: ExecutorStarted | ProfilesChanged) -> None:
+        """Note what an executor runs from now on."""
+        of = self.executors[event.executor]
+        ran = of.variants | of.without
+        of.variants = frozenset(profile.variant for profile in event.profiles)
+        of.without = ran - of.variants
 
     def _ended(self, of: Supervised, event: Ended, now_ns: int) -> None:
         sample = isinstance(event, SampleCompleted | SampleFailed)

@@ -174,13 +174,11 @@ def _policy(table: FieldReader, core: SchedulerParameters) -> tuple[Policy, Sche
 def _planner(table: FieldReader) -> tuple[PlanningParameters, SchedulerParameters, bool]:
     plain, core = PlanningParameters(), SchedulerParameters()
     used = table.number("utilisation_max", 0.05, 1, plain.utilisation_max)
-    limited = plain.planning_at_most(used)
+    plain = plain.using(used)
     planning = replace(
-        limited,
+        plain,
         quantile=table.number("quantile", 0.5, 1, plain.quantile),
-        utilisation_upgrade=table.number(
-            "utilisation_upgrade", 0.05, 1, limited.utilisation_upgrade
-        ),
+        utilisation_upgrade=table.number("utilisation_upgrade", 0.05, 1, plain.utilisation_upgrade),
         uplink_utilisation_max=table.number(
             "uplink_utilisation_max", 0.05, 1, plain.uplink_utilisation_max
         ),

@@ -9,15 +9,16 @@ import errno
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from edgebox.domain.access import Scope, Token
 from edgebox.domain.errors import KeptFileError
+from edgebox.domain.home_folder import expanded
 from edgebox.domain.requests import CameraId
 from edgebox.storage.connecting import IN_MEMORY, DamagedError, damage_of, rename_damaged
-from edgebox.storage.damage import name_of, sound
+from edgebox.storage.damage import name_of, names_full_disk, sound
 
 _VERSION = 1
 _SCHEMA = (
@@ -68,15 +69,16 @@ class Stored:
 
     tokens: tuple[Token, ...]
     sessions: tuple[StoredSession, ...]
-    revoked: tuple[str, ...] = ()
-    """Ids of tokens that were revoked or replaced in the last `REVOKED_KEPT_MS`."""
+    revoked: Mapping[str, int] = field(default_factory=dict)
+    """When tokens were revoked or replaced in the last `REVOKED_KEPT_MS`, by id: Unix milliseconds,
+    and not before they were used last, even if the wall clock was behind."""
 
 
 def access_file(database: str) -> str:
     """Return the file of tokens that belongs to a database's file."""
     if database == IN_MEMORY:
         return IN_MEMORY
-    file = Path(database).expanduser()
+    file = expanded(database)
     return str(file.with_name(f"{file.stem}.access.sqlite3"))
 
 
@@ -123,7 +125,7 @@ class AccessStore:
         return Stored(
             tuple(sound(tokens, _token_of, "tokens", 1)),
             tuple(StoredSession(*row) for row in sessions),
-            tuple(sound(revoked, _revoked_of, "revoked tokens", 0)),
+            dict(sound(revoked, _revoked_of, "revoked tokens", 0)),
         )
 
     def add(self, token: Token) -> None:
@@ -164,10 +166,16 @@ class AccessStore:
             connection.execute("DELETE FROM sessions WHERE sha256 = ?", (sha256,))
 
     def used(self, last_used_ms: Mapping[str, int]) -> None:
-        """Store when tokens were used last, by id; StorageError if it cannot be."""
+        """Store when tokens were used last, by id; StorageError if it cannot be.
+
+        What is stored is never earlier than before: then the wall clock is behind.
+        """
         rows = [(ms, token) for token, ms in last_used_ms.items()]
         with self._connection() as connection:
-            connection.executemany("UPDATE tokens SET last_used_ms = ? WHERE id = ?", rows)
+            connection.executemany(
+                "UPDATE tokens SET last_used_ms = MAX(COALESCE(last_used_ms, 0), ?) WHERE id = ?",
+                rows,
+            )
 
     def rename_damaged(self) -> Path:
         """Rename a damaged file, so that the next write makes a new one; return its new path.
@@ -237,7 +245,7 @@ class AccessStore:
 
 
 def _remedy(error: sqlite3.Error | OSError) -> str:
-    if "is full" in str(error) or (isinstance(error, OSError) and error.errno == errno.ENOSPC):
+    if names_full_disk(error) or (isinstance(error, OSError) and error.errno == errno.ENOSPC):
         return "make room on its disk"
     if "is locked" in str(error):
         return "another program holds it; try again"
@@ -279,21 +287,28 @@ def _prepare(connection: sqlite3.Connection) -> None:
 
 
 def _revoke(connection: sqlite3.Connection, column: str, value: str, now_ms: int) -> None:
-    """Delete a token and the sessions that began with it, and keep its id for a while."""
+    """Delete a token and the sessions that began with it, and keep its id for a while.
+
+    A board without a battery for its clock is in 1970 until it has asked for the time. What is
+    revoked then must not look as if it were long forgotten: it counts as revoked when it was used
+    last.
+    """
     connection.execute("DELETE FROM revoked WHERE at_ms <= ?", (now_ms - REVOKED_KEPT_MS,))
     connection.execute(
-        f"INSERT OR REPLACE INTO revoked (id, at_ms) SELECT id, ? FROM tokens WHERE {column} = ?",
+        "INSERT OR REPLACE INTO revoked (id, at_ms)"
+        " SELECT id, MAX(?, created_ms, COALESCE(last_used_ms, 0))"
+        f" FROM tokens WHERE {column} = ?",
         (now_ms, value),
     )
     connection.execute(f"DELETE FROM tokens WHERE {column} = ?", (value,))
 
 
 def _revoked_in(connection: sqlite3.Connection, now_ms: int) -> list[Any]:
-    """Return rows of the ids of revoked tokens; none in a file of an earlier release."""
+    """Return rows of revoked tokens, ids and instants; none in a file of an earlier release."""
     found = "SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'revoked'"
     if not connection.execute(found).fetchall():
         return []
-    kept = "SELECT id FROM revoked WHERE at_ms > ? ORDER BY id"
+    kept = "SELECT id, at_ms FROM revoked WHERE at_ms > ? ORDER BY id"
     return connection.execute(kept, (now_ms - REVOKED_KEPT_MS,)).fetchall()
 
 
@@ -305,11 +320,11 @@ def _version_of(connection: sqlite3.Connection) -> int:
     return int(version)
 
 
-def _revoked_of(row: Sequence[Any]) -> str:
-    (id_,) = row
+def _revoked_of(row: Sequence[Any]) -> tuple[str, int]:
+    id_, at_ms = row
     if not name_of(id_).isalnum() or not id_.isascii():
         raise ValueError("no id of a token")
-    return str(id_)
+    return str(id_), int(at_ms)
 
 
 def _token_of(row: Sequence[Any]) -> Token:

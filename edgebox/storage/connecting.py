@@ -41,8 +41,8 @@ _DAMAGED = (
 """SQLite's messages about a damaged file, or one with a wrong schema."""
 _BUSY_TIMEOUT_MS = 3000
 _INCREMENTAL = 2
-PARTS = ("", "-wal", "-shm")
-"""What the names of a database's files end with."""
+PARTS = ("", "-wal", "-shm", "-journal")
+"""What the names of a database's files end with: its own, and those of its logs."""
 
 
 _ROOM_BYTES = 1 << 16

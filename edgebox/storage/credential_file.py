@@ -10,6 +10,7 @@ from pathlib import Path
 import orjson
 
 from edgebox.domain.errors import KeptFileError
+from edgebox.domain.home_folder import expanded
 from edgebox.domain.requests import CameraId
 from edgebox.domain.source_address import Credentials
 from edgebox.storage.connecting import IN_MEMORY
@@ -20,7 +21,7 @@ def credential_file(database: str) -> Path | None:
     """Return the file that belongs to a database's file; None: nothing is kept."""
     if database == IN_MEMORY:
         return None
-    file = Path(database).expanduser()
+    file = expanded(database)
     return file.with_name(f"{file.stem}.credentials.json")
 
 

@@ -7,8 +7,9 @@ from edgebox.domain.requests import CameraId
 from edgebox.storage.damage import name_of, object_of, sound
 from edgebox.storage.writer import Writer
 
-Row = tuple[CameraId, str, int, str, bytes]
-"""Camera, setting, counter and box of the version, value as JSON."""
+Row = tuple[CameraId, str, int, str, bytes, bool]
+"""Camera, setting, counter and box of the version, value as JSON, and whether it was set on this
+box: its name in versions changes with its address."""
 
 
 class FleetSettingRows:
@@ -19,11 +20,11 @@ class FleetSettingRows:
 
     def record(self, row: Row) -> None:
         """Replace the row of a camera's setting."""
-        *key, value = row
+        *key, value, here = row
         self._writer.record(
-            "INSERT OR REPLACE INTO fleet_settings (camera, setting, counter, box, value)"
-            " VALUES (?, ?, ?, ?, ?)",
-            *key, value.decode(),
+            "INSERT OR REPLACE INTO fleet_settings (camera, setting, counter, box, value, here)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            *key, value.decode(), int(here),
         )  # fmt: skip
 
     def forget(self, camera: CameraId, setting: str) -> None:
@@ -40,7 +41,7 @@ class FleetSettingRows:
         """
         (rows,) = await self._writer.read(
             (
-                "SELECT camera, setting, counter, box, value FROM fleet_settings"
+                "SELECT camera, setting, counter, box, value, here FROM fleet_settings"
                 " ORDER BY camera, setting",
                 (),
             )
@@ -49,8 +50,9 @@ class FleetSettingRows:
 
 
 def _row(row: Sequence[Any]) -> Row:
-    camera, setting, counter, box, value = row
+    camera, setting, counter, box, value, here = row
     if type(counter) is not int or counter < 0:
         raise ValueError(f"the version {counter!r}")
     object_of(value)
-    return CameraId(name_of(camera)), name_of(setting), counter, name_of(box), value.encode()
+    key = CameraId(name_of(camera)), name_of(setting)
+    return *key, counter, name_of(box), value.encode(), bool(here)

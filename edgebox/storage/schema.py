@@ -256,6 +256,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             PRIMARY KEY (camera, setting)
         ) WITHOUT ROWID""",
     ),
+    ("ALTER TABLE fleet_settings ADD COLUMN here INTEGER NOT NULL DEFAULT 0",),
 )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edgebox.domain.errors import StorageError
+from edgebox.storage.damage import names_full_disk
 from edgebox.storage.schema import APPLICATION_ID
 
 _BUSY_S = 10.0
@@ -53,7 +54,7 @@ def snapshot(file: Path, copy: Path) -> DatabaseAbout:
             target.execute("PRAGMA journal_mode = DELETE")
         return check(copy)
     except sqlite3.Error as error:
-        if "disk is full" in str(error):
+        if names_full_disk(error):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(copy)) from error
         raise StorageError(f"{file}: cannot be copied ({error})") from error
 

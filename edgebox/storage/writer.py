@@ -85,6 +85,7 @@ class Writer:
         self._exclusive = asyncio.Lock()
         self._closing = False
         self._task: asyncio.Task[None] | None = None
+        self._flushing: set[asyncio.Task[bool]] = set()
 
     def start(self) -> None:
         """Begin to write recorded rows."""
@@ -156,7 +157,16 @@ class Writer:
                 raise StorageError(f"the database cannot be written: {error}") from error
 
     async def flush(self) -> bool:
-        """Try to write all buffered rows now; return whether that succeeded."""
+        """Try to write all buffered rows now; return whether that succeeded.
+
+        Who is cancelled waits no longer. The transaction goes on, since its rows are others' too.
+        """
+        flushing = asyncio.create_task(self._flush(), name="storage-flush")
+        self._flushing.add(flushing)
+        flushing.add_done_callback(self._flushing.discard)
+        return await asyncio.shield(flushing)
+
+    async def _flush(self) -> bool:
         async with self._exclusive:
             batch = list(self._buffer)
             self._buffer.clear()

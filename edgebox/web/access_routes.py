@@ -18,8 +18,8 @@ from edgebox.runtime.access_control import (
 )
 from edgebox.runtime.pairings import LIFE_S, PairingError
 from edgebox.web.bodies import read_object
-from edgebox.web.hosts import client_address, is_secure
-from edgebox.web.identification import sender_of, session_cookie, whoever_sent
+from edgebox.web.hosts import client_of
+from edgebox.web.identification import may, of_browser, sender_of, session_cookie, whoever_sent
 from edgebox.web.query_parameters import InPath
 from edgebox.web.routes import JSON, Answer, Body, Route, json_response
 from edgebox.web.schemas import (
@@ -49,7 +49,7 @@ _ID = InPath("id", "The token's `id`")
 
 
 async def _session(context: WebContext, request: web.Request) -> web.Response:
-    return _described(context, whoever_sent(context.access, request))
+    return _described(context, request, whoever_sent(context.access, request))
 
 
 async def _log_in(context: WebContext, request: web.Request) -> web.Response:
@@ -57,15 +57,14 @@ async def _log_in(context: WebContext, request: web.Request) -> web.Response:
     text = read.text("token", length_max=_TEXT_MAX)
     read.refuse_unknown()
     read.finish()
-    address = client_address(request, context.config.server)
-    identity, cookie = await context.access.log_in(text, address)
-    response = _described(context, identity)
+    identity, cookie = await context.access.log_in(text, client_of(request).address)
+    response = _described(context, request, identity)
     _set_cookie(context, request, response, identity, cookie)
     return response
 
 
 async def _log_out(context: WebContext, request: web.Request) -> web.Response:
-    identity = whoever_sent(context.access, request)
+    identity = of_browser(context.access, request, camera=False)
     if identity is not None:
         await context.access.log_out(identity)
     response = web.Response(status=204)
@@ -87,18 +86,24 @@ def _set_cookie(
         max_age=CAMERA_SESSION_S if is_camera else SESSION_S,
         httponly=True,
         samesite="Strict",
-        secure=is_secure(request, context.config.server),
+        secure=client_of(request).secure,
     )
 
 
-def _described(context: WebContext, identity: Identity | None) -> web.Response:
+def _described(
+    context: WebContext, request: web.Request, identity: Identity | None
+) -> web.Response:
     token = None if identity is None else identity.token
+    may_be_camera = identity is not None and identity.may(Scope.CAMERA)
     return json_response(
         {
             "scope": None if identity is None else identity.scope.value,
             "name": None if token is None else token.name,
             "camera": None if identity is None else identity.camera,
-            "logged_in": identity is not None and identity.session is not None,
+            "may_be_camera": may_be_camera or may(context.access, request, Scope.CAMERA),
+            "logged_in": identity is not None
+            and identity.session is not None
+            and identity.scope is not Scope.CAMERA,
             "open_to": context.access.open_to.value,
         }
     )
@@ -158,7 +163,7 @@ async def _pair(context: WebContext, request: web.Request) -> web.Response:
     read.refuse_unknown()
     read.finish()
     assert camera is not None
-    access, address = context.access, client_address(request, context.config.server)
+    access, address = context.access, client_of(request).address
     if browser:
         identity, cookie = await access.pair_browser(code, camera, address)
         response = json_response({"camera": camera}, 201)
@@ -186,6 +191,9 @@ _SESSION = Schema(
         ),
         name=described(nullable(TEXT), "The name of its token"),
         camera=described(nullable(TEXT), "The only camera that it may be"),
+        may_be_camera=described(
+            BOOLEAN, "It may be a camera, by what it sent first or by a browser's pairing"
+        ),
         logged_in=described(BOOLEAN, "It is a browser that has logged in"),
         open_to=one_of("nobody", "loopback", "everybody"),
     ),
@@ -249,8 +257,9 @@ ROUTES = (
         answer=_log_out,
         scope=None,
         summary="End a browser's session",
+        doc="One that was paired as a camera stays it.",
         answers=(Answer("It has ended.", None, status=204),),
-        problems=(UnauthorizedError, StorageError),
+        problems=(StorageError,),
     ),
     Route(
         method="GET",

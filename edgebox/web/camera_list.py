@@ -78,7 +78,9 @@ async def _list(context: WebContext, request: web.Request) -> web.Response:
     stored = {known.camera: known for known in await context.storage.cameras()}
     cameras = []
     box = context.box
-    for number, name in enumerate(dict.fromkeys([*box.cameras, *box.sources, *stored])):
+    connected = [name for name, record in box.cameras.items() if record.connected]
+    names = dict.fromkeys([*connected, *box.sources, *stored, *box.cameras])
+    for number, name in enumerate(names):
         if number % _CAMERAS_PER_SLICE == _CAMERAS_PER_SLICE - 1:
             await asyncio.sleep(0)  # frames come first
         cameras.append(_shown(context, name, stored.get(name)))
@@ -412,7 +414,8 @@ ROUTES = (
         answer=_list,
         scope=Scope.VIEWER,
         summary="Every camera this box knows",
-        doc="Those connected first, then those it remembers, the last seen first.",
+        doc="Those connected first, then those it fetches, then those it remembers, the last seen "
+        "first.",
         answers=(Answer("The cameras.", record(cameras=array(CAMERA))),),
         problems=(StorageError,),
     ),

@@ -4,7 +4,7 @@ Each picture is a request among the cameras' frames; its deadline counts from it
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -66,6 +66,7 @@ async def answered(
     deadline_ms: float,
     *,
     app: str,
+    address: Hashable,
     pipeline: Pipeline | None = None,
 ) -> Answer:
     """Return the answer to one picture, which runs among the cameras' frames.
@@ -77,6 +78,7 @@ async def answered(
         variant: the variant that runs.
         deadline_ms: counted from now.
         app: the application that the picture belongs to.
+        address: of who sent it.
         pipeline: that it runs through, the variant being of its first stage; None: none.
 
     Raises:
@@ -90,7 +92,14 @@ async def answered(
             done.set_result(ending)
 
     submitted = box.submit_picture(
-        picture, picture_px, variant, deadline_ms, app=app, pipeline=pipeline, on_end=ended
+        picture,
+        picture_px,
+        variant,
+        deadline_ms,
+        app=app,
+        address=address,
+        pipeline=pipeline,
+        on_end=ended,
     )
     try:
         ending = await done
@@ -156,7 +165,7 @@ def largest_in_time(
     for variant in variants:
         worst_ns = worst_latency_ns(box, variant.name, pictures, app=app)
         if worst_ns is None:
-            continue  # not in memory
+            continue  # it runs nowhere now
         if worst_ns > deadline_ms * 1e6:
             break
         best = variant
@@ -171,17 +180,7 @@ def worst_latency_ns(
     """Return an upper estimate of the time of so many pictures on the fastest executor.
 
     The estimate is what was learned of the application, with the profile as prior. None: no
-    executor runs the variant.
+    executor can run the variant now.
     """
-    core = box.driver.scheduler
-    worst = [
-        round(
-            core.times.expectations.profile(executor, variant, app).in_batches_ns(pictures, _WORST)
-            * core.slowdown.get(executor, 1.0)
-        )
-        for executor, profiles in box.profiles.items()
-        if variant in profiles
-        and executor in core.slowdown  # otherwise it has stopped
-        and (executor not in core.memories or variant in core.memories[executor].variants)
-    ]
-    return min(worst, default=None)
+    expectations = box.driver.scheduler.times.expectations
+    return expectations.worst_ns(variant, app, pictures, _WORST)

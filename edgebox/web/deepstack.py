@@ -32,6 +32,7 @@ from edgebox.web.camera_pictures import (
     read_picture,
 )
 from edgebox.web.form_file import FORM, Form, read_form
+from edgebox.web.hosts import client_of
 from edgebox.web.identification import identify, refuse_foreign_pages
 from edgebox.web.listening import cancelled_with_client
 from edgebox.web.problems import errors_as
@@ -112,7 +113,13 @@ class _Routes:
             )
         with refusals_noted(self._context, request), cancelled_with_client(request):
             found = await answered(
-                self._box, picture, picture_px, variant, deadline_ms, app=ONE_SHOT_APP
+                self._box,
+                picture,
+                picture_px,
+                variant,
+                deadline_ms,
+                app=ONE_SHOT_APP,
+                address=client_of(request).address,
             )
         took_ms = (time.monotonic_ns() - began_ns) / 1e6
         predictions = _predictions(found.detections, family.labels, confidence_min)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from edgebox.runtime.destinations import Destination
+from edgebox.runtime.destinations import LOSSES, Destination
 
 
 def event_families(destinations: Iterable[Destination]) -> Iterator[Metric]:
@@ -24,6 +24,6 @@ def event_families(destinations: Iterable[Destination]) -> Iterator[Metric]:
             connected.add_metric(known, float(destination.connected))
         queued.add_metric(known, destination.queued)
         sent.add_metric(known, destination.sent)
-        for reason, count in sorted(destination.dropped.items()):
-            dropped.add_metric([*known, reason], count)
+        for reason in LOSSES:  # from the start: an alert on an increase would miss the first
+            dropped.add_metric([*known, reason], destination.dropped[reason])
     yield from (connected, queued, sent, dropped)

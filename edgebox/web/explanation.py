@@ -1,16 +1,20 @@
 """GET /v1/cameras/{id}/explanation: what the planner weighs for one camera. http-api.md."""
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any, get_args
 
 from aiohttp import web
 
 from edgebox.domain.access import Scope
 from edgebox.domain.errors import UnknownNameError
+from edgebox.domain.model_family import FamilyName
 from edgebox.domain.requests import CameraId
+from edgebox.inference.family import Family
 from edgebox.planning.explain import OptionExplanation, Verdict, explanation
 from edgebox.runtime.planning_thread import PLANNER_ITERATIONS_MAX
 from edgebox.web.limits import LIMIT, REMEDY, limit_document
+from edgebox.web.model_list import ACCURACY, accuracy_document
 from edgebox.web.query_parameters import InPath
 from edgebox.web.routes import Answer, Route, json_response
 from edgebox.web.schemas import COUNT, NUMBER, TEXT, Schema, array, nullable, one_of, record
@@ -38,15 +42,17 @@ async def _explanation(context: WebContext, request: web.Request) -> web.Respons
         {
             "camera": camera,
             "bandwidth_bps": None if bandwidth_bps is None else round(bandwidth_bps),
-            "options": [] if found is None else [_document(option) for option in found.options],
+            "options": []
+            if found is None
+            else [_document(option, context.box.families) for option in found.options],
         }
     )
 
 
-def _document(option: OptionExplanation) -> dict[str, Any]:
+def _document(option: OptionExplanation, families: Mapping[FamilyName, Family]) -> dict[str, Any]:
     return {
         "variant": option.variant.name,
-        "accuracy": option.variant.accuracy,
+        **accuracy_document(option.variant, families.get(option.variant.family)),
         "width_px": option.width_px,
         "height_px": option.height_px,
         "frame_bytes": option.frame_bytes,
@@ -63,7 +69,7 @@ def _document(option: OptionExplanation) -> dict[str, Any]:
 _OPTION = Schema(
     "ExplainedOption",
     record(
-        variant=TEXT, accuracy=NUMBER, width_px=COUNT, height_px=COUNT, frame_bytes=COUNT,
+        variant=TEXT, **ACCURACY, width_px=COUNT, height_px=COUNT, frame_bytes=COUNT,
         needed_bps=nullable(COUNT), needed_ms=NUMBER, left_ms=NUMBER,
         verdict=one_of(*get_args(Verdict)), why=TEXT, limit=nullable(LIMIT),
         remedies=array(REMEDY),

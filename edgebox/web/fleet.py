@@ -78,6 +78,7 @@ class Fleet:
             context.access.tickets = self._member
             context.access.on_change = functools.partial(self._share_revoked, self._member)
             self._member.close_ended = context.close_revoked
+            self._member.on_shown = context.access.shown
             self._member.settings.on_revoked = context.close_revoked
             context.states.in_fleet = True
 

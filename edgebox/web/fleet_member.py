@@ -109,6 +109,8 @@ class FleetMember:
         self._rng = random.Random()
         self.close_ended: Callable[[], None] = lambda: None
         """Closes the connections of cameras whose tickets are valid no more."""
+        self.on_shown: Callable[[str], None] = lambda token: None
+        """Called with the id of a token for which a ticket is given."""
 
     @property
     def name(self) -> BoxName:
@@ -211,6 +213,8 @@ class FleetMember:
         """
         now_s = time.time()
         token = "" if identity.token is None else identity.token.id
+        if identity.login is None:
+            self.on_shown(token)
         login = identity.login or Login(token, round(now_s))
         return camera_ticket(self.secret, camera, login, now_s)
 

@@ -6,7 +6,7 @@ and takes in what is set here. Lives on the event loop; nothing here waits for a
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 
 from edgebox.domain.errors import InvalidInputError
@@ -50,6 +50,8 @@ class FleetSettings:
         """Called after tokens were revoked on other boxes."""
         self._box = box
         self._storage = storage
+        self._set_here: set[SettingKey] = set()
+        """Those whose value in force was set on this box, under whatever name it had then."""
 
     async def load(self) -> None:
         """Read what is stored; to be called once the box has its own cameras' settings.
@@ -60,8 +62,11 @@ class FleetSettings:
         rows = await self._storage.fleet_settings.load()
         stored = {
             SettingKey(camera, name): Setting(Version(counter, box), value)
-            for camera, name, counter, box, value in rows
+            for camera, name, counter, box, value, _ in rows
             if name in NAMES
+        }
+        self._set_here = {
+            SettingKey(camera, name) for camera, name, *_, here in rows if here and name in NAMES
         }
         self.replicated = ReplicatedSettings(merged({}, stored))
         known: dict[CameraId, Mapping[str, object]] = {}
@@ -71,7 +76,7 @@ class FleetSettings:
             except InvalidInputError:
                 continue  # damaged: what the fleet knows is in force
             known[camera.camera] = fields
-        self._store(self.replicated.change_unseen(known, self.name))
+        self._store(self.replicated.change_unseen(known, self.name), here=True)
         for name in cameras_of(self.replicated.settings):
             if name not in known:
                 self._apply(name)
@@ -81,15 +86,16 @@ class FleetSettings:
     def set_here(self, camera: CameraId, overrides: Overrides) -> None:
         """Tell the fleet that a camera was set on this box."""
         fields = written(overrides)
-        self._store(self.replicated.change(camera, fields, self.name, wall_clock_ms()))
+        changes = self.replicated.change(camera, fields, self.name, wall_clock_ms())
+        self._store(changes, here=True)
 
     def forgotten_here(self, camera: CameraId) -> None:
         """Tell the fleet that a camera was forgotten on this box."""
         self.set_here(camera, NOTHING_SET)
 
-    def revoked_here(self, tokens: Iterable[str]) -> None:
-        """Tell the fleet that the tokens with these ids were revoked on this box."""
-        self._store(self.replicated.revoke(tokens, self.name, wall_clock_ms()))
+    def revoked_here(self, tokens: Mapping[str, int]) -> None:
+        """Tell the fleet which tokens were revoked on this box: Unix milliseconds by their ids."""
+        self._store(self.replicated.revoke(tokens, self.name, wall_clock_ms()), here=True)
 
     def forget_old(self) -> None:
         """Forget what was removed long ago."""
@@ -98,7 +104,10 @@ class FleetSettings:
     def set_elsewhere(self, camera: CameraId, setting: str) -> str:
         """Return the box on which a setting was changed last; empty: this one, or it is not set."""
         found = self.replicated.of(camera).get(setting)
-        return "" if found is None or found.version.box == self.name else found.version.box
+        if found is None or SettingKey(camera, setting) in self._set_here:
+            return ""
+        box = found.version.box
+        return "" if box == self.name else box  # an earlier release stored no more than the name
 
     # -- what others set ------------------------------------------------------------------------
 
@@ -160,12 +169,16 @@ class FleetSettings:
         self._storage.record_overrides(camera, written(after))
         return after != before
 
-    def _store(self, changes: Changes) -> None:
+    def _store(self, changes: Changes, *, here: bool = False) -> None:
+        """Store what changed; `here`: it was set on this box."""
+        self._set_here.difference_update(changes.changed, changes.forgotten)
+        if here:
+            self._set_here.update(changes.changed)
         for key in changes.changed:
             setting = self.replicated.settings[key]
             version = setting.version
             self._storage.fleet_settings.record(
-                (key.camera, key.name, version.counter, version.box, setting.value)
+                (key.camera, key.name, version.counter, version.box, setting.value, here)
             )
         for key in changes.forgotten:
             self._storage.fleet_settings.forget(key.camera, key.name)

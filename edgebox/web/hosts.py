@@ -1,6 +1,10 @@
-"""Checks the `Host` header before everything else, against DNS rebinding."""
+"""Who asks, and by which name: the client that a proxy names, and the `Host` header.
+
+The header is checked before everything else, against DNS rebinding.
+"""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from ipaddress import ip_network
 
 from aiohttp import hdrs, web
@@ -58,23 +62,56 @@ def trusted_proxies(server: ServerParameters) -> Callable[[str | None], bool]:
     return is_trusted
 
 
-def client_address(request: web.Request, server: ServerParameters) -> str:
-    """Return the address of who sent a request, which a trusted proxy may tell."""
-    peer = request.remote or "?"
-    said = request.headers.getall(_FORWARDED_FOR, [])
-    if said and trusted_proxies(server)(peer):
-        # The last one is the proxy's own; the ones before it came from its client.
-        address = peer_address(said[-1].rsplit(",", 1)[-1].strip())
-        return peer if address is None else str(address)
-    return peer
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Who sent a request, as a trusted proxy tells, or as its connection does."""
+
+    address: str
+    """The client's; the proxy's if that does not name it."""
+    limited: str | None
+    """The address that its limits count for; None: all clients of a proxy that names none."""
+    secure: bool
+    """Whether it uses TLS."""
 
 
-def is_secure(request: web.Request, server: ServerParameters) -> bool:
-    """Return whether a request came over TLS, to the box or to a trusted proxy."""
-    said = request.headers.getall(_FORWARDED_PROTO, [])
-    if said and trusted_proxies(server)(request.remote):
-        return said[-1].rsplit(",", 1)[-1].strip().lower() == "https"
-    return request.secure
+_CLIENT = web.RequestKey("client", Client)
+
+
+def name_clients(server: ServerParameters) -> Callable[..., Awaitable[web.StreamResponse]]:
+    """Return the middleware that finds out who sent a request, for `client_of`."""
+    is_trusted = trusted_proxies(server)
+
+    @web.middleware
+    async def answer(request: web.Request, handler: Answerer) -> web.StreamResponse:
+        request[_CLIENT] = _client(request, is_trusted)
+        return await handler(request)
+
+    return answer
+
+
+def client_of(request: web.Request) -> Client:
+    """Return who sent a request."""
+    return request[_CLIENT]
+
+
+def _client(request: web.Request, is_trusted: Callable[[str | None], bool]) -> Client:
+    address = request.remote or "?"
+    if not is_trusted(address):
+        return Client(address, address, request.secure)
+    # Each proxy adds whom it serves. What stands before an address that is not trusted came from
+    # there.
+    named = _listed(request, _FORWARDED_FOR)
+    while named and is_trusted(address) and (found := peer_address(named.pop())) is not None:
+        address = str(found)
+    protocols = _listed(request, _FORWARDED_PROTO)
+    secure = protocols[-1].lower() == "https" if protocols else request.secure
+    return Client(address, None if is_trusted(address) else address, secure)
+
+
+def _listed(request: web.Request, header: str) -> list[str]:
+    """Return the values of a header that proxies add to, the nearest proxy's last."""
+    lines = request.headers.getall(header, [])
+    return [value.strip() for line in lines for value in line.split(",")]
 
 
 def authority_of(request: web.Request) -> str | None:
@@ -89,9 +126,9 @@ def _requested_host(request: web.Request, *, forwarded: bool) -> str | None:
     requests with two, and HTTP/1.1 requests without. Where the first line has a whole address,
     as clients of proxies send it, that counts and the header does not (RFC 9112, 3.2.2).
     """
-    if forwarded and (named := request.headers.getall(_FORWARDED, [])):
+    if forwarded and (named := _listed(request, _FORWARDED)):
         # The last one is the proxy's own; the ones before it came from its client.
-        return named[-1].rsplit(",", 1)[-1].strip()
+        return named[-1]
     if not request.raw_path.startswith("/") and (target := URL(request.raw_path)).absolute:
         return target.raw_authority
     return request.headers.get(hdrs.HOST)

@@ -45,6 +45,15 @@ def identify(access: AccessControl, request: web.Request, scope: Scope | None) -
     request[_IDENTITY] = allowed
 
 
+def may(access: AccessControl, request: web.Request, scope: Scope) -> bool:
+    """Return whether the sender of a request may do what needs a scope.
+
+    Raises:
+        UnauthorizedError: it has a token that does not exist.
+    """
+    return any(identity.may(scope) for identity in _identities(access, request, scope))
+
+
 def sender_of(request: web.Request) -> Identity:
     """Return who sent a request, on a route that needs a scope."""
     return request[_IDENTITY]
@@ -59,9 +68,24 @@ def whoever_sent(access: AccessControl, request: web.Request) -> Identity | None
     return next(iter(_identities(access, request, None)), None)
 
 
+def of_browser(access: AccessControl, request: web.Request, *, camera: bool) -> Identity | None:
+    """Return whose session a browser has, a camera's or a person's; None: none."""
+    if hdrs.COOKIE not in request.headers:
+        return None
+    cookie = request.cookies.get(session_cookie(request, camera=camera))
+    return None if cookie is None else access.by_session(cookie)
+
+
 def port_of(request: web.Request) -> int:
     """Return the port of the box that a request came to."""
     return request.transport.get_extra_info("sockname")[1] if request.transport else 0
+
+
+def has_tls(request: web.Request) -> bool:
+    """Return whether the box speaks TLS where a request came to, whatever its client uses."""
+    return (
+        request.transport is not None and request.transport.get_extra_info("sslcontext") is not None
+    )
 
 
 def session_cookie(request: web.Request, *, camera: bool) -> str:
@@ -70,7 +94,10 @@ def session_cookie(request: web.Request, *, camera: bool) -> str:
 
 
 def _identities(access: AccessControl, request: web.Request, scope: Scope | None) -> list[Identity]:
-    """Return whom a request may come from, what it says itself first.
+    """Return whom a request may come from, what counts most first.
+
+    That is what the request says itself. Of a browser it is the person who logged in, but the
+    camera that it was paired as where it wants to be one.
 
     Raises:
         UnauthorizedError: it has a token that does not exist.
@@ -84,12 +111,14 @@ def _identities(access: AccessControl, request: web.Request, scope: Scope | None
         if identity is None:
             raise UnauthorizedError("there is no such token, or it was revoked")
         return [identity]
-    found = []
-    for camera in (False, True) if hdrs.COOKIE in request.headers else ():
-        cookie = request.cookies.get(session_cookie(request, camera=camera))
-        if cookie is not None and (not camera or scope in (Scope.CAMERA, None)):
-            found.append(access.by_session(cookie))
-    found.append(access.without_login(from_loopback=_from_loopback(request)))
+    found = [
+        of_browser(access, request, camera=False),
+        access.without_login(from_loopback=_from_loopback(request)),
+    ]
+    if scope is Scope.CAMERA:
+        found.insert(0, of_browser(access, request, camera=True))
+    elif scope is None:
+        found.append(of_browser(access, request, camera=True))
     return [identity for identity in found if identity is not None]
 
 

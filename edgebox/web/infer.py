@@ -31,6 +31,7 @@ from edgebox.web.camera_pictures import (
 )
 from edgebox.web.detection_documents import SCORE_MIN, BoxForm, answer_detections, timing_ms
 from edgebox.web.form_file import FORM, file_of_form
+from edgebox.web.hosts import client_of
 from edgebox.web.listening import cancelled_with_client
 from edgebox.web.problems import CONTENT_TYPE, ProblemKind, problem_document_bytes
 from edgebox.web.query_parameters import Choice, Integer, Number, Text
@@ -99,7 +100,14 @@ async def _infer(context: WebContext, request: web.Request) -> web.Response:
         refuse_repetitions(context, request, variant, deadline_ms, app=app, said=_said)
     with refusals_noted(context, request), cancelled_with_client(request):
         found = await answered(
-            box, picture, picture_px, variant, deadline_ms, app=app, pipeline=pipeline
+            box,
+            picture,
+            picture_px,
+            variant,
+            deadline_ms,
+            app=app,
+            address=client_of(request).address,
+            pipeline=pipeline,
         )
     about: dict[str, object] = {
         "variant": found.variant,

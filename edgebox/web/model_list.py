@@ -6,10 +6,9 @@ from typing import Any
 from aiohttp import web
 
 from edgebox.domain.access import Scope
-from edgebox.domain.model_family import QUANTILES, AccuracyReport, ExecutorId, VariantName
+from edgebox.domain.model_family import QUANTILES, AccuracyReport, ExecutorId, Variant, VariantName
 from edgebox.inference.family import TASKS, Family
 from edgebox.runtime.box import Box
-from edgebox.scheduling.supervised import ExecutorState
 from edgebox.web.routes import Answer, Route, json_response
 from edgebox.web.schemas import (
     BOOLEAN,
@@ -57,9 +56,7 @@ def _family(box: Box, family: Family, cameras: Counter[VariantName]) -> dict[str
                 "name": variant.name,
                 "width_px": variant.width_px,
                 "height_px": variant.height_px,
-                "accuracy": variant.accuracy,
-                "accuracy_assumed": variant.name in family.accuracy_assumed,
-                "accuracy_report": _accuracy_report(family.accuracy_reports.get(variant.name)),
+                **accuracy_document(variant, family),
                 "dominated": None if variant in offered else family.dominated(variant.name),
                 "in_memory": _in_memory(box, variant.name) if variant in offered else [],
                 "sha256": family.files[variant.name].sha256,
@@ -68,6 +65,16 @@ def _family(box: Box, family: Family, cameras: Counter[VariantName]) -> dict[str
             }
             for variant in family.variants
         ],
+    }
+
+
+def accuracy_document(variant: Variant, family: Family | None) -> dict[str, Any]:
+    """Return a variant's accuracy and how it is known; of a family that is gone it is not."""
+    report = None if family is None else family.accuracy_reports.get(variant.name)
+    return {
+        "accuracy": variant.accuracy,
+        "accuracy_assumed": family is None or variant.name in family.accuracy_assumed,
+        "accuracy_report": _accuracy_report(report),
     }
 
 
@@ -82,15 +89,7 @@ def _accuracy_report(found: AccuracyReport | None) -> dict[str, Any] | None:
 
 def _in_memory(box: Box, variant: VariantName) -> list[ExecutorId]:
     """Return the executors that could run a variant at once."""
-    memories, supervised = box.driver.scheduler.memories, box.driver.scheduler.supervised
-    return [
-        executor
-        for executor, profiles in box.profiles.items()
-        if variant in profiles
-        and executor in supervised
-        and supervised[executor].state is ExecutorState.UP
-        and (executor not in memories or variant in memories[executor].variants)
-    ]
+    return box.driver.scheduler.times.latencies.executors(variant)
 
 
 def _profiles(box: Box, variant: VariantName) -> dict[str, dict[str, list[float]]]:
@@ -116,19 +115,22 @@ _ACCURACY_REPORT = Schema(
         details=mapping(NUMBER),
     ),
 )
+ACCURACY: dict[str, Any] = {
+    "accuracy": described(SHARE, "mAP@0.5:0.95, or the measure named in `accuracy_report`"),
+    "accuracy_assumed": described(
+        BOOLEAN, "The accuracy was not measured: only the order of variants is meaningful"
+    ),
+    "accuracy_report": described(
+        nullable(_ACCURACY_REPORT), "How its accuracy was measured on this box"
+    ),
+}
 _VARIANT = Schema(
     "Variant",
     record(
         name=TEXT,
         width_px=COUNT,
         height_px=COUNT,
-        accuracy=described(SHARE, "mAP@0.5:0.95, or the measure named in `accuracy_report`"),
-        accuracy_assumed=described(
-            BOOLEAN, "The accuracy was not measured: only the order of variants is meaningful"
-        ),
-        accuracy_report=described(
-            nullable(_ACCURACY_REPORT), "How its accuracy was measured on this box"
-        ),
+        **ACCURACY,
         dominated=described(nullable(TEXT), "Why cameras are not offered it; null: they are"),
         in_memory=described(array(TEXT), "Executors that could run it at once"),
         sha256=TEXT,

@@ -4,7 +4,7 @@ from aiohttp import web
 
 from edgebox.domain.access import Scope
 from edgebox.web.addresses import reachable_at
-from edgebox.web.identification import port_of
+from edgebox.web.identification import has_tls, port_of
 from edgebox.web.page import PageMissingError, page_file
 from edgebox.web.routes import Answer, Route, json_response
 from edgebox.web.schemas import BOOLEAN, TEXT, Schema, array, described, record
@@ -17,6 +17,7 @@ _ADDRESSES = Schema(
     "Addresses",
     record(
         only_here=described(BOOLEAN, "The box listens for its own machine only"),
+        tls=described(BOOLEAN, "It speaks TLS there: https:// and wss:// lead to it"),
         addresses=described(
             array(TEXT), "host:port under which other machines reach the box, the most likely first"
         ),
@@ -32,7 +33,11 @@ async def _addresses(context: WebContext, request: web.Request) -> web.Response:
     hosts = reachable_at(context.config.server.host)
     port = port_of(request)
     return json_response(
-        {"only_here": not hosts, "addresses": [f"{_in_url(host)}:{port}" for host in hosts]}
+        {
+            "only_here": not hosts,
+            "tls": has_tls(request),
+            "addresses": [f"{_in_url(host)}:{port}" for host in hosts],
+        }
     )
 
 

@@ -7,7 +7,6 @@ from the counts that the page shows.
 import asyncio
 import copy
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -26,6 +25,7 @@ from edgebox.domain.access import Scope
 from edgebox.domain.latency_histogram import METRIC_BUCKETS
 from edgebox.domain.loss_cause import LossCause
 from edgebox.domain.plans import Advice
+from edgebox.domain.requests import DropReason
 from edgebox.inference.sessions import CPU
 from edgebox.runtime.box import Box
 from edgebox.runtime.camera_record import CameraRecord
@@ -39,6 +39,7 @@ from edgebox.web.crop_metrics import CropNumbers, crop_families
 from edgebox.web.energy_metrics import energy_family
 from edgebox.web.event_metrics import event_families
 from edgebox.web.process_metrics import process_families, task_count
+from edgebox.web.refusal_metrics import refusal_family
 from edgebox.web.routes import Answer, Route
 from edgebox.web.source_metrics import source_families
 from edgebox.web.tracking_metrics import TrackingNumbers, tracking_families
@@ -272,12 +273,7 @@ def _box_families(box: _BoxNumbers) -> Iterator[Metric]:
     ):
         yield GaugeMetricFamily(f"edgebox_{name}", what, value=value)
     yield CounterMetricFamily("edgebox_plans", "Plans made.", value=box.plans)
-    refused = CounterMetricFamily(
-        "edgebox_refusals", "Refused hellos, connections, requests and pictures.", labels=["code"]
-    )
-    for code, count in box.refused.items():
-        refused.add_metric([code], count)
-    yield refused
+    yield refusal_family(box.refused)
     stale = CounterMetricFamily(
         "edgebox_stale_events",
         "Reports that came too late to matter: of an ended frame, a lost executor, a camera left.",
@@ -468,12 +464,11 @@ def _link_families(cameras: Iterable[_CameraNumbers]) -> Iterator[Metric]:
 
 
 def _add_outcomes(family: CounterMetricFamily, labels: list[str], counts: Counts) -> None:
-    """Add the results of frames; reasons that never occurred are left out."""
+    """Add the results of frames, with each reason: a rate would miss the first of a new one."""
     family.add_metric([*labels, "on_time", ""], counts.on_time)
     family.add_metric([*labels, "late", ""], counts.late)
-    dropped: Counter[str] = counts.dropped
-    for reason, count in sorted(dropped.items()):
-        family.add_metric([*labels, "dropped", reason], count)
+    for reason in DropReason:
+        family.add_metric([*labels, "dropped", reason.value], counts.dropped[reason.value])
 
 
 def _cumulative(counts: Sequence[int]) -> list[tuple[str, float]]:

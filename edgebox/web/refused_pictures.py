@@ -10,6 +10,7 @@ from edgebox.domain.model_family import VariantName
 from edgebox.domain.requests import DropReason, RequestId
 from edgebox.runtime.frames import DROP_MESSAGES, one_shot_request
 from edgebox.web.camera_pictures import NotServedError
+from edgebox.web.hosts import client_of
 from edgebox.web.listening import may_repeat, raw_answer, refused_picture
 from edgebox.web.web_context import WebContext
 
@@ -28,7 +29,7 @@ def refusals_noted(context: WebContext, request: web.Request) -> Iterator[None]:
     try:
         yield
     except NotServedError as error:
-        context.box.refusals.add_request(request.remote or "?", error)
+        context.box.refusals.add_request(client_of(request).address, error)
         refused_picture(request)
         raise
 
@@ -61,7 +62,7 @@ def refuse_repetitions(
         said: returns content type and body of a refusal.
         start_bytes: so many bytes of the body decide what it asks for.
     """
-    driver, peer = context.box.driver, request.remote or "?"
+    driver, address = context.box.driver, client_of(request).address
 
     def refusal() -> bytes | None:
         if not driver.scheduler.queue_length:
@@ -72,7 +73,7 @@ def refuse_repetitions(
         )
         if not driver.scheduler.admission.refuses_single(again, now_ns):
             return None
-        context.box.refusals.add_request(peer, overload())
+        context.box.refusals.add_request(address, overload())
         return _answer(said)
 
     may_repeat(request, start_bytes, context.config.limits.frame_bytes_max, refusal)

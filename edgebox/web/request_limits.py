@@ -16,7 +16,7 @@ from edgebox.config.config_file import LimitParameters, ServerParameters
 from edgebox.domain.errors import EdgeboxError
 from edgebox.runtime.refusals import Refusals
 from edgebox.runtime.shared_amount import SharedAmount
-from edgebox.web.hosts import trusted_proxies
+from edgebox.web.hosts import Client, client_of, trusted_proxies
 
 BODY_PICTURES = 4
 """Largest body, in multiples of the largest JPEG: raw pixels are large."""
@@ -162,14 +162,16 @@ class RequestLimits:
         """Return the address that a peer's limits count for; None: a trusted proxy's."""
         return None if self._trusts(peer) else peer or "?"
 
-    def holding(self, peer: str | None, on_refused: Callable[[EdgeboxError], None]) -> BodyHolding:
+    def holding(
+        self, address: str | None, on_refused: Callable[[EdgeboxError], None]
+    ) -> BodyHolding:
         """Return what a client's present request holds of the bytes for bodies; nothing yet.
 
         Args:
-            peer: the client's address; None: it has none.
+            address: that its limits count for; None: none.
             on_refused: called with the error of what would be too much.
         """
-        return BodyHolding(self._bodies, self.address_of(peer), self._timeout_s, on_refused)
+        return BodyHolding(self._bodies, address, self._timeout_s, on_refused)
 
     def middleware(self, uncounted: Container[str]) -> Callable[..., Awaitable[web.StreamResponse]]:
         """Return the middleware that refuses requests beyond the limits.
@@ -180,9 +182,10 @@ class RequestLimits:
 
         @web.middleware
         async def limited(request: web.Request, handler: Answerer) -> web.StreamResponse:
-            address = self.address_of(request.remote)
-            refused = functools.partial(self._refusals.add_request, request.remote or "?")
-            holding = self.holding(request.remote, refused)
+            client = client_of(request)
+            address = client.limited
+            refused = functools.partial(self._refusals.add_request, client.address)
+            holding = self.holding(address, refused)
             _HOLDING.set(holding)
             counted = request.path not in uncounted
             if counted and not self._requests.fits(address):
@@ -201,19 +204,19 @@ class RequestLimits:
         return limited
 
     @contextlib.contextmanager
-    def viewer(self, peer: str | None) -> Iterator[None]:
-        """Count an open page.
+    def viewer(self, client: Client) -> Iterator[None]:
+        """Count a client's open page.
 
         Raises:
             TooManyViewersError: there are too many.
         """
-        address = self.address_of(peer)
+        address = client.limited
         if not self._viewers.fits(address):
             error = TooManyViewersError(
                 f"{self._viewers.used} pages are open, of which an address may have "
                 f"{self._viewers.most_of_one} (limits.viewers_max)"
             )
-            self._refusals.add_request(peer or "?", error)
+            self._refusals.add_request(client.address, error)
             raise error
         self._viewers.take(address)
         try:

@@ -40,7 +40,7 @@ from edgebox.web.announcing import Announcement
 from edgebox.web.api_discovery import kinds_of, routes_about
 from edgebox.web.connections import Connections, descriptors_for_connections
 from edgebox.web.fleet_member import FleetMember
-from edgebox.web.hosts import known_hosts_only
+from edgebox.web.hosts import known_hosts_only, name_clients
 from edgebox.web.listening import Listening, headers_complete, listen
 from edgebox.web.problems import problem_documents
 from edgebox.web.refusal_pacing import RefusalBudget
@@ -195,6 +195,7 @@ def application(context: WebContext) -> web.Application:
     uncounted |= {route.path for route in health.ROUTES}
     guards = [
         headers_complete,
+        name_clients(context.config.server),
         problem_documents(_PROBLEMS),
         context.requests.middleware(uncounted),
         known_hosts_only(context.config.server),

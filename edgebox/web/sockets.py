@@ -3,6 +3,7 @@
 from aiohttp import web
 
 from edgebox.domain.access import Scope
+from edgebox.web.hosts import client_of
 from edgebox.web.identification import sender_of
 from edgebox.web.live_frame import LiveFrameHeader
 from edgebox.web.request_limits import TooManyViewersError
@@ -19,7 +20,7 @@ async def _stream(context: WebContext, request: web.Request) -> web.StreamRespon
     session = CameraSession(
         context.box,
         context.config.limits,
-        request.remote or "?",
+        client_of(request).address,
         identity,
         context.access.check_publisher,
         fleet=context.fleet,
@@ -31,7 +32,7 @@ async def _stream(context: WebContext, request: web.Request) -> web.StreamRespon
 async def _ui(context: WebContext, request: web.Request) -> web.StreamResponse:
     viewer = Viewer(context.box, context.states)
     with (
-        context.requests.viewer(request.remote),
+        context.requests.viewer(client_of(request)),
         context.connected(viewer, sender_of(request)),
     ):
         return await viewer.run(request)

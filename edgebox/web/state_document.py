@@ -11,7 +11,6 @@ from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.plans import Group
 from edgebox.inference.sessions import CPU
 from edgebox.runtime.availability import AbsentExecutor
-from edgebox.runtime.batch_latency import SHOWN
 from edgebox.runtime.box import Box
 from edgebox.runtime.destinations import Destination
 from edgebox.runtime.frame_metrics import WINDOW_S
@@ -257,7 +256,8 @@ def _families_on(box: Box, executor: ExecutorId) -> list[str]:
 
 def _interference(box: Box, executor: ExecutorId) -> float | None:
     """Return how much another executor slows a batch (median variant); None: it is the only one."""
-    known = [profile.interference for profile in box.profiles[executor].values()]
+    profiles = box.profiles[executor].values()
+    known = [profile.interference for profile in profiles if profile.has_interference]
     return round(median(known), 3) if known and len(box.profiles) > 1 else None
 
 
@@ -327,38 +327,29 @@ def _application(
 def _expected_ns(box: Box, key: _Key, profile_ns: tuple[int, int]) -> tuple[int, int]:
     """Return the times that admission and planning use; without the variant, the profile's."""
     app, variant, executor = key
-    try:
-        return box.driver.scheduler.times.expectations.single_request_percentiles(
-            executor, variant, app
-        )
-    except KeyError:  # the executor has stopped, or has not loaded it
-        return profile_ns
+    expectations = box.driver.scheduler.times.expectations
+    return expectations.single_request_percentiles(executor, variant, app) or profile_ns
 
 
 def _latencies(box: Box) -> list[BatchTimes]:
     """Return batches' times next to their profile, and the profile's factor."""
     factors = box.driver.scheduler.corrections
-    rows: list[BatchTimes] = []
-    for times in box.driver.measurements.batches.times():
-        profile = box.profiles[times.executor][times.variant]
-        rows.append(
-            {
-                "executor": times.executor,
-                "variant": times.variant,
-                "batch_size": times.batch_size,
-                "count": times.count,
-                "measured_ms": _quantiles_ms(times.quantiles_ns),
-                "profile_ms": _quantiles_ms(
-                    profile.quantile_ns(times.batch_size, q) for q in SHOWN
-                ),
-                "factor": round(factors.get(times.executor, {}).get(times.variant, 1.0), 2),
-            }
-        )
-    return rows
+    return [
+        {
+            "executor": times.executor,
+            "variant": times.variant,
+            "batch_size": times.batch_size,
+            "count": times.count,
+            "measured_ms": _quantiles_ms(times.quantiles_ns),
+            "profile_ms": _quantiles_ms(times.profile_ns),
+            "factor": round(factors.get(times.executor, {}).get(times.variant, 1.0), 2),
+        }
+        for times in box.driver.measurements.batches.times(box.profiles)
+    ]
 
 
 def _quantiles_ms(times_ns: Iterable[int]) -> BatchPercentiles:
-    """Return the quantiles `SHOWN`."""
+    """Return the quantiles that are shown of batches."""
     p50, p90, p99 = (round(ns / 1e6, 2) for ns in times_ns)
     return {"p50": p50, "p90": p90, "p99": p99}
 

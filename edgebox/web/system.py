@@ -5,7 +5,6 @@ import platform
 import shutil
 from functools import cache
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 from aiohttp import web
@@ -13,6 +12,7 @@ from aiohttp import web
 from edgebox import __version__
 from edgebox.domain.access import Scope
 from edgebox.domain.errors import StorageError
+from edgebox.domain.home_folder import expanded
 from edgebox.inference.sessions import available_providers
 from edgebox.storage.database import IN_MEMORY
 from edgebox.web.routes import Answer, Route, json_response
@@ -54,7 +54,7 @@ def _on_disk(file: str) -> dict[str, int | None]:
     """Return the sizes of the database's log and of the free space."""
     if file == IN_MEMORY:
         return {"log_bytes": 0, "free_bytes": None}
-    path = Path(file).expanduser()
+    path = expanded(file)
     log = path.with_name(f"{path.name}-wal")
     return {
         "log_bytes": log.stat().st_size if log.exists() else 0,

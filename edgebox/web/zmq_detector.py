@@ -182,7 +182,7 @@ class ZmqDetector:
         self, socket: "Socket", envelope: Sequence[bytes], request: Sequence[bytes]
     ) -> None:
         try:
-            reply = await self._answer(request)
+            reply = await self._answer(request, envelope)
         except EdgeboxError as error:
             self._owed += 1
             if isinstance(error, NotServedError):
@@ -194,8 +194,8 @@ class ZmqDetector:
             reply = _refusal("the box failed on this request; its log says why")
         await socket.send_multipart([*envelope, *reply])
 
-    async def _answer(self, request: Sequence[bytes]) -> list[bytes]:
-        """Return the answer to a request.
+    async def _answer(self, request: Sequence[bytes], envelope: Sequence[bytes]) -> list[bytes]:
+        """Return the answer to a request; its envelope names the client.
 
         Raises:
             EdgeboxError: the request is wrong, or cannot be answered by its deadline.
@@ -218,16 +218,16 @@ class ZmqDetector:
         refuse_unready(self._context)
         self._in_flight += 1
         try:
-            return [(await self._detected(rgb)).tobytes()]
+            return [(await self._detected(rgb, envelope[0])).tobytes()]
         finally:
             self._in_flight -= 1
 
-    async def _detected(self, rgb: NDArray[np.uint8]) -> NDArray[np.float32]:
+    async def _detected(self, rgb: NDArray[np.uint8], client: bytes) -> NDArray[np.float32]:
         box, deadline_ms = self._context.box, self._parameters.deadline_ms
         picture_px = rgb.shape[1], rgb.shape[0]
         family = _family(box, self._parameters)
         variant = largest_in_time(box, family.offered, picture_px, deadline_ms, app=APP)
-        answer = await answered(box, rgb, picture_px, variant, deadline_ms, app=APP)
+        answer = await answered(box, rgb, picture_px, variant, deadline_ms, app=APP, address=client)
         return rows_of(answer.detections, picture_px)
 
 

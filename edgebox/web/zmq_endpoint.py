@@ -246,7 +246,8 @@ class ZmqEndpoint:
             ends.callback(to_behind.transport.abort)
             peername = writer.get_extra_info("peername")
             peer = peername[0] if isinstance(peername, tuple) else None
-            holding = self._limits.holding(peer, lambda error: None)  # told below
+            address = self._limits.address_of(peer)
+            holding = self._limits.holding(address, lambda error: None)  # told below
             ends.callback(holding.release)
             meter = MessageMeter(self._message_bytes_max, asyncio.get_running_loop().time())
             pumps = [

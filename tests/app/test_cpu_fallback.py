@@ -62,6 +62,7 @@ class Bench:
             notices=SimpleNamespace(publish=lambda level, text: self.notes.append(text)),
             driver=driver,
             set_profiles=lambda executor, profiles: None,
+            profiles={},
         )
         monkeypatch.setattr(module, "open_in_time", lambda spec, families: opener(spec.id))
         specs = {

@@ -1,6 +1,7 @@
 """Executors that are added to a box that runs, while its families change."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from queue import Queue
 from types import SimpleNamespace
 from typing import Any, cast
@@ -64,11 +65,13 @@ class Scene:
         monkeypatch.setattr(module, "open_in_time", self._opened)
         monkeypatch.setattr(module, "measured", self._measured)
         self.variants = {of.name: of for of in FAMILY}
+        self.others: dict[ExecutorId, dict[VariantName, LatencyProfile]] = {}
         box = SimpleNamespace(
             driver=SimpleNamespace(
                 add=lambda *_: None, feed=self.fed.append, variants=self.variants
             ),
             set_profiles=lambda _, known: self.known.update(known),
+            profiles=self.others,
             notices=SimpleNamespace(publish=lambda level, text: self.notes.append(text)),
         )
         self.adder = ExecutorAdder(
@@ -138,3 +141,13 @@ async def test_one_whose_only_model_was_removed_meanwhile_is_not_used(
     with pytest.raises(ModelError, match="nothing runs on it"):
         await scene.add()
     assert scene.fed == []
+
+
+async def test_one_that_is_measured_alone_has_the_interference_of_others_of_its_device(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scene = Scene(monkeypatch, family("street", 128, 416))
+    for other, k in ((ExecutorId("cpu/1"), 0.5), (ExecutorId("cuda:0/0"), 0.9)):
+        scene.others[other] = {name(256): replace(profile(256, other), interference=k)}
+    await scene.add()
+    assert {each.interference for each in scene.known.values()} == {0.5}

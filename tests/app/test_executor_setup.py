@@ -88,9 +88,11 @@ class Driver:
         return 0
 
 
-def meant_for_gpus(monkeypatch: pytest.MonkeyPatch, build: str = "13", device: bool = True) -> None:
-    """Pretend that ONNX Runtime is built for this CUDA release, and that there is a GPU or none."""
-    monkeypatch.setattr("edgebox.app.executor_setup.cuda_major", lambda: build)
+def meant_for_gpus(
+    monkeypatch: pytest.MonkeyPatch, build: bool = True, device: bool = True
+) -> None:
+    """Pretend that ONNX Runtime is built with CUDA or not, and that there is a GPU or none."""
+    monkeypatch.setattr("edgebox.app.executor_setup.built_with_cuda", lambda: build)
     monkeypatch.setattr("edgebox.app.executor_setup.has_nvidia_device", lambda: device)
 
 
@@ -135,9 +137,9 @@ def test_a_gpu_that_cannot_be_used_is_said(street: Family, monkeypatch: pytest.M
         assert "CUDA cannot be used" in found.executors[0].note
 
 
-@pytest.mark.parametrize(("build", "device"), [("", True), ("13", False)])
+@pytest.mark.parametrize(("build", "device"), [(False, True), (True, False)])
 def test_nothing_is_said_where_no_gpu_is_to_be_expected(
-    street: Family, monkeypatch: pytest.MonkeyPatch, build: str, device: bool
+    street: Family, monkeypatch: pytest.MonkeyPatch, build: bool, device: bool
 ) -> None:
     meant_for_gpus(monkeypatch, build, device)
     monkeypatch.setattr("edgebox.app.executor_setup.gpu_names", lambda: ())

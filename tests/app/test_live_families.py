@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,22 +10,27 @@ from typing import Any, cast
 
 import pytest
 
-from edgebox.app import live_families, remembered_learning
-from edgebox.app.executor_profiles import use_profiles
+from edgebox.app import family_placement, live_families, missing_families, remembered_learning
+from edgebox.app.executor_profiles import change_profiles
 from edgebox.app.executor_setup import Opened
-from edgebox.app.live_families import ASK_AGAIN_S, LiveFamilies
+from edgebox.app.live_families import LiveFamilies
+from edgebox.app.missing_families import ASK_AGAIN_S
 from edgebox.app.remembered_learning import RememberedLearning
 from edgebox.app.served_families import ServedFamilies
 from edgebox.config.config_file import Config, load
-from edgebox.domain.errors import ModelError
+from edgebox.domain.errors import ModelError, StorageError
 from edgebox.domain.job_errors import FamilyInUseError
-from edgebox.domain.model_family import FamilyName, LatencyProfile
+from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile, VariantName
+from edgebox.domain.requests import CameraId
+from edgebox.domain.source_address import SourceAddress, SourceKind
 from edgebox.inference.executor import HungError
 from edgebox.inference.family import Family
 from edgebox.inference.model_executor import ModelExecutor
 from edgebox.runtime.box import Box
 from edgebox.runtime.frames import Answer
 from edgebox.runtime.model_choice import ModelChoice
+from edgebox.runtime.source_status import SourceStatus
+from edgebox.scheduling.events import ExecutorStarted
 from edgebox.scheduling.supervised import ExecutorState
 from edgebox.storage.database import Storage
 from tests.conftest import PATIENCE_S, settings
@@ -57,6 +62,11 @@ class Holding(ManualExecutor):
 
     def drop_family(self, family: Family) -> None:
         self.dropped.append(family)
+
+
+def replace_in(family: Family, **values: object) -> Family:
+    """Return a stand-in of a family with other values."""
+    return cast(Family, SimpleNamespace(**{**vars(family), **values}))
 
 
 class _Box(SimpleNamespace):
@@ -96,6 +106,7 @@ class Scene:
             models=ModelChoice({STREET: self.family}, FamilyName("other")),
             cameras={},
             overrides={},
+            sources={},
         )
         self.box.offer = lambda models: vars(self.box).update(models=models)
         self.box.set_profiles = lambda executor, known: self.box.profiles.update({executor: known})
@@ -175,19 +186,73 @@ async def test_a_withdrawal_that_was_interrupted_is_done_again(
         interrupted.set()
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(live_families, "use_profiles", never)
+    monkeypatch.setattr(family_placement, "change_profiles", never)
     task = asyncio.ensure_future(scene.live.run())
     scene.live._serve_no_more(STREET)
     await interrupted.wait()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert scene.served.left
-    monkeypatch.setattr(live_families, "use_profiles", use_profiles)
+    monkeypatch.setattr(family_placement, "change_profiles", change_profiles)
     await scene.live._withdraw(STREET)
     assert scene.nothing_is_left
     await scene.live._withdraw(STREET)
     assert scene.executor.dropped == [scene.family], "there is nothing left to withdraw"
     await scene.driver.stop(1)
+
+
+async def test_what_comes_while_a_family_is_withdrawn_stays(scene: Scene) -> None:
+    later = Holding()
+    later.id = ExecutorId("cpu/1")
+    scene.driver.add(later, None)
+    scene.bench.submit()
+    await settle()
+    (batch,) = scene.executor.batches
+    scene.driver.feed(ExecutorStarted(later.id, tuple(KNOWN.values())))
+    scene.box.profiles = {CPU: KNOWN, later.id: KNOWN}
+    scene.live.opened.specs[later.id] = scene.live.opened.specs[CPU]
+    runs_on = next(each for each in FAMILY if each.name == batch.variant)
+    removed = tuple(each for each in FAMILY if each is not runs_on)
+    scene.family = replace_in(scene.family, variants=removed, offered=removed)
+    scene.served.families[:] = [scene.family]
+    task = asyncio.ensure_future(scene.live.run())
+    scene.live._serve_no_more(STREET)
+    await settle()
+    assert scene.served.left, "the first executor runs a batch"
+    imported = replace(KNOWN[runs_on.name], variant=VariantName("imported"))
+    box = cast(Box, scene.box)
+    await change_profiles(box, later.id, lambda known: {**known, imported.variant: imported})
+    batch.complete()
+    await until(lambda: not scene.served.left, "it to go")
+    assert scene.box.profiles[later.id].keys() == {runs_on.name, imported.variant}
+    assert scene.box.profiles[CPU].keys() == {runs_on.name}
+    await ended(scene, task)
+
+
+async def test_a_withdrawal_that_is_done_again_waits_for_the_batches_of_others(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def at_once(call: Callable[[Family], None], family: Family) -> None:
+        call(family)
+
+    monkeypatch.setattr(asyncio, "to_thread", at_once)
+    scene.bench.submit()
+    await settle()
+    (batch,) = scene.executor.batches
+    removed = tuple(each for each in FAMILY if each.name != batch.variant)
+    scene.family = replace_in(scene.family, variants=removed, offered=removed)
+    scene.served.families[:] = [scene.family]
+    task = asyncio.ensure_future(scene.live.run())
+    scene.live._serve_no_more(STREET)
+    await settle()
+    task.cancel()
+    again = asyncio.ensure_future(scene.live._withdraw(STREET))
+    await settle()
+    assert not scene.executor.dropped, "the executor may still be given batches of it"
+    batch.complete()
+    await again
+    assert scene.executor.dropped == [scene.family]
+    await ended(scene, task)
 
 
 class Lacking:
@@ -200,11 +265,11 @@ class Lacking:
         scene.box.profiles[CPU] = {}
         monkeypatch.setattr(Holding, "families", ())
         monkeypatch.setattr(scene.executor, "add_family", self._add)
-        monkeypatch.setattr(live_families, "stored_profiles", self._stored)
-        monkeypatch.setattr(live_families, "warm", lambda executor, profiles: None)
+        monkeypatch.setattr(family_placement, "stored_profiles", self._stored)
+        monkeypatch.setattr(family_placement, "warm", lambda executor, profiles: None)
         clock = SimpleNamespace(monotonic=lambda: self.now_s)
-        monkeypatch.setattr(live_families, "time", clock)
-        monkeypatch.setattr(live_families, "LOOK_EVERY_S", 0.0)
+        monkeypatch.setattr(missing_families, "time", clock)
+        monkeypatch.setattr(missing_families, "LOOK_EVERY_S", 0.0)
 
     def _add(self, family: Family) -> None:
         self.asked.append(family.name)
@@ -225,12 +290,32 @@ async def test_one_that_was_lost_while_a_family_came_gets_it_when_it_is_back(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lacking = Lacking(scene, monkeypatch)
-    task = asyncio.ensure_future(scene.live.complete())
+    task = asyncio.ensure_future(scene.live.missing.run())
     await lacking.looked()
     assert not lacking.asked, "it was asked when it was opened"
     scene.driver.scheduler.supervised[CPU].restarts = 1
     await until(lambda: scene.box.profiles[CPU] == KNOWN, "it to have the family")
     assert lacking.asked == [STREET]
+    await ended(scene, task)
+
+
+async def test_a_family_that_comes_later_shares_the_machine_as_others_do(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Lacking(scene, monkeypatch)
+    known = replace(
+        KNOWN[name(256)],
+        variant=VariantName("other"),
+        interference=0.5,
+        core_factors={2: {}},
+    )
+    scene.box.profiles[CPU] = {known.variant: known}
+    scene.driver.scheduler.supervised[CPU].restarts = 1
+    task = asyncio.ensure_future(scene.live.missing.run())
+    await until(lambda: len(scene.box.profiles[CPU]) > 1, "it to have the family")
+    profiles = scene.box.profiles[CPU].values()
+    assert {each.interference for each in profiles} == {0.5}
+    assert {each.thread_counts for each in profiles} == {(2,)}
     await ended(scene, task)
 
 
@@ -240,7 +325,7 @@ async def test_a_server_is_asked_again_once_its_files_may_fit(
     lacking = Lacking(scene, monkeypatch)
     monkeypatch.setattr(Holding, "shares_machine", False)
     lacking.fits = False
-    task = asyncio.ensure_future(scene.live.complete())
+    task = asyncio.ensure_future(scene.live.missing.run())
     await lacking.looked()
     assert not lacking.asked
     lacking.now_s += ASK_AGAIN_S
@@ -254,6 +339,42 @@ async def test_a_server_is_asked_again_once_its_files_may_fit(
     await ended(scene, task)
 
 
+async def test_a_database_that_is_locked_for_a_moment_ends_no_look(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lacking = Lacking(scene, monkeypatch)
+    locked = [StorageError("the database is locked")]
+
+    async def stored(*_: object) -> list[LatencyProfile]:
+        if locked:
+            raise locked.pop()
+        return list(KNOWN.values())
+
+    monkeypatch.setattr(family_placement, "stored_profiles", stored)
+    scene.driver.scheduler.supervised[CPU].restarts = 1
+    task = asyncio.ensure_future(scene.live.missing.run())
+    await until(lambda: scene.box.profiles[CPU] == KNOWN, "it to have the family")
+    assert lacking.asked == [STREET, STREET]
+    assert scene.executor.dropped == [scene.family], "it was not held without times"
+    await ended(scene, task)
+
+
+async def test_a_database_that_is_locked_makes_no_import_fail(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    Lacking(scene, monkeypatch)
+
+    async def stored(*_: object) -> list[LatencyProfile]:
+        raise StorageError("the database is locked")
+
+    monkeypatch.setattr(family_placement, "stored_profiles", stored)
+    monkeypatch.setattr(live_families, "load_family", lambda folder: scene.family)
+    with pytest.raises(ModelError, match="cpu/0: the database is locked"):
+        await scene.live.add(tmp_path, lambda text, share: None)
+    assert scene.executor.dropped == [scene.family]
+    await scene.driver.stop(1)
+
+
 async def test_a_family_that_hangs_on_an_executor_is_not_tried_there_again(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,7 +386,7 @@ async def test_a_family_that_hangs_on_an_executor_is_not_tried_there_again(
         raise HungError("it does not answer")
 
     monkeypatch.setattr(scene.executor, "add_family", hang)
-    task = asyncio.ensure_future(scene.live.complete())
+    task = asyncio.ensure_future(scene.live.missing.run())
     await lacking.looked()
     for restarts in (1, 2):
         scene.driver.scheduler.supervised[CPU].restarts = restarts
@@ -310,6 +431,21 @@ async def test_a_model_that_is_becoming_the_default_is_not_removed_meanwhile(
     with pytest.raises(FamilyInUseError, match="is the default model"):
         await removed
     assert scene.box.models.default_family == STREET
+    await scene.driver.stop(1)
+
+
+async def test_what_a_fetched_camera_uses_stays_while_its_source_is_lost(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_families, "remove_family", pytest.fail)
+    monkeypatch.setattr(LiveFamilies, "manifest_of", lambda live, name: "its SHA-256")
+    address = SourceAddress(SourceKind.NETWORK, "rtsp://gate/1")
+    source = SourceStatus(CameraId("gate"), address, "api", family=STREET)
+    scene.box.sources["gate"] = source
+    with pytest.raises(FamilyInUseError, match="street is used by gate"):
+        await scene.live.remove(STREET)
+    assert scene.live.forget(STREET) == "gate"
+    assert STREET in scene.box.families
     await scene.driver.stop(1)
 
 

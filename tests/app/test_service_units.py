@@ -23,6 +23,7 @@ from edgebox.app.service_units import (
 from edgebox.config.config_file import load
 from edgebox.domain.errors import ConfigError, InvalidInputError, MissingRuntimeError, WedgedError
 
+ROOT = Path(__file__).resolve().parents[2]
 CONFIG = Path("/etc/edgebox/edgebox.toml")
 PLAIN = Host(("/opt/edgebox/bin/edgebox",), Path("/opt/edgebox"), gpu=False, groups=("video",))
 GPU = replace(PLAIN, gpu=True)
@@ -61,11 +62,32 @@ def test_it_is_not_started_again_after_what_only_a_person_can_correct(unit: Unit
 
 
 def test_devices_are_those_that_the_work_needs() -> None:
-    assert lines(UNITS["box"], "PrivateDevices") == ["yes"]
-    assert lines(UNITS["box with a GPU"], "PrivateDevices") == []
+    """A box fetches a webcam's pictures, and decodes others' where there is a device for it."""
+    assert lines(UNITS["box"], "DevicePolicy") == ["closed"]
+    assert lines(UNITS["box"], "DeviceAllow") == ["char-video4linux rw", "char-drm rw"]
+    assert lines(UNITS["box"], "SupplementaryGroups") == ["video"]
+    assert lines(UNITS["box with a GPU"], "DevicePolicy") == []
     assert lines(UNITS["box with a GPU"], "SupplementaryGroups") == ["video"]
     assert lines(UNITS["USB camera"], "DeviceAllow") == ["char-video4linux rw"]
     assert lines(UNITS["camera"], "PrivateDevices") == ["yes"]
+
+
+@pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
+def test_kinds_of_devices_are_known_before_they_are_allowed(unit: Unit) -> None:
+    """A webcam may be plugged in for the first time while the unit runs."""
+    allowed = len(lines(unit, "DeviceAllow"))
+    loaded = [word for line in lines(unit, "Wants") for word in line.split() if "modprobe@" in word]
+    assert len(loaded) == allowed
+    assert set(loaded) <= {word for line in lines(unit, "After") for word in line.split()}
+    if "video4linux" in unit.text:
+        assert "modprobe@videodev.service" in loaded
+
+
+def test_the_documented_places_can_be_written() -> None:
+    """The endpoint of ZeroMQ that the configuration shows is in the folder that systemd makes."""
+    (folder,) = lines(UNITS["box"], "RuntimeDirectory")
+    assert f'"ipc:///run/{folder}/' in (ROOT / "config.example.toml").read_text("utf-8")
+    assert lines(UNITS["box"], "RuntimeDirectoryPreserve") == ["yes"]
 
 
 @pytest.mark.parametrize("source", ["webcam", "webcam:0", "/dev/video0"])

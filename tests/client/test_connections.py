@@ -10,7 +10,7 @@ from aiohttp import web
 from edgebox_client import Client, InvalidInputError, SubscriptionRefusedError, subscribe
 from edgebox_client.blocking import _Loop
 
-from edgebox.client import get_document
+from edgebox.client import BoxAccess, TokenNeededError, get_document, watched_camera
 from tests.conftest import PATIENCE_S
 
 
@@ -59,6 +59,23 @@ async def test_a_document_that_is_none_is_an_error_in_words(text: str) -> None:
     async with answering(web.Response(text=text)) as url:
         with pytest.raises(SubscriptionRefusedError, match="this is no edgebox"):
             await get_document(url, "fleet")
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "kind", "why"),
+    [
+        (401, '{"detail": "no token"}', TokenNeededError, "no token"),
+        (403, '{"detail": "needs viewer"}', SubscriptionRefusedError, "needs viewer"),
+        (200, '{"x": 1}', SubscriptionRefusedError, "this is no edgebox"),
+    ],
+)
+async def test_who_may_not_watch_a_camera_is_told_why(
+    status: int, text: str, kind: type[Exception], why: str
+) -> None:
+    async with answering(web.Response(status=status, text=text)) as url:
+        with pytest.raises(kind, match=why):
+            async with watched_camera(BoxAccess(url.removeprefix("http://")), "gate", 1.0):
+                pass
 
 
 def test_a_callback_that_calls_the_client_is_told_so_and_does_not_hang() -> None:

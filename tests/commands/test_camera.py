@@ -129,7 +129,7 @@ async def test_a_fatal_refusal_is_one_line(folder: Path) -> None:
         (["scene:", "--link", "-3"], "above 0 Mbit/s"),
         (["scene:", "--frames", "/no/such/folder/x"], "/x: cannot be written: No such file"),
         (["scene:", "--size", "big"], "WIDTHxHEIGHT"),
-        (["scene:", "--rate-hz", "0"], "rate must be above 0"),
+        (["scene:", "--rate-hz", "0"], "--rate-hz must be a number above 0"),
         (["scene:", "--duration", "-1"], "--duration must be above 0"),
         (["scene:", "--slo-ms", "0", "--size", "64x64"], "camera: --slo-ms must be"),
         (["scene:", "--name", "a b", "--size", "64x64"], "camera: --name must be 1 to 64 letters"),
@@ -145,11 +145,18 @@ async def test_a_fatal_refusal_is_one_line(folder: Path) -> None:
     ],
 )
 def test_wrong_options_are_one_line(arguments: list[str], complaint: str) -> None:
+    """The status is that of an unknown option, after which a service is not started again."""
     ended = CliRunner().invoke(camera, arguments)
-    assert ended.exit_code == 1
+    assert ended.exit_code == 2
     assert complaint in ended.stderr
     assert ended.stderr.count("\n") == 1
     assert ended.stdout == ""
+
+
+def test_a_source_that_may_be_there_later_is_no_wrong_command_line() -> None:
+    ended = CliRunner().invoke(camera, ["webcam:63"])
+    assert ended.exit_code == 1
+    assert "there is no such camera on this machine" in ended.stderr
 
 
 def test_links(tmp_path: Path) -> None:
@@ -162,6 +169,8 @@ def test_links(tmp_path: Path) -> None:
     trace.write_text("1\nx\n")
     with pytest.raises(InvalidInputError, match=r"trace\.txt:2: expected a number"):
         parse_link(str(trace))
+    with pytest.raises(InvalidInputError, match="there is no user 'nobody-of-this-name'"):
+        parse_link("~nobody-of-this-name/trace.txt")
 
 
 def test_deadlines() -> None:

@@ -2,6 +2,8 @@
 
 import gc
 from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
 
 import click
 import pytest
@@ -21,6 +23,21 @@ def test_the_garbage_collector_is_left_as_it_was(enabled: bool) -> None:
         assert gc.isenabled() == enabled
     finally:
         gc.enable()
+
+
+def test_what_is_imported_is_looked_through_by_no_later_collection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frozen: list[bool] = []  # whether garbage could be collected at that moment
+    monkeypatch.setattr(gc, "freeze", lambda: frozen.append(gc.isenabled()))
+    with importing():
+        pass
+    assert frozen == []  # nothing has come
+    (tmp_path / "imported_only_here.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    with importing():
+        import_module("imported_only_here")
+    assert frozen == [False]
 
 
 @pytest.mark.parametrize(

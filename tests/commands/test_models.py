@@ -6,9 +6,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from PIL import ExifTags, Image
 
 from edgebox.commands.models import parse_sizes
+from edgebox.commands.root import main
 from edgebox.domain.errors import ModelError
 from edgebox.media import sources
 from edgebox.media.sources import Frame, read_picture
@@ -32,6 +34,13 @@ def model(tmp_path: Path, name: str = "yolov8") -> Path:
     path = tmp_path / "gate.onnx"
     path.write_bytes(write(tiny))
     return path
+
+
+@pytest.mark.parametrize("seconds", ["0.5", "-1", "4000"])
+def test_a_time_to_measure_is_none_or_a_second_at_least(seconds: str) -> None:
+    ended = CliRunner().invoke(main, ["models", "import", "x.onnx", "--profile-s", seconds])
+    assert ended.exit_code == 2
+    assert "--profile-s" in ended.stderr
 
 
 async def test_import_list_and_detect(tmp_path: Path, picture: Path) -> None:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 from PIL import Image
 
@@ -18,6 +17,7 @@ from edgebox.app.composition import App
 from edgebox.app.family_folders import known_folders
 from edgebox.commands.console import scatter
 from edgebox.config.config_file import load
+from edgebox.domain.access import Scope
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.model_family import AccuracyReport, FamilyName, VariantName
 from edgebox.inference.accuracy.evaluation import LabelEvaluator, ReferenceModelEvaluator
@@ -27,7 +27,7 @@ from edgebox.inference.sessions import Session, open_session
 from edgebox.inference.zoo import bundled_folders, load_zoo
 from edgebox.scene.street_camera import LABELS, Scene
 from edgebox.storage.database import Storage
-from tests.conftest import PATIENCE_S, settings
+from tests.conftest import settings
 from tests.end_to_end.program import (
     Ended,
     beside_the_loop,
@@ -38,7 +38,7 @@ from tests.end_to_end.program import (
     start,
     within_this_process,
 )
-from tests.end_to_end.running import running
+from tests.end_to_end.running import CLOSED, new_token, running, until
 from tests.end_to_end.test_residency import FILE_MB, SIZES_PX, family_of_files
 
 SCENES = 4
@@ -238,35 +238,37 @@ async def test_the_first_ctrl_c_gives_what_there_is(
     assert {row["accuracy_report"] is None for row in listed["families"][0]["variants"]} == {True}
 
 
-async def connected(url: str, camera: str) -> None:
-    """Wait until a box has a camera."""
-    async with aiohttp.ClientSession() as session, asyncio.timeout(PATIENCE_S):
-        while True:
-            async with session.get(f"{url}/v1/state") as response:
-                document = await response.json()
-            if any(each["id"] == camera and each["connected"] for each in document["cameras"]):
-                return
-            await asyncio.sleep(0.1)
-
-
 async def test_frames_of_a_live_camera(tmp_path: Path, database: Path) -> None:
     few = str(street_of_few_sizes(tmp_path / "few", database, SMALL))
-    async with running(database) as app:
-        profile = ("profile", "few", "--box", app.url, "--config", few, "--json")
-        nobody = await edgebox(tmp_path, *profile, "--from-camera", "gate-2")
+    token = tmp_path / "token"
+    async with running(database, **CLOSED, server__tls="self-signed") as app:
+        address = app.url.removeprefix("https://")
+        at = ("--server", f"wss://{address}", "--fingerprint", app.fingerprint or "")
+        profile = ("profile", "few", *at, "--config", few, "--json")
+        stranger = await edgebox(tmp_path, *profile, "--from-camera", "gate-2")
+        assert stranger.code == 1
+        assert "the box needs a token" in stranger.err
+        token.write_text(await new_token(app, Scope.VIEWER))
+        allowed = (*profile, "--token-file", str(token))
+        nobody = await edgebox(tmp_path, *allowed, "--from-camera", "gate-2")
         assert nobody.code == 1
         assert "no camera 'gate-2' is connected there (connected: none)" in " ".join(
             nobody.err.split()
         )
         # The box runs every frame, and one in a second is taken.
-        stream = ("--server", app.url.replace("http", "ws", 1), "--name", "gate-1")
+        camera_token = tmp_path / "camera-token"
+        camera_token.write_text(await new_token(app, Scope.CAMERA, "gate-1"))
+        stream = (*at, "--token-file", str(camera_token), "--name", "gate-1")
         # As large as the smallest variant: always sent whole.
         options = ("--size", "120x90", "--rate-hz", "2")
         small = await start(tmp_path, "camera", "scene:1", *stream, *options)
         try:
-            await connected(app.url, "gate-1")
+            await until(
+                lambda: any(each.connected for each in app.box.cameras.values()),
+                "the camera is connected",
+            )
             document = (
-                await edgebox(tmp_path, *profile, "--from-camera", "gate-1", "--limit", "20")
+                await edgebox(tmp_path, *allowed, "--from-camera", "gate-1", "--limit", "20")
             ).json()
         finally:
             small.send_signal(signal.SIGTERM)
@@ -293,7 +295,10 @@ def test_what_is_wrong_is_said(tmp_path: Path, streets: Path) -> None:
         (("street", "--dataset", "x", "--frames", "y"), "give one of --dataset, --frames"),
         (("street", "--frames", str(tmp_path / "empty")), "no pictures in this folder"),
         (("street", "--frames", str(tmp_path / "no.mp4")), "no such file or folder"),
-        (("street", "--from-camera", "a", "--box", "http://127.0.0.1:9"), "no box answers there"),
+        (
+            ("street", "--from-camera", "a", "--box", "127.0.0.1:9"),
+            "127.0.0.1:9: it cannot be reached",
+        ),
     )
     for arguments, message in cases:
         ended = within_this_process(tmp_path, "profile", *arguments)

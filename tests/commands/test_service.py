@@ -83,6 +83,10 @@ def test_cameras_have_a_unit_each(tmp_path: Path) -> None:
         (("--", "--config", "x"), "before --"),
         (("--camera", "scene:", "--", "--servr", "x"), "--servr"),
         (("--camera", "scene:", "--", "--config", "x"), "no configuration"),
+        (("--camera", "webcam", "--", "--slo-ms", "fast"), "--slo-ms must be"),
+        (("--camera", "webcam", "--", "--link", "nofile"), "--link nofile: no such file"),
+        (("--camera", "webcam", "--", "--server", "x://y"), "must be an address"),
+        (("--camera", "webcam", "--", "--name", "a b"), "--name must be"),
     ],
 )
 def test_arguments_that_the_command_would_refuse_are_refused_now(
@@ -116,6 +120,25 @@ async def test_doctor_looks_where_the_box_looks(
     assert result.exit_code == 0, said
     assert f"{tmp_path}/data/edgebox/edgebox.sqlite3" in said
     assert "elsewhere" not in said
+
+
+async def test_doctor_looks_at_what_the_unit_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What stands behind -- counts more than the configuration."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        options = ("--port", port, "--family", "mine", "--open-to", "loopback")
+        assert run("install", "--user", "--", *options).exit_code == 0
+        result = await asyncio.to_thread(run, "doctor", "--user", "--json")
+    findings = orjson.loads(capfd.readouterr().out)["findings"]
+    assert result.exit_code == 1
+    failed = {each["check"]: each["found"] for each in findings if each["health"] == "fail"}
+    assert failed.keys() == {"Port", "Default model"}
+    assert failed["Port"] == f"127.0.0.1:{port} is taken"
+    assert "--family: there is no model family 'mine'" in failed["Default model"]
 
 
 class Listener:

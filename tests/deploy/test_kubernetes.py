@@ -110,6 +110,22 @@ def test_a_patch_for_nothing_is_an_error(tmp_path: Path) -> None:
         render(tmp_path)
 
 
+MUTABLE = {
+    "replicas", "ordinals", "template", "updateStrategy", "minReadySeconds",
+    "persistentVolumeClaimRetentionPolicy", "revisionHistoryLimit",
+}  # fmt: skip
+"""What a cluster lets anybody change of a StatefulSet that is there."""
+
+
+@each_folder
+def test_a_box_that_runs_can_be_given_every_overlay(folder: Path) -> None:
+    lasting = [
+        {key: value for key, value in box(each)["spec"].items() if key not in MUTABLE}
+        for each in (KUBERNETES / "base", folder)
+    ]
+    assert lasting[0] == lasting[1]
+
+
 @each_folder
 def test_labels_and_selectors_agree(folder: Path) -> None:
     labels = box(folder)["spec"]["template"]["metadata"]["labels"].items()

@@ -21,6 +21,7 @@ from tests.end_to_end.browsing import eventually
 from tests.end_to_end.program import (
     Ended,
     beside_the_loop,
+    configured,
     edgebox,
     environment,
     finish,
@@ -252,6 +253,22 @@ async def test_a_new_box_is_closed_and_a_camera_is_paired(database: Path, tmp_pa
     assert environment(home)["HOME"] == str(home)
 
 
+async def test_a_first_start_that_ends_before_its_document_tells_the_token(tmp_path: Path) -> None:
+    """It is told once: the next start would not tell it."""
+    config = configured(tmp_path, tmp_path / "new.sqlite3")
+    config.write_text(config.read_text().replace("profile_s = 1", "profile_s = 600"))
+    box = await start(tmp_path, "serve", "--config", str(config), "--json")
+    await eventually(
+        lambda: tokens(tmp_path, "list", "--config", str(config), "--json"),
+        lambda listed: listed.code == 0 and listed.json()["tokens"],
+        "the token",
+    )
+    box.terminate()
+    ended = await finish(box)
+    assert ended.out == ""
+    assert "the administrator's token, shown only now: edgebox_" in ended.err
+
+
 async def test_a_box_with_its_own_certificate(database: Path) -> None:
     async with running(database, **CLOSED, server__tls="self-signed") as app:
         assert app.url.startswith("https://")
@@ -277,5 +294,9 @@ async def test_a_box_with_its_own_certificate(database: Path) -> None:
         async with (
             aiohttp.ClientSession(connector=pinned) as client,
             client.post(f"{server}/v1/login", json={"token": viewer}) as response,
+            client.get(
+                f"{server}/v1/addresses", headers={"Authorization": f"Bearer {viewer}"}
+            ) as addresses,
         ):
             assert "Secure" in response.headers["Set-Cookie"]
+            assert (await addresses.json())["tls"] is True

@@ -104,7 +104,11 @@ async def test_a_box_that_only_its_machine_reaches_says_so(
     database: Path, browser: Browser
 ) -> None:
     async with running(database) as app:
-        assert (await get_json(app, "/v1/addresses"))[1] == {"only_here": True, "addresses": []}
+        assert (await get_json(app, "/v1/addresses"))[1] == {
+            "only_here": True,
+            "tls": False,
+            "addresses": [],
+        }
         page, _ = await open_add(browser, app)
         await expect(page.get_by_test_id("reach")).to_contain_text("--host 0.0.0.0")
         await expect(page.get_by_test_id("qr")).to_have_count(0)

@@ -23,7 +23,7 @@ from tests.end_to_end.browsing import (
     tile_of,
 )
 from tests.end_to_end.filming import INSECURE_HOST, CameraPage, SlowLink, film, filming
-from tests.end_to_end.running import counts_of, free_port, get_json, gone, running, texts
+from tests.end_to_end.running import CLOSED, counts_of, free_port, get_json, gone, running, texts
 from tests.end_to_end.wire import WireCamera
 
 pytestmark = [
@@ -193,6 +193,22 @@ async def test_a_box_that_restarts_is_found_again(database: Path, allowed: Brows
         await camera.stop()
         captured, on_time, late, dropped, _ = await camera.counts()
         assert captured == on_time + late + dropped
+
+
+async def test_a_phone_whose_token_is_revoked_is_paired_anew(
+    database: Path, allowed: BrowserContext
+) -> None:
+    async with running(database, **CLOSED) as app:
+        camera = await CameraPage.open(allowed, app.url)
+        for _ in range(2):
+            code = app.access.begin_pairing(CameraId("phone")).shown
+            await camera.page.get_by_label("Pairing code").fill(code)
+            await camera.start()
+            await camera.shows("state", "Live")
+            (token,) = app.access.tokens
+            await app.access.revoke(token.id)
+            await camera.shows("note", "it is not paired with this box, or no longer")
+        assert not camera.complaints
 
 
 async def test_a_hidden_page_stops_and_says_so(database: Path, allowed: BrowserContext) -> None:

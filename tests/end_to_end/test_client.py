@@ -86,6 +86,7 @@ async def test_what_is_no_picture_is_an_error_before_anything_is_sent(tmp_path: 
     broken.write_bytes(b"no picture")
     wrong: list[tuple[object, str]] = [
         (tmp_path / "none.jpg", "none.jpg: cannot be read: No such file"),
+        ("~nobody-of-this-name/a.jpg", "there is no user 'nobody-of-this-name'"),
         (broken, r"broken\.png: not a picture that can be read: it is none of JPEG, PNG, .*TIFF$"),
         (np.zeros((3, 4, 4), np.uint8), r"not uint8 of \(3, 4, 4\)"),
         (np.zeros((3, 4, 3), np.float32), "not float32"),

@@ -256,7 +256,7 @@ async def test_what_was_removed_outside_the_fleet_stays_removed_however_old_it_w
         folder.mkdir()
         files.append(copied(database, folder))
         storage = await Storage.open(files[-1])
-        storage.fleet_settings.record((GATE, "app", 5, "x", b'{"app":"doors"}'))
+        storage.fleet_settings.record((GATE, "app", 5, "x", b'{"app":"doors"}', False))
         if name == "left":  # and removed it since
             storage.record_camera(GATE, {})
         await storage.close()

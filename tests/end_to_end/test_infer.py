@@ -357,6 +357,7 @@ async def test_a_camera_that_leaves_takes_no_requests_of_programs_along(
         VariantName("street-608"),
         30_000,
         app="http",
+        address="127.0.0.1",
         on_end=lambda _, ending: ended.set_result(ending),
     )
     app.box.driver.feed(CameraDisconnected(CameraId("http")))

@@ -2,6 +2,11 @@
 
 import asyncio
 import importlib.util
+import socket
+import struct
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +17,9 @@ from click.testing import CliRunner
 from edgebox.app.composition import App
 from edgebox.commands.root import main
 from edgebox.domain.source_address import Credentials
+from edgebox.ingest import onvif_cameras
 from edgebox.ingest.onvif_cameras import (
+    GROUP,
     DiscoveryError,
     FoundStream,
     OnvifCamera,
@@ -20,6 +27,7 @@ from edgebox.ingest.onvif_cameras import (
     find_cameras,
     streams_of,
 )
+from tests.conftest import PATIENCE_S
 from tests.end_to_end.onvif_camera import match, onvif_camera
 from tests.end_to_end.running import running
 
@@ -50,6 +58,36 @@ async def test_a_camera_is_found_and_tells_its_streams_to_who_may_know() -> None
         for wrong in (None, Credentials(USER, "wr0ng")):
             with pytest.raises(DiscoveryError, match="password is wrong or missing"):
                 await streams_of(camera, wrong)
+
+
+@contextmanager
+def listening_on(interface: int) -> Iterator[socket.socket]:
+    """Listen as a camera does that is on the network of one interface."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as camera:
+        camera.bind((GROUP[0], 0))
+        member = struct.pack("4s4si", socket.inet_aton(GROUP[0]), bytes(4), interface)
+        camera.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, member)
+        camera.settimeout(PATIENCE_S)
+        yield camera
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="multicast over loopback is Linux's")
+async def test_every_network_of_the_machine_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Loopback stands for the second network, where the default route does not lead.
+    there, gone = socket.if_nametoindex("lo"), 1 << 30
+    monkeypatch.setattr(onvif_cameras, "_interfaces", lambda: [gone, there])
+    with listening_on(there) as device:
+        looking = asyncio.create_task(find_cameras(1.0, (GROUP[0], device.getsockname()[1])))
+        _, asker = await asyncio.to_thread(device.recvfrom, 65_536)
+        device.sendto(match(f"http://{asker[0]}:8080/onvif"), asker)
+        # Answered from the only address that this machine has there.
+        assert [camera.port for camera in await looking] == [8080]
+
+
+async def test_a_network_that_takes_no_question_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onvif_cameras, "_interfaces", lambda: [1 << 30])
+    with pytest.raises(DiscoveryError, match=r"cannot be looked for in this network: .*Cannot"):
+        await find_cameras(0.0)
 
 
 @pytest.mark.parametrize("how", ["fault", "sizeless", "elsewhere"])

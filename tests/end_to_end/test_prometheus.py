@@ -64,6 +64,7 @@ async def test_the_counts_of_a_scrape_add_up(database: Path) -> None:
         frames = metrics["edgebox_frames"]
         assert one(frames, camera="gate", outcome="on_time") == counts.on_time
         assert one(frames, camera="gate", outcome="dropped", reason="invalid") == 1
+        assert one(frames, camera="gate", outcome="dropped", reason="failed") == 0
         ended = sum(sample.value for sample in frames.samples)
         captured = one(metrics["edgebox_frames_captured"], camera="gate")
         assert captured == counts.captured == 5

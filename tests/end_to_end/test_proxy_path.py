@@ -11,6 +11,7 @@ from playwright.async_api import Browser, expect
 from edgebox.app.composition import App
 from edgebox.camera.daemon import Camera
 from edgebox.client import subscribe
+from edgebox.domain.requests import CameraId
 from tests.end_to_end.browsing import PATIENCE_MS, new_page, street, tile_of
 from tests.end_to_end.running import SLO_MS, running, until
 
@@ -20,6 +21,8 @@ pytestmark = [
 ]
 
 PREFIX = b"/street/1"
+CLIENT = "192.0.2.7"
+"""Whom the proxy says that it serves."""
 
 
 @contextlib.asynccontextmanager
@@ -34,6 +37,7 @@ async def proxied(app: App) -> AsyncIterator[str]:
                 back.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
                 return
             # One request a connection, so that each one's path is seen here.
+            rest = rest.replace(b"\r\n", f"\r\nX-Forwarded-For: {CLIENT}\r\n".encode(), 1)
             if b"upgrade: websocket" not in rest.lower():
                 rest = rest.replace(b"\r\n", b"\r\nConnection: close\r\n", 1)
                 rest = rest.replace(b"Connection: keep-alive\r\n", b"")
@@ -74,11 +78,15 @@ async def test_pages_work_under_a_path(database: Path, browser: Browser, place: 
 async def test_cameras_and_programs_find_a_box_under_a_path(
     database: Path, browser: Browser
 ) -> None:
-    async with running(database) as app, proxied(app) as url:
+    async with (
+        running(database, server__trusted_proxies=("127.0.0.1",)) as app,
+        proxied(app) as url,
+    ):
         camera = Camera(name="gate", server=url.replace("http", "ws", 1), slo_ms=SLO_MS, **street())
         run = asyncio.create_task(camera.run())
         try:
             await until(lambda: camera.summary().on_time >= 1, "its first answer")
+            assert app.box.cameras[CameraId("gate")].address == CLIENT
             async with (
                 asyncio.timeout(PATIENCE_MS / 1e3),
                 contextlib.aclosing(subscribe(url)) as messages,

@@ -60,6 +60,7 @@ async def burst(app: App) -> None:
             SMALL,
             SLO_MS,
             app="http",
+            address="127.0.0.1",
             on_end=lambda _, ending: ended.put_nowait(ending),
         )
     answers = [await ended.get() for _ in range(8)]

@@ -226,15 +226,25 @@ def test_what_boxes_forget_at_different_times_does_not_come_back() -> None:
     assert away.forget_old(now_ms).forgotten == other.forget_old(now_ms).forgotten != []
 
 
+def test_a_token_is_revoked_as_of_its_last_use_whatever_the_clock_says() -> None:
+    box, key = ReplicatedSettings(), SettingKey(CameraId("5c1e7a90"), TOKEN)
+    for at_ms, now_ms, counter in ((1_000, 60, 1_000), (1_000, 2_000, 1_000), (3_000, 70, 3_000)):
+        box.revoke({key.camera: at_ms}, "a", now_ms)
+        assert box.settings[key].version.counter == counter
+    box.revoke({key.camera: COUNTER_MAX + 1}, "a", 2_000)
+    assert box.settings[key].version.counter == COUNTER_MAX
+    assert box.revoke({key.camera: COUNTER_MAX + 1}, "a", 2_000).changed == []
+
+
 def test_a_revoked_token_is_forgotten_last_and_has_always_room() -> None:
     full = {
         SettingKey(CameraId(f"c{n}"), "app"): Setting(Version(9, "a"), b"{}") for n in range(LIMIT)
     }
     revoked = ReplicatedSettings()
-    revoked.revoke(["5c1e7a90"], "a", 1)
+    revoked.revoke({"5c1e7a90": 1}, "a", 1)
     assert [*revoked.settings] == [(key := SettingKey(CameraId("5c1e7a90"), TOKEN))]
     assert key in merged(full, revoked.settings, LIMIT)
-    assert revoked.revoke(["5c1e7a90"], "b", 2).changed == []
+    assert revoked.revoke({"5c1e7a90": 1}, "b", 2).changed == []
     big = Setting(Version(1, "b"), b"x" * BYTES_MAX)
     box = ReplicatedSettings({SettingKey(GATE, "zones"): big})
     assert box.fitting(revoked.settings) == (revoked.settings, [])

@@ -5,16 +5,18 @@ import os
 import socket
 import sqlite3
 import stat
+import subprocess
 import tomllib
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from edgebox.domain.errors import ConfigError, ModelError
-from edgebox.inference import package_checks
+from edgebox.inference import gpu_checks, package_checks
 from edgebox.inference.cuda_libraries import CUDA_BUILD, DRIVER
 from edgebox.inference.doctor import (
     check_cores,
@@ -37,6 +39,7 @@ from edgebox.inference.gpu_checks import (
     find_gpus,
     parse_gpus,
 )
+from edgebox.inference.gpus import gpu_rows
 from edgebox.inference.onnx_executor import OnnxExecutor
 from edgebox.inference.package_checks import (
     EXTRAS,
@@ -87,7 +90,7 @@ def test_what_the_caller_does_not_ask_about_is_left_out() -> None:
 
 
 def test_two_onnx_runtimes_over_each_other() -> None:
-    both = {"onnxruntime": "1.31.0", "onnxruntime-gpu": "1.31.1", "onnx": "1.19", "numpy": "2"}
+    both = {"onnxruntime": "1.31.0", "onnxruntime-gpu": "1.31.1"}
     finding = check_runtime_packages(both, "1.31.1")
     assert bad(finding, Health.FAIL, "pip uninstall -y onnxruntime onnxruntime-gpu", "1.31.0")
     assert check_runtime_packages({"onnxruntime_gpu": "1.31.1"}, "1.31.1").health == Health.OK
@@ -118,7 +121,66 @@ def test_the_drivers_tool_is_asked(
 
 def test_no_driver_means_no_gpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(gpu_checks, "cuda_driver", lambda: None)
     assert find_gpus() == []
+
+
+@pytest.mark.parametrize(("row", "found"), [("H200, for CUDA 13.2, 9 MiB, 9.0", 1), (None, None)])
+def test_without_its_tool_the_driver_is_asked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, row: str | None, found: int | None
+) -> None:
+    def run(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+        assert command[1:] == ["-m", "edgebox.inference.gpus"]
+        if row is None:
+            raise subprocess.CalledProcessError(-11, command)
+        return subprocess.CompletedProcess(command, 0, stdout=row)
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(gpu_checks, "cuda_driver", object)
+    monkeypatch.setattr(subprocess, "run", run)
+    gpus = find_gpus()
+    assert (None if gpus is None else len(gpus)) == found
+    if gpus:
+        assert gpus[0].capability == (9, 0)
+        assert check_gpus(gpus).found == "H200, 9 MiB, driver for CUDA 13.2"
+
+
+class Driver:
+    """A driver with one GPU; a real one is a C library with the same calls."""
+
+    def cuInit(self, flags: int, /) -> int:  # noqa: N802
+        return 0
+
+    def cuDriverGetVersion(self, version: Any, /) -> int:  # noqa: N802
+        version._obj.value = 13020
+        return 0
+
+    def cuDeviceGetCount(self, count: Any, /) -> int:  # noqa: N802
+        count._obj.value = 1
+        return 0
+
+    def cuDeviceGet(self, device: Any, ordinal: int, /) -> int:  # noqa: N802
+        device._obj.value = 5
+        return 0
+
+    def cuDeviceGetName(self, name: Any, size: int, device: Any, /) -> int:  # noqa: N802
+        name.value = b"NVIDIA H200"
+        return 0
+
+    def cuDeviceTotalMem_v2(self, size: Any, device: Any, /) -> int:  # noqa: N802
+        size._obj.value = 143_771 << 20
+        return 0
+
+    def cuDeviceGetAttribute(self, value: Any, attribute: int, device: Any, /) -> int:  # noqa: N802
+        assert device.value == 5
+        value._obj.value = {75: 9, 76: 0}[attribute]
+        return 0
+
+
+def test_a_driver_describes_gpus_as_its_tool_does() -> None:
+    (row,) = gpu_rows(Driver())
+    assert row == "NVIDIA H200, for CUDA 13.2, 143771 MiB, 9.0"
+    assert parse_gpus(row) == [replace(NEW, driver="for CUDA 13.2")]
 
 
 def test_gpus() -> None:
@@ -133,6 +195,10 @@ def test_missing_libraries_only_matter_with_a_gpu() -> None:
     assert finding.health == Health.OK
     (finding,) = check_cuda([NEW], Cuda([], "13"))
     assert finding.health == Health.OK
+    assert "can be loaded" in finding.found
+    (finding,) = check_cuda([NEW], Cuda([], "", (12, 8)))
+    assert finding.health == Health.OK
+    assert "only a batch shows what is missing" in finding.found
     (finding,) = check_cuda([NEW], Cuda(["libcurand.so.10"], "13"))
     assert bad(finding, Health.WARN, "libcurand", "edgebox[cuda]")
 

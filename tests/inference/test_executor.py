@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import onnxruntime as ort
@@ -323,9 +324,10 @@ def test_batches_run_while_another_file_is_loaded(street: Family, tmp_path: Path
 def test_a_note_about_copies_adds_to_what_is_noted_of_the_device(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("edgebox.inference.onnx_executor.cuda_runtime", lambda: None)
     executor = OnnxExecutor.__new__(OnnxExecutor)
     executor.provider, executor.note = "CUDAExecutionProvider", "TensorRT cannot be used"
+    store = SimpleNamespace(cuda=None, not_recorded={})
+    monkeypatch.setattr(executor, "_store", store, raising=False)
     executor._make_inputs()
     assert executor.note.startswith("TensorRT cannot be used; host memory is not page-locked")
 

@@ -1,6 +1,7 @@
 """Runs with fixed buffers, on a CPU: what is recorded, and what takes it back."""
 
 import threading
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,11 @@ from numpy.typing import NDArray
 
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import VariantName
-from edgebox.inference import session_store
+from edgebox.inference import fixed_runs, onnx_executor, session_runs, session_store
 from edgebox.inference.family import Family
 from edgebox.inference.fixed_runs import BUFFER_BYTES_MAX, FixedRuns, agree
 from edgebox.inference.onnx_executor import OnnxExecutor
-from edgebox.inference.recording_gate import RecordingGate
+from edgebox.inference.recording_gate import GATE, RecordingGate
 from edgebox.inference.session_store import run_bound
 from edgebox.inference.sessions import Session, cuda_options, open_session, run_options
 from edgebox.inference.zoo import bundled_folders, load_zoo
@@ -200,6 +201,53 @@ def test_work_waits_for_a_recording_and_not_for_one_that_hangs() -> None:
         assert alone
 
 
+class Buffers:
+    """What recordings hold: notes when it is freed whether nothing else may be recorded then."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, gate: RecordingGate) -> None:
+        self.apart: list[bool] = []
+        freed = self.apart.append
+
+        class Noted(fixed_runs._FixedRun):
+            def __del__(self) -> None:
+                freed(gate._working > 0 or gate._recording)
+
+        monkeypatch.setattr(fixed_runs, "_FixedRun", Noted)
+
+
+@pytest.mark.parametrize("kind", ["new shape", "raises", "raises later", "stale"])
+def test_buffers_are_freed_while_nothing_is_recorded(
+    street: Family, session: Session, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = RecordingGate()
+    buffers = Buffers(monkeypatch, gate)
+    runs = FixedRuns(wrong(session, kind), 0, gate, clock_ns=SHORT)
+    for size in (1, 1, 2):
+        runs.run(pictures(street, size, 0))
+    assert buffers.apart == [True]
+
+
+def test_an_executor_frees_its_buffers_while_nothing_is_recorded(
+    street: Family, recorder: OnnxExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buffers = Buffers(monkeypatch, GATE)
+    for module in (onnx_executor, session_runs):  # as on a GPU
+        monkeypatch.setattr(module, "working_on", lambda provider: GATE.working())
+    (file,) = street.model_files
+    name: VariantName = street.variants[0].name
+    recorder.warm([name], [1])
+    real = recorder._store.session(file)
+    recorder._store._sessions[file.path] = {recorder.cpu_threads: wrong(real, "stale")}
+    gone: list[bool] = []
+    weakref.finalize(recorder._store.session(file).session, lambda: gone.append(GATE._working > 0))
+    recorder.warm([name], [1])  # its session is opened again
+    assert (gone, buffers.apart) == ([True], [True, True])
+    recorder.warm([name], [1])
+    recorder.close()
+    assert buffers.apart == [True, True]
+    assert not recorder._runs._fixed
+
+
 @pytest.fixture
 def recorder(street: Family, monkeypatch: pytest.MonkeyPatch) -> Iterator[OnnxExecutor]:
     monkeypatch.setattr("edgebox.inference.fixed_runs.RUN_SHARE", 0)  # however slow this machine
@@ -248,6 +296,8 @@ def test_an_executor_opens_a_file_again_whose_recording_failed(
     assert not recorder._store.session(file).records
     recorder.warm([name], [1])
     assert recorder.note.count("CUDA graphs") == 1
+    recorder.drop_family(street)
+    assert recorder.note == "", "what is gone is told of no more"
 
 
 def test_a_model_that_cannot_be_recorded_is_opened_without(

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -73,8 +74,37 @@ def test_what_an_uninstallation_left_over_is_no_runtime(tmp_path: Path) -> None:
 def test_it_is_here() -> None:
     assert onnx_runtime() is onnx_runtime()
     assert check_runtime().found.startswith("onnxruntime")
-    names = {"onnxruntime": "1", "onnxruntime-gpu": "2", "onnx": "3", "onnxruntime_gpu": "4"}
-    assert set(runtime_packages(names)) == set(names) - {"onnx"}
+
+
+class Package(metadata.Distribution):
+    """An installed package with some files; None: it does not list them."""
+
+    def __init__(self, name: str, version: str, *files: str | None) -> None:
+        self._texts = {"METADATA": f"Name: {name}\nVersion: {version}\n"}
+        if None not in files:
+            self._texts["RECORD"] = "\n".join(f"{file},," for file in files)
+
+    def read_text(self, filename: str) -> str | None:
+        return self._texts.get(filename)
+
+    def locate_file(self, path: str | os.PathLike[str]) -> Path:
+        return Path(__file__)  # what is not there is left out
+
+
+def test_what_provides_it_has_its_module() -> None:
+    module = "onnxruntime/__init__.py"
+    packages = [
+        Package("onnxruntime", "1", module, "onnxruntime/capi/x.so"),
+        Package("onnxruntime_gpu", "2", module),
+        Package("onnxruntime-extensions", "3", "onnxruntime_extensions/__init__.py"),
+        Package("onnxruntime-genai", "4", "onnxruntime_genai/__init__.py"),
+        Package("onnxruntime-from-the-system", "5", None),
+        Package("onnx", "6", module),
+    ]
+    assert runtime_packages(packages) == {
+        "onnxruntime": "1", "onnxruntime-from-the-system": "5", "onnxruntime_gpu": "2",
+    }  # fmt: skip
+    assert len(runtime_packages()) == 1
 
 
 def test_the_error_ends_a_service_for_good() -> None:

@@ -1,6 +1,5 @@
 """Input tensors against a pixel-by-pixel reference."""
 
-import ctypes
 from dataclasses import replace
 from itertools import product
 
@@ -11,8 +10,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from edgebox.domain.model_family import FamilyName, Variant, VariantName
+from edgebox.inference.cuda_runtime import CudaRuntime
 from edgebox.inference.family import InputSpec
 from edgebox.inference.tensors import InputTensors
+from tests.inference.cuda_library import CudaLibrary
 
 VARIANT = Variant(VariantName("v"), FamilyName("f"), 5, 3, 0.5)
 
@@ -80,29 +81,9 @@ def test_one_buffer_serves_every_batch_and_forgets_the_one_before() -> None:
     assert np.array_equal(grown[:2], np.stack(small_pictures))
 
 
-class RecordingCuda:
-    """A CUDA runtime that knows what is page-locked, and may refuse."""
-
-    def __init__(self, code: int = 0) -> None:
-        self.locked: dict[int | None, int] = {}
-        self._code = code
-
-    def cudaHostRegister(  # noqa: N802 - CUDA's name
-        self, address: ctypes.c_void_p, size: ctypes.c_size_t, flags: ctypes.c_uint, /
-    ) -> int:
-        assert address.value not in self.locked
-        if self._code == 0:
-            self.locked[address.value] = size.value
-        return self._code
-
-    def cudaHostUnregister(self, address: ctypes.c_void_p, /) -> int:  # noqa: N802
-        del self.locked[address.value]  # what is not locked must not be unlocked
-        return 0
-
-
 def test_exactly_the_buffer_in_use_is_page_locked() -> None:
-    cuda = RecordingCuda()
-    tensors = InputTensors(cuda)
+    cuda = CudaLibrary()
+    tensors = InputTensors(CudaRuntime(cuda, 0))
     for size in (1, 3, 2):
         array = tensors.fill(SPEC, VARIANT, pictures(1), size)
         assert cuda.locked == {array.ctypes.data: (45, 135, 135)[size - 1]}
@@ -111,9 +92,11 @@ def test_exactly_the_buffer_in_use_is_page_locked() -> None:
 
 
 def test_a_refusal_to_page_lock_costs_nothing_but_speed() -> None:
-    tensors = InputTensors(RecordingCuda(code=2))
+    cuda = CudaLibrary(fails={"cudaHostRegister": 2})
+    tensors = InputTensors(CudaRuntime(cuda, 0))
     (picture,) = pictures(1)
     assert np.array_equal(tensors.fill(SPEC, VARIANT, [picture], 1)[0], picture)
+    assert cuda.last_error == 0, "what runs next in this thread would fail with it"
     tensors.release()
 
 

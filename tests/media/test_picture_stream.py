@@ -16,7 +16,7 @@ import pytest
 from edgebox.domain.source_address import SourceAddress, SourceKind
 from edgebox.media.containers import SourceError
 from edgebox.media.jpeg import encode
-from edgebox.media.picture_stream import DecodedPicture, FileStream, LiveStream
+from edgebox.media.picture_stream import DecodedPicture, FileStream, LiveStream, Undecoded
 from tests.conftest import PATIENCE_S
 
 SILENT_S = 0.1
@@ -124,6 +124,51 @@ def test_what_is_left_is_shown_of_a_camera_that_damages_all_its_pictures() -> No
     darkest = darkest_of_each(DamagingAll)
     assert len(darkest) > 15
     assert max(darkest) < 200
+
+
+class Damaged:
+    """A packet of which no picture can be decoded."""
+
+    def decode(self) -> list[object]:
+        raise av.error.InvalidDataError(1, "damaged")
+
+
+class Whole:
+    """A packet with a picture."""
+
+    def decode(self) -> list[object]:
+        return ["a picture"]
+
+
+@pytest.mark.parametrize("alone", [True, False], ids=["without references", "with references"])
+@pytest.mark.parametrize("rate_hz", [25.0, 1.0, 0.1])
+def test_a_stream_is_given_up_after_many_packets_and_some_time_at_any_rate(
+    rate_hz: float, alone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_ns = 0
+    clock = SimpleNamespace(monotonic_ns=lambda: now_ns)
+    monkeypatch.setattr("edgebox.media.picture_stream.time", clock)
+    stream = LiveStream.__new__(LiveStream)
+    stream.address, stream.codec = SourceAddress(SourceKind.NETWORK, "http://camera/x"), "mjpeg"
+    stream._undecoded = Undecoded()
+    stream._tolerant, stream._damages_all = None, alone
+
+    def tried(packet: Damaged | Whole, times: int) -> None:
+        nonlocal now_ns
+        for _ in range(times):
+            stream._decoded(packet)
+            now_ns += round(1e9 / rate_hz)
+
+    if alone:
+        tried(Damaged(), 8)
+        assert stream._tolerant is not None, "what is left of its pictures is shown"
+        stream._tolerant = SimpleNamespace(decode=lambda packet: packet.decode())
+    tried(Damaged(), 8)
+    tried(Whole(), 1)
+    tried(Damaged(), 8)
+    with pytest.raises(SourceError, match="cannot be decoded any more"):
+        tried(Damaged(), 200)
+    assert now_ns > 5e9
 
 
 class Sounding:

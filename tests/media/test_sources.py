@@ -284,6 +284,7 @@ def test_the_scene_is_a_source() -> None:
     [
         ("scene:x", "seed must be a whole number"),
         ("/no/such/file.mp4", "no such file or folder"),
+        ("~nobody-of-this-name/clip.mp4", "there is no user 'nobody-of-this-name'"),
         ("/dev/video99", "no such camera on this machine"),
         ("gopher://camera", r"the source must be an address like rtsp://"),
         ("rtsp://127.0.0.1:9/stream", "rtsp://127.0.0.1:9: connection refused"),

@@ -114,13 +114,33 @@ def test_deadlines_are_breached_and_kept_again() -> None:
     assert not watch.breached(GATE)
 
 
-def test_a_forgotten_camera_begins_anew() -> None:
+def test_a_forgotten_camera_sees_nothing_any_more_and_begins_anew() -> None:
     watch = EventDetector([RULE], SLO)
-    watch.look({GATE: UP}, 0)
+    watch.look({GATE: UP, YARD: DOWN}, 0)
     watch.answered(GATE, detections((0, 1.0)), LABELS, 1, 1)
-    assert watch.look({}, 2) == []
+    ended, down = watch.look({}, 2)
+    assert (ended.kind, ended.camera, ended.label, ended.at_ns) == (
+        NotificationType.DETECTION_ENDED, GATE, "person", 2,
+    )  # fmt: skip
+    assert ended.details == {"count_max": 1, "score_max": 1.0, "seen_ms": 0}
+    assert (down.kind, down.camera) == (NotificationType.CAMERA_DOWN, GATE)
+    assert down.details == {"reason": "it was forgotten"}
     assert watch.counts(GATE, 2) == {}
     assert [event.kind for event in watch.look({GATE: UP}, 3)] == [NotificationType.CAMERA_UP]
+
+
+def test_what_is_seen_ends_with_the_watch() -> None:
+    watch = EventDetector([RULE], SLO)
+    watch.look({GATE: UP, YARD: UP}, 0)
+    watch.answered(GATE, detections((0, 1.0), (1, 1.0)), LABELS, 1, 1)
+    watch.answered(YARD, detections((0, 1.0)), LABELS, 1, 1)
+    watch.look({GATE: UP, YARD: UP}, 90)
+    watch.answered(GATE, detections((1, 1.0)), LABELS, 91, 91)
+    (ended,) = watch.end(100)
+    assert (ended.kind, ended.camera, ended.label) == (
+        NotificationType.DETECTION_ENDED, GATE, "car",
+    )  # fmt: skip
+    assert watch.end(101) == []
 
 
 frames = st.tuples(

@@ -182,6 +182,19 @@ async def test_a_box_is_online_when_a_broker_that_takes_nothing_is_mended(
         await until(lambda: client.received[-1][1:] == (ONLINE_TOPIC, b"online"), "the box")
 
 
+async def test_a_box_that_connects_again_while_it_stops_is_offline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def mend(client: PickyBroker, text: str) -> None:
+        client.hung_up_on.clear()
+
+    async with picky(monkeypatch, "", mend) as (_, client):
+        await until(lambda: (1, ONLINE_TOPIC, b"online") in client.received, "the box")
+        client.hung_up_on.add(ONLINE_TOPIC)
+    assert client.received[-1] == (2, ONLINE_TOPIC, b"offline")
+    assert (2, ONLINE_TOPIC, b"online") not in client.received
+
+
 async def test_a_broker_with_a_limit_of_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,12 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgebox.domain.model_family import ExecutorId, FamilyName, Variant, VariantName
+from edgebox.domain.model_family import (
+    QUANTILES,
+    ExecutorId,
+    FamilyName,
+    Variant,
+    VariantName,
+)
 from edgebox.domain.plans import CameraSnapshot, LaterStage, LaterVariant, Plan, PlanningSnapshot
 from edgebox.domain.requests import SiteId
 from edgebox.planning.by_application import by_application
 from edgebox.planning.camera_admission import refusal
-from edgebox.planning.disjoint import part_of, parts
+from edgebox.planning.disjoint import parts
 from edgebox.planning.explain import explanation
 from edgebox.planning.optimisation import optimise
 from edgebox.planning.planner import plan
@@ -128,7 +134,87 @@ def test_newcomers_and_questions_are_weighed_in_their_part() -> None:
     only = box([["yard"]], yard)
     asked = explanation(whole, yard[0].camera.id, PARAMETERS, 1000)
     assert asked == explanation(only, yard[0].camera.id, PARAMETERS, 1000)
-    assert part_of(whole, FamilyName("nobody's")) is whole
+    nobodys = replace(newcomer, family=FamilyName("nobody's"))
+    assert refusal(whole, nobodys, PARAMETERS) is None
+    unknown = replace(whole, cameras=(*whole.cameras, seen(nobodys, link())))
+    assert explanation(unknown, nobodys.id, PARAMETERS, 1000) is None
+
+
+def two_parts(
+    data: st.DataObject, *, sites: Sequence[str | None], tail: float, slowdown: Sequence[float]
+) -> PlanningSnapshot:
+    """Return a box of two parts with two executors each, and cameras that may share uplinks."""
+    cameras = [
+        replace(
+            seen(
+                replace(
+                    camera(
+                        f"{family}-{at}",
+                        slo_ms=data.draw(st.sampled_from([100, 150, 200, 300])),
+                        rate_hz=data.draw(st.sampled_from([2, 5, 15])),
+                    ),
+                    family=FamilyName(family),
+                    site=None if site is None else SiteId(site),
+                ),
+                link(data.draw(st.sampled_from([2.0, 8.0, 16.0]))),
+            )
+        )
+        for family in ("gate", "yard")
+        for at, site in enumerate(sites)
+    ]
+    whole = box([["gate"], ["yard"], ["gate"], ["yard"]], cameras)
+    tails = {
+        executor: {
+            name: replace(
+                of,
+                quantiles_ns={
+                    size: tuple(
+                        round(times[QUANTILES.index(0.5)] * (tail if q > 0.9 else 1.0))
+                        for q in QUANTILES
+                    )
+                    for size, times in of.quantiles_ns.items()
+                },
+            )
+            for name, of in profiles.items()
+        }
+        for executor, profiles in whole.profiles.items()
+    }
+    return replace(whole, profiles=tails, slowdown=dict(zip(tails, slowdown, strict=True)))
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.data())
+def test_what_is_explained_is_what_is_planned(data: st.DataObject) -> None:
+    """Whatever decides the parts together: uplinks, quantiles, executors that are far slower."""
+    whole = two_parts(
+        data,
+        sites=data.draw(st.lists(st.sampled_from([None, "a", "b"]), min_size=1, max_size=3)),
+        tail=data.draw(st.sampled_from([1.0, 1.5, 4.0])),
+        slowdown=data.draw(st.tuples(*[st.sampled_from([1.0, 3.0, 20.0])] * 4)),
+    )
+    answer = plan(whole, 1000)
+    for each in whole.cameras:
+        explained = explanation(whole, each.camera.id, PARAMETERS, 1000)
+        assert explained is not None
+        [chosen] = [o for o in explained.options if o.verdict == "chosen"]
+        assert chosen.variant.name == answer.assignments[each.camera.id].variant
+        assert chosen.why == answer.assignments[each.camera.id].reason
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_parts_with_nothing_in_common_change_nothing_of_each_other(data: st.DataObject) -> None:
+    slowdown = data.draw(st.tuples(*[st.sampled_from([1.0, 3.0, 20.0, 25.0])] * 4))
+    whole = two_parts(
+        data,
+        sites=[None] * data.draw(st.integers(1, 3)),
+        tail=data.draw(st.sampled_from([1.0, 4.0])),
+        slowdown=slowdown,
+    )
+    separately: dict[str, tuple[str, bool]] = {}
+    for part in parts(whole):
+        separately |= planned(part)
+    assert planned(whole) == separately
 
 
 def with_later(of: CameraSnapshot, executor_s: float) -> CameraSnapshot:
@@ -178,47 +264,3 @@ def test_a_newcomer_whose_crops_fill_another_part_is_refused() -> None:
     assert said == "the later stages of pipelines would need 120% of the time of cpu/1"
     # One without that pipeline takes nothing of it.
     assert refusal(full, replace(newcomer, pipeline=None), PARAMETERS) is None
-
-
-def with_tails(of: PlanningSnapshot, p95: float, p99: float) -> PlanningSnapshot:
-    """Return a box whose batches at times take so many times as long as in the median."""
-    tail = (*[1.0] * 6, p95, p99, 10.0)
-    profiles = {
-        executor: {
-            name: replace(
-                profile,
-                quantiles_ns={
-                    size: tuple(round(times[3] * k) for k in tail)
-                    for size, times in profile.quantiles_ns.items()
-                },
-            )
-            for name, profile in on.items()
-        }
-        for executor, on in of.profiles.items()
-    }
-    return replace(of, profiles=profiles)
-
-
-@settings(max_examples=20, deadline=None)
-@given(
-    st.sampled_from([2.0, 4.0, 8.0, 16.0]),
-    st.lists(st.sampled_from([100, 150, 300]), min_size=2, max_size=4),
-    st.sampled_from([1.0, 4.0]),
-    st.sampled_from([1.0, 3.0]),
-)
-def test_what_is_explained_is_what_is_planned_where_parts_share_an_uplink(
-    mbps: float, slos_ms: list[int], p95: float, slowdown: float
-) -> None:
-    site = [
-        replace(each, camera=replace(each.camera, site=SiteId("square")), link=link(mbps))
-        for at, slo_ms in enumerate(slos_ms)
-        for each in cameras_of(("gate", "yard")[at % 2], at + 1, rate_hz=5, slo_ms=slo_ms)[at:]
-    ]
-    of = with_tails(box([["gate"], ["yard"]], site), p95, 6.0)
-    of = replace(of, slowdown={ExecutorId("cpu/0"): slowdown})
-    assignments = plan(of, 1000).assignments
-    for each in of.cameras:
-        found = explanation(of, each.camera.id, PARAMETERS, 1000)
-        assert found is not None
-        chosen = [option.variant.name for option in found.options if option.verdict == "chosen"]
-        assert chosen == [assignments[each.camera.id].variant]

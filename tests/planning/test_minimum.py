@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgebox.domain.plans import Assignment, PlanningSnapshot
+from edgebox.domain.plans import Assignment, CameraSnapshot, PlanningSnapshot
 from edgebox.planning.allocation import BEST_EFFORT_SERVICE
 from edgebox.planning.capacity import ExecutorPool
 from edgebox.planning.minimum import Feasible, Minimum, cycle_feasibility, shared_feasibility
@@ -41,6 +41,13 @@ def crowds(
     )
 
 
+def has_now(of: CameraSnapshot, *, waits: bool) -> Assignment:
+    """Return what a camera has that is served, or crowded out."""
+    rate_hz = of.camera.rate_hz
+    told_hz = min(P.rate_min_hz, rate_hz) if waits else rate_hz
+    return Assignment(of.camera.id, name(128), told_hz, 85, not waits, "")
+
+
 def crowd(drawn: Crowd, executors: int, gain: float, slowdown: float) -> PlanningSnapshot:
     cameras = []
     for at, (slo_ms, rate_hz, part, waits, accuracy, mbps) in enumerate(drawn):
@@ -48,8 +55,7 @@ def crowd(drawn: Crowd, executors: int, gain: float, slowdown: float) -> Plannin
             f"gate-{at}", slo_ms, rate_hz, min_accuracy=accuracy, min_rate_hz=part * rate_hz
         )
         of = seen(wants, link(mbps))
-        has = Assignment(of.camera.id, name(128), rate_hz, 85, False, "")
-        cameras.append(replace(of, current=has) if waits else of)
+        cameras.append(replace(of, current=has_now(of, waits=True)) if waits else of)
     return snapshot(cameras, executors=GPUS[:executors], gain=gain, slowdown=slowdown)
 
 
@@ -272,8 +278,7 @@ def test_who_is_best_effort_stays_so_until_there_is_time_to_spare() -> None:
         cameras = []
         for each in "abcde":
             of = seen(camera(each, 1000, 20, min_rate_hz=20))
-            has = Assignment(of.camera.id, name(128), 20, 85, each not in waits, "")
-            cameras.append(replace(of, current=has))
+            cameras.append(replace(of, current=has_now(of, waits=each in waits)))
         options, pool = options_of(snapshot(cameras, slowdown=slowdown))
         feasible, spare, _ = discipline(pool, in_cycles)
         some = Minimum(options, P).best(feasible, spare)
@@ -287,6 +292,62 @@ def test_who_is_best_effort_stays_so_until_there_is_time_to_spare() -> None:
     assert crowded(2.9, "b") == ""
     assert crowded(3.1, "bd") == "d"  # one of them comes back: then there is no time to spare
     assert crowded(3.9, "b") == "b"
+
+
+def test_nobody_is_crowded_out_for_one_that_waits() -> None:
+    """Rates differ: who waits frees less time than others, and goes all the same."""
+    rates_hz = {"heavy": 20, "mid": 10, "light": 2, "slight": 2}
+
+    def crowded(load: float, waits: Sequence[str]) -> dict[str, bool]:
+        cameras = []
+        for each, rate_hz in rates_hz.items():
+            of = seen(camera(each, 1000, rate_hz, min_rate_hz=rate_hz))
+            cameras.append(replace(of, current=has_now(of, waits=each in waits)))
+        _, pool = options_of(snapshot(cameras))
+        [(_, _, usual_ns), *_] = pool.together[name(128)].batches
+        slowdown = load * 1e9 / usual_ns / sum(rates_hz.values())
+        options, pool = options_of(snapshot(cameras, slowdown=slowdown))
+        feasible, spare, holds = discipline(pool, False)
+        some = Minimum(options, P).best(feasible, spare)
+        assert some is not None
+        assert holds(some)
+        return {str(c.snapshot.camera.id): c.waits for c in some if c.crowded}
+
+    assert crowded(0.92, ()) == {}
+    assert crowded(0.92, ["light"]) == {"light": True}  # it would fit, with no time to spare
+    assert crowded(0.92, ["mid"]) == {"mid": True}
+    assert crowded(0.97, ["light"]) == {"light": False}
+    assert crowded(0.97, ()) == {"heavy": False}
+    assert crowded(1.02, ["light"]) == {"heavy": False}  # "light" alone would not suffice
+    assert len(crowded(0.92, ["light", "slight"])) == 1
+    assert crowded(0.85, ["light"]) == {}
+
+
+@settings(max_examples=100, deadline=None)
+@given(crowds(5, st.booleans()), st.sampled_from([2.0, 4.0, 6.0]))
+def test_who_is_served_stays_so_where_as_many_that_wait_suffice(
+    drawn: Crowd, slowdown: float
+) -> None:
+    of = crowd(drawn, 1, 0.0, slowdown)
+    of = replace(
+        of,
+        cameras=tuple(replace(c, current=c.current or has_now(c, waits=False)) for c in of.cameras),
+    )
+    cameras, pool = options_of(of)
+    feasible, spare, holds = discipline(pool, False)
+    some = Minimum(cameras, P).best(feasible, spare)
+    if some is None:
+        return
+    served = [at for at, c in enumerate(cameras) if c.served]
+    waiting = [at for at in served if drawn[at][3]]
+    crowded = [at for at, c in enumerate(some) if c.crowded]
+    if set(crowded) <= set(waiting):
+        return
+    assert not any(
+        holds(at_least(cameras, each, given_up))
+        for each in combinations(waiting, len(crowded))
+        for given_up in subsets([at for at in served if at not in each])
+    )
 
 
 @settings(max_examples=100, deadline=None)
@@ -311,53 +372,6 @@ def test_no_more_wait_than_time_to_spare_demands(drawn: Crowd, slowdown: float) 
         )
         wait = min(waiting, sum(c.crowded for c in most))
         assert count <= max(sum(c.crowded for c in least), wait)
-
-
-def test_nobody_loses_its_service_because_another_camera_waits() -> None:
-    """All three fit, but without time to spare: the one that waits goes on waiting."""
-
-    def crowded(waits: str, slowdown: float = 9.6) -> list[str]:
-        cameras = []
-        for each, rate_hz in (("heavy", 20), ("mid", 10), ("light", 2)):
-            of = seen(camera(each, 1000, rate_hz, min_rate_hz=rate_hz))
-            has = Assignment(of.camera.id, name(128), rate_hz, 85, each != waits, "")
-            cameras.append(replace(of, current=has))
-        options, pool = options_of(snapshot(cameras, slowdown=slowdown))
-        feasible, spare, _ = discipline(pool, False)
-        some = Minimum(options, P).best(feasible, spare)
-        assert some is not None
-        return [str(c.snapshot.camera.id) for c in some if c.crowded]
-
-    assert crowded("") == []
-    assert crowded("light") == ["light"]
-    assert crowded("mid") == ["mid"]
-    assert crowded("light", 9.0) == []
-    assert crowded("", 10.0) == ["heavy"]  # they do not fit: who frees most
-    assert crowded("light", 10.0) == ["light"]  # and that is one as well
-
-
-@settings(max_examples=100, deadline=None)
-@given(
-    st.lists(st.tuples(st.sampled_from([2, 10, 30]), st.booleans()), min_size=2, max_size=6),
-    st.sampled_from([0.88, 0.91, 0.94]),
-)
-def test_who_is_served_stays_so_while_all_fit_beside_those_that_wait(
-    drawn: list[tuple[int, bool]], load: float
-) -> None:
-    single_s = 0.003
-    of = crowd(
-        [(1000, hz, 1.0, waits, 0.0, 1000.0) for hz, waits in drawn],
-        1,
-        0.0,
-        load / (single_s * sum(hz for hz, _ in drawn)),
-    )
-    cameras, pool = options_of(of)
-    feasible, spare, holds = discipline(pool, False)
-    some = Minimum(cameras, P).best(feasible, spare)
-    assert some is not None
-    if holds(at_least(cameras, (), ())):
-        waits = {c.camera.id for c in of.cameras if c.current is not None}
-        assert {c.snapshot.camera.id for c in some if c.crowded} <= waits
 
 
 @settings(max_examples=100, deadline=None)

@@ -221,19 +221,6 @@ def test_where_batches_gain_little_nothing_is_planned_in_cycles(gain: float) -> 
     assert answer.utilisation == found.utilisation
 
 
-@pytest.mark.parametrize("gain", [0.5, 0.9])
-def test_no_more_is_planned_than_a_user_allows_where_executors_take_turns(gain: float) -> None:
-    cameras = [seen(camera(f"gate-{at}", 300, 25)) for at in range(6)]
-    planned = []
-    for share in (0.9, 0.6, 0.4, 0.3):
-        answer = plan(snapshot(cameras, gain=gain), 1000, P.planning_at_most(share))
-        assert answer.utilisation <= share + 1e-9
-        assert all(a.served for a in answer.assignments.values())
-        planned.append(answer.utilisation)
-    assert planned == sorted(planned, reverse=True)
-    assert P.planning_at_most(P.utilisation_max) == P
-
-
 def test_without_a_camera_that_can_be_planned_for_there_is_no_allocation() -> None:
     assert optimise(by_application(snapshot([])), 1000, P) is None
     assert optimise(by_application(snapshot([seen()], variants=())), 1000, P) is None
@@ -290,6 +277,15 @@ def test_plans_of_many_cameras_are_feasible_and_stay(seed: int) -> None:
 @given(boxes)
 def test_plans_of_few_cameras_are_feasible(of: PlanningSnapshot) -> None:
     judge(optimised(of), ExecutorPool(of, P.quantile))
+
+
+@pytest.mark.parametrize("gain", [0.0, 0.9])
+def test_no_more_than_the_share_that_may_be_used_is_planned(gain: float) -> None:
+    """Whether or not batches pay, as long as the smallest sizes take less."""
+    of = box([(300, 25 if gain else 5, 100.0, 0.0, 0.0, None)] * 6, 1, gain)
+    used = [plan(of, 1000, P.using(share)).utilisation for share in (0.9, 0.5, 0.3)]
+    assert used[0] > used[1] > used[2]
+    assert all(planned <= share for planned, share in zip(used, (0.9, 0.5, 0.3), strict=True))
 
 
 def test_allocate_needs_no_dedicated_options() -> None:

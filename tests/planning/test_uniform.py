@@ -212,7 +212,7 @@ def test_many_executors_are_divided_better_than_by_few_cuts(
         assert found is not None
         judge_groups(found, pool)
         with monkeypatch.context() as patch:
-            patch.setattr(partition_search, "uniform_parts", lambda *_, **__: None)
+            patch.setattr(partition_search, "uniform_parts", lambda *_, **__: [])
             without = best_partition(cameras, (), pool, P)
         if without is not None:
             gains.append(found.value(P.hysteresis_ratio) / without.value(P.hysteresis_ratio))

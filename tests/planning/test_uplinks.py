@@ -261,6 +261,22 @@ def test_a_newcomer_is_judged_by_whom_it_takes_the_uplink_from_in_other_parts() 
     assert "would no longer be served" in (refusal(of, newcomer, P) or "")
 
 
+@pytest.mark.parametrize(("count", "slo_ms", "slower"), [(3, 100, 6), (4, 150, 4), (2, 300, 4)])
+def test_an_uplink_is_divided_by_what_its_cameras_application_takes(
+    count: int, slo_ms: int, slower: int
+) -> None:
+    cameras = [
+        seen(replace(camera(f"gate-{at}", slo_ms, 2, app="heavy"), site=SITE), link(3.0))
+        for at in range(count)
+    ]
+    of = snapshot(cameras)
+    slow = {e: {n: p.scaled(slower) for n, p in each.items()} for e, each in of.profiles.items()}
+    by_app = planned(replace(of, applications={"heavy": slow}))
+    by_profile = planned(replace(of, profiles=slow))
+    assert px_of(by_app) == px_of(by_profile)
+    assert all(a.served for a in by_app.assignments.values())
+
+
 def test_who_cannot_be_in_time_takes_no_more_of_the_uplink_than_its_smallest_frames() -> None:
     of = box([(12, 15.0, None), (200, 15.0, None)], 4)
     shared = with_uplink_shares(of, P).cameras

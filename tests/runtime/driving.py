@@ -162,7 +162,10 @@ class Bench:
         self.driver.feed(CameraConnected(camera()))
 
     def submit(
-        self, slo_ms: float = 300.0, jpeg: bytes = JPEG_LESS, size: tuple[int, int] = (416, 234)
+        self,
+        slo_ms: float = 300.0,
+        jpeg: bytes | memoryview = JPEG_LESS,
+        size: tuple[int, int] = (416, 234),
     ) -> PendingFrame:
         """Submit a frame of the camera that has just arrived."""
         now_ms = self.clock_ns() / MS

@@ -20,6 +20,7 @@ from edgebox.domain.access import (
 )
 from edgebox.domain.errors import InvalidInputError, StorageError, UnknownNameError
 from edgebox.domain.requests import CameraId
+from edgebox.fleet.replicated_settings import TOKEN, ReplicatedSettings, SettingKey
 from edgebox.runtime import access_control
 from edgebox.runtime.access_control import (
     SESSION_S,
@@ -250,6 +251,29 @@ async def test_pairing_again_replaces_the_token_if_the_code_names_the_camera() -
     assert access.by_token(old) is None
 
 
+async def test_of_two_that_pair_under_one_name_at_once_one_gets_it() -> None:
+    access = AccessControl(AccessStore(IN_MEMORY))
+    codes = [access.begin_pairing(None).shown for _ in range(2)]
+    paired = await asyncio.gather(
+        *(access.pair(code, GATE, HOME) for code in codes), return_exceptions=True
+    )
+    (token, text) = next(each for each in paired if isinstance(each, tuple))
+    assert [type(each) for each in paired if each != (token, text)] == [ForbiddenError]
+    assert access.by_token(text) is not None
+    await access.pair(codes[1], DOOR, HOME)  # the code was not used up
+
+
+async def test_tokens_that_are_made_at_once_are_no_more_than_there_may_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(access_control, "TOKENS_MAX", 1)
+    access = AccessControl(AccessStore(IN_MEMORY))
+    made = await asyncio.gather(
+        *(access.issue("x", Scope.VIEWER, None) for _ in range(2)), return_exceptions=True
+    )
+    assert sorted(isinstance(each, TokenLimitError) for each in made) == [False, True]
+
+
 async def test_a_browser_is_paired_with_a_cookie() -> None:
     access = await access_of(Clock())
     identity, cookie = await access.pair_browser(access.begin_pairing(None).shown, GATE, HOME)
@@ -357,19 +381,97 @@ async def test_what_is_revoked_replaced_or_gone_with_its_file_is_known_as_that(
     ann, _ = await access.issue("Ann", Scope.VIEWER, None)
     old, _ = await access.issue("gate", Scope.CAMERA, GATE)
     gate, _ = await access.issue("gate", Scope.CAMERA, GATE)
-    assert access.revoked == {old.id}
+    assert access.revoked == {old.id: clock.ms()}
     command = await access_of(clock, file)
     await command.revoke(ann.id)
     await access.follow()
-    assert access.revoked == {old.id, ann.id} == (await access_of(clock, file)).revoked
+    assert access.revoked.keys() == {old.id, ann.id}
+    assert access.revoked == (await access_of(clock, file)).revoked
     other = str(tmp_path / "b.db")
     await (await access_of(clock, other)).issue("Ben", Scope.ADMIN, None)
     (tmp_path / "b.db").rename(file)
     await access.follow()
-    assert access.revoked == {old.id, ann.id, gate.id}
+    assert access.revoked.keys() == {old.id, ann.id, gate.id}
     clock.forward(REVOKED_KEPT_MS / 1e3)
     await access.issue("Cid", Scope.VIEWER, None)
-    assert access.revoked == frozenset()
+    assert access.revoked == {}
+
+
+@pytest.mark.parametrize("how", ["revoked", "paired anew", "gone with its file"])
+async def test_other_boxes_know_of_a_token_that_was_revoked_while_the_clock_was_behind(
+    tmp_path: Path, how: str
+) -> None:
+    """A board without a battery for its clock is in 1970 until it has asked for the time."""
+    clock, file = Clock(), str(tmp_path / "a.db")
+    access = await access_of(clock, file)
+    await access.issue("Ann", Scope.ADMIN, None)
+    gate, text = await access.issue("gate", Scope.CAMERA, GATE)
+    clock.forward(40 * 86_400)  # it is revoked long after it was made, and shortly after its use
+    assert access.by_token(text) is not None
+    await access.close()
+    right_ns, clock.ns = clock.ns, 60 * 10**9
+    access = await access_of(clock, file)
+    assert access.by_token(text) is not None
+    await access.close()
+    if how == "revoked":
+        await access.revoke(gate.id)
+    elif how == "paired anew":
+        await access.issue("gate", Scope.CAMERA, GATE)
+    else:
+        other = str(tmp_path / "b.db")
+        AccessStore(other).add(new_token("Ben", Scope.ADMIN, None, clock.ms())[0])
+        (tmp_path / "b.db").rename(file)
+        await access.follow()
+    here, there = ReplicatedSettings(), ReplicatedSettings()
+    here.revoke(access.revoked, "here", clock.ms())
+    clock.ns = right_ns + 60 * 10**9
+    revisions = {key: setting.revision for key, setting in here.settings.items()}
+    assert SettingKey(CameraId(gate.id), TOKEN) in there.to_fetch(revisions, clock.ms())
+    there.take(here.settings, clock.ms())
+    here.forget_old(clock.ms())
+    await access.issue("Cid", Scope.VIEWER, None)
+    assert gate.id in access.revoked
+    assert here.is_revoked(gate.id)
+    assert there.is_revoked(gate.id)
+
+
+async def test_a_fleet_knows_what_was_revoked_while_the_clock_was_behind() -> None:
+    clock = Clock()
+    access = await access_of(clock)
+    await access.issue("Ann", Scope.ADMIN, None)
+    gate, _ = await access.issue("gate", Scope.CAMERA, GATE)
+    clock.forward(40 * 86_400)
+    access.shown(gate.id)  # a ticket was given to its camera, which is still connected
+    now_ns, clock.ns = clock.ns, 60 * 10**9  # a board without a battery, until NTP has answered
+    await access.close()
+    await access.revoke(gate.id)
+    here, there = ReplicatedSettings(), ReplicatedSettings()
+    here.revoke(access.revoked, "here", clock.ms())
+    clock.ns = now_ns
+    clock.forward(60)
+    revisions = {key: setting.revision for key, setting in here.settings.items()}
+    assert there.to_fetch(revisions, clock.ms()) == [*here.settings]
+    there.take(here.settings, clock.ms())
+    assert there.is_revoked(gate.id)
+    here.forget_old(clock.ms())
+    await access.issue("Ben", Scope.VIEWER, None)
+    here.revoke(access.revoked, "here", clock.ms())
+    assert here.is_revoked(gate.id)
+
+
+async def test_a_token_is_noted_as_shown_once_an_hour_and_not_by_a_clock_that_is_behind() -> None:
+    clock = Clock()
+    access = await access_of(clock)
+    gate, _ = await access.issue("gate", Scope.CAMERA, GATE)
+    noted = []
+    for wait_s in (0, 60, 3_540, 3_599, 1, -7_200):
+        clock.forward(wait_s)
+        access.shown(gate.id)
+        noted.append(access.tokens[0].last_used_ms)
+    began_ms = noted[0]
+    assert began_ms is not None
+    assert noted == [began_ms + 3_600_000 * hours for hours in (0, 0, 1, 1, 2, 2)]
+    access.shown("nobody's")
 
 
 async def test_a_damaged_file_is_renamed(tmp_path: Path) -> None:

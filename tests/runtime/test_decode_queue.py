@@ -5,18 +5,22 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgebox.domain.model_family import VariantName
+from edgebox.domain.requests import RequestId
 from edgebox.runtime.decode_queue import SLOW_NS, Deferrable, FairQueue, Taken, decode_pool
+from edgebox.runtime.frames import PendingFrame, one_shot_frame, one_shot_request
 from tests.conftest import PATIENCE_S
 
 MS = 1_000_000
 
 
-def nothing() -> None:
+def nothing(*_: object) -> None:
     """Work that is never run: the queue does not look into it."""
 
 
@@ -145,6 +149,47 @@ def test_having_sent_nothing_earns_nothing() -> None:
     assert abs(served["late"] - served["busy"]) <= 1
 
 
+def picture_of(address: str, at_ms: int, deadline_ms: int, app: str = "http") -> PendingFrame:
+    """Return the frame of a picture that a program sent."""
+    request = one_shot_request(
+        RequestId(at_ms), b"", (64, 64), VariantName("v"), app=app,
+        now_ns=at_ms * MS, deadline_ms=deadline_ms,
+    )  # fmt: skip
+    return one_shot_frame(request, b"", lambda frame, ending: None, address)
+
+
+@pytest.mark.parametrize(
+    ("other", "before"),
+    [
+        ({"address": "10.0.0.2"}, 1),
+        ({"address": "10.0.0.1", "app": "counter"}, 1),
+        ({"address": "10.0.0.1", "deadline_ms": 100}, 0),
+        ({"address": "10.0.0.1"}, 5),
+    ],
+    ids=["another address", "another application", "an earlier deadline", "the same program"],
+)
+def test_a_program_that_always_has_slow_pictures_waiting_keeps_no_other_program_waiting(
+    other: dict[str, Any], before: int
+) -> None:
+    """The newest first of all programs' pictures let the other's never be decoded."""
+    queue = FairQueue(2)
+    decoded: list[str] = []
+
+    def put(frame: PendingFrame, name: str) -> None:
+        due_ns = frame.request.deadline_ns
+        queue.put(frame.sender, Deferrable(lambda _: decoded.append(name), lambda: False, due_ns))
+
+    for at_ms in range(5):
+        put(picture_of("10.0.0.1", at_ms, 1_000), "slow")
+    put(picture_of(**{"at_ms": 5, "deadline_ms": 1_000} | other), "quick")
+    for at_ms in range(6, 20):
+        put(picture_of("10.0.0.1", at_ms, 1_000), "slow")
+        taken = taken_from(queue)
+        taken.work()
+        queue.done(taken, 800 * MS if decoded[-1] == "slow" else MS)
+    assert decoded.index("quick") == before
+
+
 def deferred(over: bool = False) -> Deferrable:
     return Deferrable(nothing, lambda: over)
 
@@ -175,7 +220,7 @@ def test_what_is_no_longer_wanted_is_never_taken() -> None:
     assert taken(queue) == [wanted]
 
 
-def test_of_a_sender_with_too_many_pictures_the_newest_comes_first() -> None:
+def test_of_a_camera_with_too_many_pictures_the_newest_comes_first() -> None:
     queue = FairQueue(2)
     first, second, third, fourth = pictures = [deferred() for _ in range(4)]
     for picture in pictures:
@@ -184,11 +229,19 @@ def test_of_a_sender_with_too_many_pictures_the_newest_comes_first() -> None:
     assert [picture.behind for picture in pictures] == [False, True, True, True]
 
 
+def test_of_a_programs_pictures_the_one_with_the_earliest_deadline_comes_first() -> None:
+    queue = FairQueue(2)
+    pictures = {due: Deferrable(nothing, lambda: False, due) for due in (3, 1, 4, 2)}
+    for picture in pictures.values():
+        queue.put("program", picture)
+    assert taken(queue) == [pictures[due] for due in (1, 2, 3, 4)]
+
+
 def test_threads_look_again_when_the_queue_is_held_no_more() -> None:
     queue, done = FairQueue(2), threading.Event()
     queue.hold(True)
     pool = decode_pool(2, queue=queue)
-    pool.submit(Deferrable(done.set, lambda: False), "gate")
+    pool.submit(Deferrable(lambda _: done.set(), lambda: False), "gate")
     pool.submit(nothing, "gate")
     assert not done.is_set()
     pool.change(lambda: queue.hold(False))
@@ -200,10 +253,10 @@ def test_a_machine_that_is_busy_with_other_things_makes_no_sender_slow() -> None
     """Who is slow waits for a thread while another picture never ends."""
     now_ns, begun, released = [0], threading.Event(), threading.Event()
 
-    def pass_a_second() -> None:
+    def pass_a_second(_: Deferrable) -> None:
         now_ns[0] += 1_000 * MS
 
-    def endless() -> None:
+    def endless(_: Deferrable) -> None:
         begun.set()
         released.wait()
 

@@ -238,6 +238,17 @@ def test_a_forgotten_camera_stays_in_the_total() -> None:
     assert metrics.of(CameraId("gate")).counts.captured == 1
 
 
+def test_what_a_forgotten_camera_counted_last_is_taken_once() -> None:
+    metrics = Metrics()
+    for second in range(3 * WINDOW_S):
+        metrics.of(CameraId("gate")).captured(1, 1, second * SECOND)
+        metrics.forget(CameraId("gate"))
+    taken = metrics.take_forgotten()
+    assert len(taken) == WINDOW_S, "as for a camera whose figures nobody takes"
+    assert sum(period.captured for _, period in taken) == 3 * WINDOW_S
+    assert metrics.take_forgotten() == []
+
+
 def test_a_camera_keeps_its_numbers() -> None:
     metrics = Metrics()
     metrics.of(CameraId("gate")).captured(1, 0, 0)

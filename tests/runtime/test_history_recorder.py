@@ -36,11 +36,12 @@ class Life:
 
     def __init__(self, storage: Storage, clocks: Clocks, on_minute: Callable[[], None]) -> None:
         self.metrics = Metrics()
+        self.connected: dict[CameraId, float | None] = {GATE: 2e6}
         self.clocks = clocks
         self.recorder = HistoryRecorder(
             Rollup(self.metrics, {}, 9, lambda: None),
             storage.history,
-            links=lambda: {GATE: 2e6},
+            links=lambda: self.connected,
             on_minute=on_minute,
             wall_ms=lambda: clocks.wall_ms,
             clock_ns=lambda: clocks.ns,
@@ -100,6 +101,27 @@ async def test_charts_show_what_was_before_a_clock_was_wrong_for_a_while(
         )
         # The last second before a step belongs to the clock before it.
         assert sum(n or 0 for n in chart["captured"]) >= 140, chart["segments"]
+    await storage.close()
+
+
+async def test_a_forgotten_camera_has_no_history_when_its_minute_ends(tmp_path: Path) -> None:
+    clocks = Clocks()
+    storage = await Storage.open(tmp_path / "box.sqlite3", now_ms=lambda: clocks.wall_ms)
+    life = Life(storage, clocks, lambda: None)
+    life.live(30)
+    # Counted since the last second, for the box alone.
+    life.metrics.of(GATE).captured(1, 1, clocks.ns)
+    life.connected.clear()
+    life.metrics.forget(GATE)
+    life.recorder.forget(GATE)
+    storage.forget_camera(GATE)
+    for _ in range(60):
+        clocks.pass_ms(1_000)
+        life.recorder.tick()
+    await storage.flush()
+    for level in (SECOND, MINUTE, HOUR):
+        assert await storage.history.periods(level, GATE) == {}
+    assert await captured(storage, BOX) == [31, 31]
     await storage.close()
 
 

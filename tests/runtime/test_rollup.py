@@ -158,6 +158,28 @@ def test_a_camera_that_is_there_and_silent_has_a_period_and_one_that_left_has_no
     assert found[GATE].covered_ms == 1_000
 
 
+def test_a_forgotten_camera_leaves_the_minute_that_runs_and_the_box_keeps_its_frames() -> None:
+    metrics = Metrics()
+    rollup = make(metrics)
+    for camera in (GATE, YARD):
+        happen(metrics.of(camera), "answer", 0)
+    take(rollup, 0, {})
+    # What was counted since the last second is of the box as well.
+    happen(metrics.of(GATE), "late", SECOND)
+    metrics.forget(GATE)
+    rollup.forget(GATE)
+    take(rollup, 1, {})
+    minutes = rollup.finished(60)
+    assert set(minutes[0]) == {BOX, YARD}
+    box = minutes[0][BOX]
+    assert (box.captured, box.on_time, box.late) == (3, 2, 1)
+    assert box.width_px_sum == 2 * 256 + 608
+    # One of the same name begins anew.
+    happen(metrics.of(GATE), "answer", 60 * SECOND)
+    take(rollup, 60, {})
+    assert rollup.rest()[1][GATE].captured == 1
+
+
 def test_a_minute_ends_once() -> None:
     metrics = Metrics()
     rollup = make(metrics)

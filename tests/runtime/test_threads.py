@@ -41,7 +41,7 @@ class Hanging:
 
 
 def picture(decode: Callable[[], object]) -> Deferrable:
-    def run() -> None:
+    def run(_: Deferrable) -> None:
         decode()
 
     return Deferrable(run, lambda: False)

@@ -49,6 +49,7 @@ from edgebox.scheduling.events import (
     PartialAnswered,
     PlanComputed,
     PlanFailed,
+    ProfilesChanged,
     RequestArrived,
     RequestPrepared,
     RequestRejected,
@@ -194,7 +195,7 @@ def groups(a: int, b: int) -> tuple[Group, ...]:
 
 def limited(world: World, a: int, b: int) -> Event | None:
     """Limit an executor's memory; a box does that only when it starts, before anything runs."""
-    if world.alive or world.sampling:
+    if world.alive or world.busy or world.sampling:
         return None
     executor = EXECUTORS[a % 2]
     return world.held.limited(executor, world.loaded.get(executor, ()), 1 + b % 4, a)
@@ -221,6 +222,7 @@ MAKERS: dict[str, Callable[[World, int, int], Event | None]] = {
     "sampled": lambda w, a, b: SampleCompleted(*sampled(w, b), a * MS, refused=b % 13 == 0),
     "sample_failed": lambda w, a, b: SampleFailed(*sampled(w, b)),
     "started": lambda w, a, b: ExecutorStarted(EXECUTORS[a % 2], profiles(EXECUTORS[a % 2], b)),
+    "profiles": lambda w, a, b: ProfilesChanged(EXECUTORS[a % 2], profiles(EXECUTORS[a % 2], b)),
     "stopped": lambda w, a, b: ExecutorStopped(EXECUTORS[a % 2]),
     "hung": lambda w, a, b: ExecutorHung(EXECUTORS[a % 2]),
     "lent": lambda w, a, b: ExecutorLent(EXECUTORS[a % 2], b % 2 == 0),
@@ -259,7 +261,7 @@ SOMETIMES = (Collect, RunAgain, Retain, Release, Sample, Load, Unload, Abandon, 
 STALE = (
     "RequestArrived", "RequestPrepared", "CropsPrepared", "RequestRejected", "RequestsUnanswered",
     "BatchCompleted", "BatchFailed", "SampleCompleted", "SampleFailed", "CameraChanged",
-    "CameraDisconnected", "LinkMeasured",
+    "CameraDisconnected", "LinkMeasured", "ProfilesChanged",
 )  # fmt: skip
 LATER_NS = (*(0, 0, 1, MS, MS, 3 * MS) * 4, 17 * MS, 60 * MS, 700 * MS, 5000 * MS)
 SELDOM = 7

@@ -53,6 +53,20 @@ def test_the_number_at_once_follows_from_interference(k: float, streams: int, li
     assert concurrent_batches(gains) == limit
 
 
+def test_what_was_never_measured_beside_others_does_not_lift_the_limit() -> None:
+    there = executors(3)
+    known = {
+        each: {name(px): of for px in (128, 256) for of in profiles(1.0, [each], px)}
+        for each in there
+    }
+    (before,) = device_concurrency(known).values()
+    for each in there:
+        known[each] |= {VariantName(f"new-{px}"): profile(px, each) for px in (128, 256)}
+    (after,) = device_concurrency(known).values()
+    assert (before.limit, after.limit) == (1, 1)
+    assert before.gains == after.gains == pytest.approx((1, 1, 1))
+
+
 @pytest.mark.parametrize(("k", "limit"), [(0.3, 4), (0.45, 4), (0.6, 4), (0.8, 2), (1.0, 1)])
 def test_more_at_once_let_a_short_batch_pass_a_long_one(k: float, limit: int) -> None:
     there = executors(4)

@@ -16,6 +16,7 @@ from edgebox.scheduling.events import (
     CameraDisconnected,
     ExecutorStarted,
     ExecutorStopped,
+    ProfilesChanged,
     RequestArrived,
     RequestPrepared,
     RequestsUnanswered,
@@ -305,6 +306,25 @@ def test_an_executor_that_stops_takes_its_sample_and_its_inputs_along() -> None:
     assert Release(box.retained[-1]) in box.bench(ExecutorStopped(CPU), 3320)
     box.bench(ExecutorStarted(CPU, (profile(128, gain=GAIN),)), 3400)
     assert box.due_ms() is None
+
+
+def test_other_profiles_wait_for_the_sample_and_let_go_what_was_kept_for_those_that_go() -> None:
+    same, other = profile(128, gain=GAIN), profile(256, gain=GAIN)
+    box = Box(share=0.001)
+    (sample,) = samples(box.burst(3000, *["default"] * 4))
+    box.bench(ProfilesChanged(CPU, (same, other)), 3020)
+    assert box.bench.scheduler.awaits_profiles(CPU)
+    before = box.known().samples
+    box.bench(SampleCompleted(CPU, sample.batch, 2 * MS), 3021)
+    assert not box.bench.scheduler.awaits_profiles(CPU)
+    assert box.known().samples == before + 1
+    assert set(box.bench.scheduler.times.latencies.profiles(CPU)) == {SMALL, name(256)}
+    box.burst(3300, *["default"] * 4)
+    assert box.kept() == [box.retained[-1]]
+    box.bench(ProfilesChanged(CPU, (same,)), 3400)
+    assert box.kept() == [box.retained[-1]]
+    actions = box.bench(ProfilesChanged(CPU, (same.scaled(2), other)), 3401)
+    assert Release(box.retained[-1]) in actions
 
 
 def test_a_box_that_stops_lets_go_what_it_kept_and_lets_the_sample_end() -> None:

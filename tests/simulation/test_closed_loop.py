@@ -42,6 +42,19 @@ def test_when_a_link_halves_the_size_follows_within_a_second(before: float, afte
     assert sent_bits > 0.33 * 5 * after * 1e6
 
 
+def test_the_tutorials_camera_sends_larger_pictures_at_a_lower_rate_only() -> None:
+    """Its link of 0.5 Mbit/s is what binds, and not its deadline."""
+
+    def width_px(slo_ms: int = 300, rate_hz: int = 10) -> float:
+        report = run_scenario(scenario_of(gate(mbps=0.5, slo_ms=slo_ms, rate_hz=rate_hz)))
+        settled = between(report, 10, 20)
+        assert on_time_share(settled) == 1
+        return mean_width(settled)
+
+    assert width_px(rate_hz=3) > 1.5 * width_px()
+    assert width_px(slo_ms=1000) == width_px()
+
+
 def test_when_a_link_comes_back_so_does_the_size() -> None:
     mbps = [10] * 8 + [0.7] * 5 + [10] * 20
     report = run_scenario(scenario_of(gate(mbps=mbps)))

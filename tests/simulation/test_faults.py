@@ -15,8 +15,9 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
+from edgebox.commands.fault_results import FaultResults
 from edgebox.commands.root import main
-from edgebox.domain.errors import InvariantViolation
+from edgebox.domain.errors import InvalidInputError, InvariantViolation
 from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.requests import CameraId, DropReason
 from edgebox.scheduling.endings import Endings
@@ -24,7 +25,14 @@ from edgebox.scheduling.ledger import Ledger
 from edgebox.scheduling.supervision import Supervision
 from edgebox.simulation.faults import fault_search, fault_simulation
 from edgebox.simulation.faults.fault_kinds import FaultKind, Faults, draw_box
-from edgebox.simulation.faults.fault_search import NO_LIMIT, run_seed, search_seed, seeds, shrink
+from edgebox.simulation.faults.fault_search import (
+    NO_LIMIT,
+    SeedResult,
+    run_seed,
+    search_seed,
+    seeds,
+    shrink,
+)
 from edgebox.simulation.faults.fault_simulation import FaultSimulation
 from edgebox.simulation.faults.small_box import fresh
 from tests.scheduling.random_events import SELDOM
@@ -169,6 +177,25 @@ def test_a_file_of_something_else_is_refused_and_kept(tmp_path: Path, content: b
     ended = CliRunner().invoke(main, ["simulate", "faults", "--results", str(file)])
     assert "is no result of a seed" in ended.stderr
     assert file.read_bytes() == content
+
+
+def test_a_file_that_cannot_be_used_is_refused_before_anything_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgebox.commands.simulate_faults._run", None)
+    file = tmp_path / "none" / "results.jsonl"
+    ended = CliRunner().invoke(main, ["simulate", "faults", "--results", str(file)])
+    assert "results cannot be kept there: No such file or directory" in ended.stderr
+    assert isinstance(ended.exception, SystemExit)
+
+
+def test_a_result_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    file = FaultResults(path, None)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(InvalidInputError, match="results cannot be kept there"):
+        file.add(SeedResult(1, 10), 10)
 
 
 def test_as_many_events_are_simulated_as_were_asked_for(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ slowdown = 1.5
         0.7,
     )
     assert scenario.planning.utilisation_upgrade == pytest.approx(0.6 * 84 / 90)
-    assert scenario.planning.cycle_utilisation_max == pytest.approx(0.6)
+    assert scenario.planning.cycle_utilisation_max == 0.6
     assert scenario.costs.prepare_ns == (MS, 2 * MS)
     assert scenario.refuses
     assert scenario.costs.slowdown == 1.5

@@ -48,7 +48,7 @@ def test_what_is_added_is_there_until_it_is_removed(store: AccessStore) -> None:
     store.used({ADMIN.id: 1500})
     assert [token.last_used_ms for token in store.load(0).tokens] == [1500, None]
     store.remove(ADMIN.id, 4000)  # its session ends with it
-    assert store.load(0) == Stored((GATE,), (), (ADMIN.id,))
+    assert store.load(0) == Stored((GATE,), (), {ADMIN.id: 4000})
 
 
 def test_a_camera_has_one_token(store: AccessStore) -> None:
@@ -63,10 +63,32 @@ def test_what_was_revoked_or_replaced_is_kept_for_so_long(store: AccessStore) ->
     store.add(ADMIN)
     store.remove(ADMIN.id, 2500)
     store.add(other := replace(GATE, id="cccccccc", sha256="4" * 64, created_ms=3000))
-    assert store.load(0).revoked == (ADMIN.id, GATE.id)
-    assert store.load(2500 + REVOKED_KEPT_MS).revoked == (GATE.id,)
+    assert store.load(0).revoked == {ADMIN.id: 2500, GATE.id: 3000}
+    assert store.load(2500 + REVOKED_KEPT_MS).revoked == {GATE.id: 3000}
     store.remove(other.id, 3000 + REVOKED_KEPT_MS)
-    assert store.load(0).revoked == (other.id,)
+    assert store.load(0).revoked == {other.id: 3000 + REVOKED_KEPT_MS}
+
+
+def test_what_is_revoked_while_the_clock_is_behind_counts_from_when_it_was_used_last(
+    store: AccessStore,
+) -> None:
+    store.add(GATE)
+    store.add(ADMIN)
+    store.used({ADMIN.id: 10**12})
+    store.used({ADMIN.id: 60_000})
+    store.remove(ADMIN.id, 61_000)
+    store.add(replace(GATE, id="cccccccc", sha256="4" * 64, created_ms=0))
+    assert store.load(0).revoked == {ADMIN.id: 10**12, GATE.id: GATE.created_ms}
+
+
+def test_what_is_revoked_by_a_clock_that_is_behind_is_kept_as_long(store: AccessStore) -> None:
+    now_ms = 100 + REVOKED_KEPT_MS
+    store.add(replace(GATE, created_ms=now_ms))
+    store.add(replace(ADMIN, created_ms=50))
+    store.used({ADMIN.id: now_ms + 7})
+    for token in (GATE, ADMIN):
+        store.remove(token.id, 60)
+    assert store.load(now_ms + 8).revoked == {ADMIN.id: now_ms + 7, GATE.id: now_ms}
 
 
 def test_a_file_of_an_earlier_release_is_read_and_written(tmp_path: Path) -> None:
@@ -77,7 +99,7 @@ def test_a_file_of_an_earlier_release_is_read_and_written(tmp_path: Path) -> Non
     store = AccessStore(str(file))
     assert store.load(0) == Stored((GATE,), ())
     store.remove(GATE.id, 2500)
-    assert store.load(0) == Stored((), (), (GATE.id,))
+    assert store.load(0) == Stored((), (), {GATE.id: 2500})
 
 
 def test_sessions_expire(store: AccessStore) -> None:
@@ -121,8 +143,11 @@ def test_a_damaged_file_is_named_and_can_be_renamed(tmp_path: Path, contents: by
     store = AccessStore(str(file))
     with pytest.raises(DamagedError, match=r"a\.db: file is not a database: move it away"):
         store.load(0)
+    journal = tmp_path / "a.db-journal"
+    journal.write_bytes(b"of a write that was cut off")
     aside = store.rename_damaged()
     assert aside.name.startswith("a.db.corrupt-")
+    assert not journal.exists(), "it would belong to the next file"
     assert aside.read_bytes() == contents
     store.add(ADMIN)
     assert store.load(0).tokens == (ADMIN,)

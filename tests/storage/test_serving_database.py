@@ -142,7 +142,7 @@ async def box_with_history(path: Path) -> None:
     storage.history.record_minutes({29_000_000: {GATE: Period(captured=1)}})
     storage.record_overrides(GATE, {"slo_ms": 300})
     storage.record_event("info", "before")
-    storage.fleet_settings.record((GATE, "slo", 5, "a", b'{"slo_ms":300}'))
+    storage.fleet_settings.record((GATE, "slo", 5, "a", b'{"slo_ms":300}', True))
     await storage.close()
 
 
@@ -393,7 +393,7 @@ async def test_a_locked_database_is_copied_into_memory(file: Path) -> None:
     assert "database is locked: does another edgebox use it?" in storage.last_error
     assert await storage.load_profiles("print") == [profile(128)]
     assert [each.camera for each in await storage.cameras()] == ["gate"]
-    assert await storage.fleet_settings.load() == [(GATE, "slo", 5, "a", b'{"slo_ms":300}')]
+    assert await storage.fleet_settings.load() == [(GATE, "slo", 5, "a", b'{"slo_ms":300}', True)]
     assert await records(storage)
     await storage.close()
     other.execute("ROLLBACK")

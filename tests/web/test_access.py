@@ -5,9 +5,11 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from aiohttp import ClientSession, WSServerHandshakeError
+from aiohttp.test_utils import make_mocked_request
 
 from edgebox.domain.access import GRANTS, OpenTo, Scope
 from edgebox.domain.requests import CameraId
@@ -15,11 +17,13 @@ from edgebox.runtime.access_control import AccessControl
 from edgebox.storage.access_store import AccessStore
 from edgebox.storage.database import IN_MEMORY, Storage
 from edgebox.web import deepstack
+from edgebox.web.identification import identify, sender_of
 from edgebox.web.server import Server, application
 from edgebox.web.v2.kserve_routes import SCOPE as V2_SCOPE
 from edgebox.web.web_context import WebContext
 from tests.web.sites import site_of
 
+ROOT = Path(__file__).resolve().parents[2]
 GATE, DOOR = CameraId("gate"), CameraId("door")
 V2_PUBLIC = ("/v2/health/live", "/v2/health/ready")
 Texts = Mapping[Scope, str]
@@ -33,9 +37,14 @@ class Closed:
         self.url = f"http://127.0.0.1:{server.port}"
         self.server, self.access, self.texts = server, access, texts
 
-    def trust(self, *proxies: str) -> None:
+    async def trust(self, *proxies: str) -> None:
+        """Serve anew, behind these proxies."""
+        await self.server.stop()
         config = self.site.config
         self.site.config = replace(config, server=replace(config.server, trusted_proxies=proxies))
+        self.server = Server(self.site)
+        await self.server.start("127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{self.server.port}"
 
     async def ask(
         self, method: str, path: str, headers: Mapping[str, str] | None = None, **options: Any
@@ -71,8 +80,9 @@ async def closed(tmp_path: Path) -> AsyncIterator[Closed]:
         for scope in Scope
     }
     await server.start("127.0.0.1", 0)
-    yield Closed(site, server, texts)
-    await server.stop()
+    closed = Closed(site, server, texts)
+    yield closed
+    await closed.server.stop()
     await storage.close()
 
 
@@ -192,14 +202,14 @@ async def test_behind_a_trusted_proxy_wrong_logins_are_limited_by_client(closed:
         return {"X-Forwarded-For": f"198.51.100.9, {client}", "X-Forwarded-Proto": "https"}
 
     right, wrong = {"token": closed.texts[Scope.VIEWER]}, {"token": "guess"}
-    closed.trust("127.0.0.1")
+    await closed.trust("127.0.0.1")
     for _ in range(11):
         status, _, _ = await closed.ask("POST", "/v1/login", behind("192.0.2.1"), json=wrong)
     assert status == 429
     status, _, headers = await closed.ask("POST", "/v1/login", behind("192.0.2.2"), json=right)
     assert status == 200
     assert "Secure" in headers["Set-Cookie"]
-    closed.trust()  # what others say of themselves does not count
+    await closed.trust()  # what others say of themselves does not count
     for _ in range(11):
         status, _, _ = await closed.ask("POST", "/v1/login", behind("192.0.2.3"), json=wrong)
     assert status == 429
@@ -292,3 +302,68 @@ async def test_a_browser_that_is_a_camera_gets_a_cookie_of_its_own(closed: Close
     assert (await closed.ask("GET", "/v1/state", cookie))[0] == 401
     status, _, _ = await closed.ask("GET", "/v1/stream", {**cookie, "Origin": closed.url})
     assert status == 503  # it may, once there are models
+
+
+async def paired(closed: Closed, camera: str) -> str:
+    """Return the cookie of a browser that was paired as a camera."""
+    _, _, headers = await closed.ask(
+        "POST",
+        "/v1/pair",
+        json={"code": closed.access.begin_pairing(None).shown, "camera": camera, "browser": True},
+    )
+    return headers["Set-Cookie"].partition(";")[0]
+
+
+async def who(closed: Closed, *cookies: str) -> dict[str, Any]:
+    return (await closed.ask("GET", "/v1/session", {"Cookie": "; ".join(cookies)}))[1]
+
+
+async def test_a_browser_is_a_person_on_the_page_and_a_camera_as_one(closed: Closed) -> None:
+    phone = await paired(closed, "phone")
+    alone = await who(closed, phone)
+    assert (alone["scope"], alone["camera"]) == ("camera", "phone"), "so the page can say why not"
+    assert (alone["may_be_camera"], alone["logged_in"]) == (True, False)
+    viewer = (await closed.cookie(Scope.VIEWER))["Cookie"]
+    operator = (await closed.cookie(Scope.OPERATOR))["Cookie"]
+    both = await who(closed, viewer, phone)
+    assert (both["scope"], both["may_be_camera"], both["logged_in"]) == ("viewer", True, True)
+    assert (await who(closed, viewer))["may_be_camera"] is False
+    assert (await who(closed, operator))["may_be_camera"] is True
+    closed.access.open_to = OpenTo.LOOPBACK
+    assert (await who(closed, phone))["scope"] == "operator", "what everybody may, it may as well"
+    headers = {"Cookie": f"{operator}; {phone}"}
+    transport = Mock()
+    transport.get_extra_info.return_value = ("127.0.0.1", closed.server.port)
+    request = make_mocked_request("GET", "/v1/stream", headers=headers, transport=transport)
+    identify(closed.access, request, Scope.CAMERA)
+    closed.access.check_publisher(sender_of(request), CameraId("phone"))
+
+
+async def test_logging_out_does_not_unpair_a_camera(closed: Closed) -> None:
+    phone = await paired(closed, "phone")
+    viewer = (await closed.cookie(Scope.VIEWER))["Cookie"]
+    for cookies in (phone, f"{viewer}; {phone}"):
+        headers = {"Cookie": cookies, "Origin": closed.url}
+        status, _, answered = await closed.ask("POST", "/v1/logout", headers)
+        assert status == 204
+        assert answered["Set-Cookie"].startswith("edgebox_session_")
+    assert (await who(closed, phone))["may_be_camera"] is True
+    assert (await who(closed, viewer))["scope"] is None
+
+
+@pytest.mark.parametrize("page", ["how-to/access.md", "reference/http-api.md"])
+async def test_a_page_names_all_that_is_open_and_nothing_else(closed: Closed, page: str) -> None:
+    """Who has a proxy let pass just that locks nobody out."""
+    text = (ROOT / "docs" / page).read_text("utf-8")
+    (paragraph,) = re.findall(r"Open to everybody.*?\n\n", text, re.DOTALL)
+    named = [name.removesuffix("/...") for name in re.findall(r"`(/\S*)`", paragraph)]
+    public = {path for _, path, scope in await operations(closed) if scope is None}
+    public |= {"/", "/camera", "/assets"}
+    unnamed = [
+        path
+        for path in public
+        if not any(path == name or path.startswith(f"{name}/") for name in named if name != "/")
+    ]
+    assert unnamed == ["/"]
+    assert "/" in named
+    assert {n for n in named if not any(f"{path}/".startswith(f"{n}/") for path in public)} == set()

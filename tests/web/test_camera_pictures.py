@@ -19,7 +19,9 @@ async def test_once_a_picture_of_a_request_cannot_be_answered_the_others_are_not
     async def refused() -> None:
         raise NotServedError(DropReason.OVERLOAD, "too much")
 
-    picture = answered(box, JPEG_LESS, (416, 234), VariantName("street-416"), 5_000, app="http")
+    picture = answered(
+        box, JPEG_LESS, (416, 234), VariantName("street-416"), 5_000, app="http", address="a"
+    )
     with pytest.raises(NotServedError):
         await all_answered([picture, refused()])
     await settle()

@@ -252,6 +252,32 @@ async def test_what_was_set_before_the_fleet_is_shared_and_what_the_fleet_has_wi
     assert site.box.overrides[CameraId("gate")] == Overrides(slo_ns=90_000_000, app="doors")
 
 
+async def test_a_box_whose_address_changes_knows_what_was_set_on_it(member: Member) -> None:
+    site, gate = member.site, CameraId("gate")
+    fleet_of = site.fleet
+    assert fleet_of is not None
+    site.storage.record_camera(gate, {})
+    site.storage.record_overrides(gate, {"app": "doors"})  # before it was in a fleet
+    await site.storage.flush()
+    await fleet_of.settings.load()
+    fleet_of.listens("http://10.0.0.1:8787", None)
+    site.box.override(gate, set_on_it := Overrides(slo_ns=90_000_000, app="doors"))
+    fleet_of.settings.set_here(gate, set_on_it)
+    elsewhere = ReplicatedSettings(fleet_of.settings.replicated.settings)
+    elsewhere.change(gate, {"slo_ms": 90.0, "app": "doors", "rate_hz": 2.0}, "b", 1_000)
+    await fleet_of.settings.take(elsewhere.settings)
+    await site.storage.flush()
+    again = FleetSettings(site.box, site.storage)
+    await again.load()
+    again.name = BoxName("test at http://10.0.0.2:8787")
+    for settings in (fleet_of.settings, again):
+        told = [settings.set_elsewhere(gate, name) for name in ("app", "slo", "rate")]
+        assert told == ["", "", "b"]
+    elsewhere.change(gate, {"slo_ms": 90.0, "app": "cars", "rate_hz": 2.0}, "b", 2_000)
+    await again.take(elsewhere.settings)
+    assert again.set_elsewhere(gate, "app") == "b"
+
+
 async def test_who_has_a_history_of_a_camera_says_so_to_boxes_of_the_fleet(member: Member) -> None:
     history = member.site.storage.history
     ticket = box_ticket(SECRET, "b", time.time())
@@ -406,7 +432,8 @@ async def test_other_boxes_and_later_starts_know_that_a_token_was_revoked(
     came = site.access.by_ticket(ticket)
     assert came is not None
     there = ReplicatedSettings()
-    there.revoke(["5c1e7a90"], "b", round(time.time() * 1e3))
+    now_ms = round(time.time() * 1e3)
+    there.revoke({"5c1e7a90": now_ms}, "b", now_ms)
     body = settings_answer(there.settings, [*there.settings])
     settings, refused = read_settings(body, [*there.settings])
     assert refused == {}

@@ -8,7 +8,7 @@ function answering(status: number, body: string): void {
   vi.stubGlobal('fetch', () => Promise.resolve(new Response(body, { status })))
 }
 
-const ADDRESSES = { only_here: true, addresses: ['box:8787'] }
+const ADDRESSES = { only_here: true, tls: false, addresses: ['box:8787'] }
 
 test('gives the answer', async () => {
   answering(200, JSON.stringify(ADDRESSES))

@@ -60,6 +60,7 @@ const pictures: Pictures & { held: number; encoded: Array<[string, number]> } = 
 
 let camera: BrowserCamera
 let refused: string[]
+let mayConnect: () => Promise<boolean>
 
 function latest(): FakeWebSocket {
   return FakeWebSocket.opened.at(-1) as FakeWebSocket
@@ -95,11 +96,13 @@ beforeEach(() => {
   pictures.held = 0
   pictures.encoded = []
   refused = []
+  mayConnect = () => Promise.resolve(true)
   const settings = { name: 'gate', app: 'default', slo_ms: 1000, rate_hz: 10 }
   camera = new BrowserCamera('ws://box/v1/stream', settings, { width: 1280, height: 720 }, pictures, {
     onChange: () => {},
     onResult: () => {},
     onRefused: (message) => refused.push(message),
+    mayConnect: () => mayConnect(),
   })
   camera.start()
 })
@@ -184,6 +187,52 @@ test('a camera that was replaced or told that its hello is wrong does not come b
   await vi.advanceTimersByTimeAsync(60_000)
   expect(refused).toHaveLength(1)
   expect(FakeWebSocket.opened).toHaveLength(1)
+})
+
+test('what the box says when it says goodbye is shown', () => {
+  welcomed().hears({ type: 'bye', reason: 'its token was revoked, or its login has ended' })
+  expect(status().remark).toBe('The box said goodbye: its token was revoked, or its login has ended. Trying again in 1 s.')
+  camera.retryNow()
+  welcomed().hears({ type: 'bye', reason: 'shutdown' })
+  expect(status().remark).toContain('The box is stopping. ')
+})
+
+test('a browser that the box does not let in any more stops, and says that it needs a code', async () => {
+  let asked = 0
+  mayConnect = () => {
+    asked += 1
+    return Promise.resolve(false)
+  }
+  welcomed().hears({ type: 'bye', reason: 'its token was revoked, or its login has ended' })
+  expect(asked).toBe(0)
+  camera.retryNow()
+  latest().onclose?.()
+  await vi.advanceTimersByTimeAsync(0)
+  expect(refused).toEqual(['it is not paired with this box, or no longer, and needs a pairing code'])
+  expect(status().phase).toBe('ended')
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(FakeWebSocket.opened).toHaveLength(2)
+})
+
+test.each([
+  ['lets it in', () => Promise.resolve(true)],
+  ['does not answer', () => Promise.reject(new Error('no answer'))],
+])('a box that %s is tried again', async (_, answer) => {
+  mayConnect = answer
+  latest().onclose?.()
+  await vi.advanceTimersByTimeAsync(0)
+  expect([status().phase, refused]).toEqual(['waiting', []])
+})
+
+test('an answer that comes after the welcome does not count', async () => {
+  let answer: (may: boolean) => void = () => {}
+  mayConnect = () => new Promise((resolve) => (answer = resolve))
+  latest().onclose?.()
+  camera.retryNow()
+  welcomed()
+  answer(false)
+  await vi.advanceTimersByTimeAsync(0)
+  expect([status().phase, refused]).toEqual(['live', []])
 })
 
 test('a picture that was turned is introduced again at once', () => {

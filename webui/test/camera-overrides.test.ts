@@ -4,7 +4,7 @@ import { around, type Option } from '../src/camera/Explanation'
 import { fileName, KEPT, resultsText, withResult, type Result } from '../src/camera/results'
 import type { LiveFrameHeader } from '../src/api/types'
 import { inWords } from '../src/api/api'
-import { before, fieldOf, patchOf, standing, textOf, typedSince, type CameraDocument, type Overrides } from '../src/camera/cameraOverrides'
+import { before, FIELDS, fieldOf, patchOf, standing, textOf, typedSince, type CameraDocument, type Overrides } from '../src/camera/cameraOverrides'
 
 const SET: Overrides = {
   slo_ms: 200, rate_hz: null, app: null, min_accuracy: 0.3, site: null, pipeline: null, family: null, tracking: null, zones: null, lines: null,
@@ -49,7 +49,11 @@ test('what is no number goes as it is, for the box to refuse', () => {
 test('a refusal is shown at the field that it speaks of', () => {
   expect(fieldOf('settings.slo_ms must be a number from 1 to 60000')).toBe('slo_ms')
   expect(fieldOf('settings.min_accuracy must be a number from 0 to 1')).toBe('min_accuracy')
+  expect(fieldOf('settings.family: faces is given features of street, not pictures: name a pipeline that has it')).toBe('family')
+  expect(fieldOf('settings.family cannot be set beside a pipeline: take one off')).toBe('family')
+  expect(fieldOf('settings.zones[0].classes: no model family finds truck')).toBeNull()
   expect(fieldOf('The box does not answer.')).toBeNull()
+  expect(fieldOf('settings.pipeline: there is none', FIELDS.filter(({ field }) => field !== 'pipeline')), 'it is not drawn').toBeNull()
 })
 
 test('a refusal is said in the words of the form', () => {

@@ -14,6 +14,7 @@ let ended: () => void
 let stopped: number
 let answer: { granted: () => void; played: () => void }
 let joined: number
+let closed: () => void
 
 function listen(name: string, call: (event: unknown) => void): void {
   heard[name] = call
@@ -36,6 +37,9 @@ beforeEach(() => {
   vi.stubGlobal('WebSocket', class {
     constructor() {
       joined += 1
+    }
+    set onclose(call: (() => void) | null) {
+      if (call !== null) closed = call
     }
     send(): void {}
     close(): void {}
@@ -98,4 +102,21 @@ test('a page that is closed while the person is asked lets the camera go', async
   answer.granted()
   await settled()
   expect([made.state, joined, stopped]).toEqual(['stopped', 0, 1])
+})
+
+test('a browser that is no camera of this box any more is off, and needs a code', async () => {
+  const session = { scope: null, name: null, camera: null, may_be_camera: false, logged_in: false, open_to: 'nobody' }
+  vi.stubGlobal('fetch', () => Promise.resolve(new Response(JSON.stringify(session), { headers: { 'Content-Type': 'application/json' } })))
+  const made = controller()
+  void made.start(CHOSEN)
+  answer.granted()
+  await settled()
+  answer.played()
+  await settled()
+  closed()
+  await vi.waitFor(() => expect(made.state).toBe('stopped'))
+  expect(made.needsCode).toBe(true)
+  expect(made.note).toBe('The box refuses this camera: it is not paired with this box, or no longer, and needs a pairing code.')
+  void made.start(CHOSEN)
+  expect(made.needsCode).toBe(false)
 })

@@ -189,7 +189,7 @@ test('a box that is alone says so and how it gets company, leads on, and is not 
 })
 
 test('the journal is offered to those who may have it', () => {
-  const session = { name: 'Bob', camera: null, logged_in: true, open_to: 'nobody' } as const
+  const session = { name: 'Bob', camera: null, may_be_camera: true, logged_in: true, open_to: 'nobody' } as const
   const recorder = (scope: 'viewer' | 'operator') => <SessionContext.Provider value={{ ...session, scope }}><Recorder ready request={null} /></SessionContext.Provider>
   const { rerender } = render(recorder('viewer'))
   expect(screen.queryByTestId('journal')).toBeNull()
@@ -232,14 +232,14 @@ test.each<[Scope, string[], string]>([
     { action: 'import_smaller_model', text: 'import a smaller model', value: null, camera: null },
     { action: 'add_executor', text: 'add an executor', value: null, camera: null },
   ] as const
-  const session = { scope, name: 'Bob', camera: null, logged_in: true, open_to: 'nobody' } as const
+  const session = { scope, name: 'Bob', camera: null, may_be_camera: true, logged_in: true, open_to: 'nobody' } as const
   render(<SessionContext.Provider value={session}><Remedies camera="gate" remedies={remedies} /></SessionContext.Provider>)
   expect(screen.getByTestId('remedies').textContent).toBe(`${lead}ask for 2 frames/s, import a smaller model or add an executor.`)
   expect(screen.queryAllByRole('link').map((link) => link.getAttribute('href'))).toEqual(links)
 })
 
 test('on the page of the camera a remedy leads to the field of its setting, and stays on the page', () => {
-  const session = { scope: 'operator', name: 'Bob', camera: null, logged_in: true, open_to: 'nobody' } as const
+  const session = { scope: 'operator', name: 'Bob', camera: null, may_be_camera: true, logged_in: true, open_to: 'nobody' } as const
   const remedies = [
     { action: 'extend_deadline', text: 'allow 400 ms', value: 400, camera: null },
     { action: 'extend_deadline', text: 'allow 8 ms more for answers to door', value: null, camera: 'door' },

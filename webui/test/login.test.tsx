@@ -11,7 +11,7 @@ import type { FrameDispatcher } from '../src/live/frameDispatcher'
 import { TimelineFeed } from '../src/scheduler/timelineFeed'
 import { documentedState } from './documented'
 
-const SESSION: Session = { scope: 'viewer', name: null, camera: null, logged_in: false, open_to: 'loopback' }
+const SESSION: Session = { scope: 'viewer', name: null, camera: null, may_be_camera: true, logged_in: false, open_to: 'loopback' }
 
 function app(route: Route) {
   return <App connection={{ phase: 'live' }} state={documentedState()} dispatcher={{} as FrameDispatcher} feed={new TimelineFeed(() => {})} onRetry={() => {}} route={route} session={SESSION} />

@@ -13,7 +13,7 @@ afterEach(() => {
 })
 
 function as(scope: Scope) {
-  const session = { scope, name: 'Bob', camera: null, logged_in: true, open_to: 'nobody' } as const
+  const session = { scope, name: 'Bob', camera: null, may_be_camera: true, logged_in: true, open_to: 'nobody' } as const
   return render(<SessionContext.Provider value={session}><NoCameras ready expected={0} /></SessionContext.Provider>)
 }
 

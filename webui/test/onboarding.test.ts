@@ -7,6 +7,8 @@ import { Arrivals, boxAddress, commandLines, freeName, isLoopback, serverOf, SOU
 test('an address is read as people type it', () => {
   expect(boxAddress('192.168.1.5:8787')?.href).toBe('http://192.168.1.5:8787/')
   expect(boxAddress(' https://box.example/street ')?.href).toBe('https://box.example/street/')
+  expect(boxAddress('192.168.1.5:8787', 'https')?.href).toBe('https://192.168.1.5:8787/')
+  expect(boxAddress('http://192.168.1.5:8787', 'https')?.href).toBe('http://192.168.1.5:8787/')
   for (const text of ['', 'http://', 'two words', 'http://[::1']) expect(boxAddress(text)).toBeNull()
 })
 

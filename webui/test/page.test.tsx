@@ -16,7 +16,7 @@ import { documentedState as documented } from './documented'
 const documentedState = () => ({ ...documented(), sources: [] })
 
 const dispatcher = {} as FrameDispatcher
-const SESSION: Session = { scope: 'admin', name: 'Ann', camera: null, logged_in: true, open_to: 'nobody' }
+const SESSION: Session = { scope: 'admin', name: 'Ann', camera: null, may_be_camera: true, logged_in: true, open_to: 'nobody' }
 
 function page(state: BoxState | null, connection: Connection = { phase: 'live' }, session: Session | null = SESSION): string {
   const html = renderToString(<App connection={connection} state={state} dispatcher={dispatcher} feed={new TimelineFeed(() => {})} onRetry={() => {}} route={{ page: 'overview' }} session={session} />)

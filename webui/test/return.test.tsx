@@ -12,7 +12,7 @@ import { Settings } from '../src/settings/Settings'
 import { documentedState } from './documented'
 
 const STATE = documentedState()
-const SESSION: Session = { scope: 'admin', name: 'Ann', camera: null, logged_in: true, open_to: 'nobody' }
+const SESSION: Session = { scope: 'admin', name: 'Ann', camera: null, may_be_camera: true, logged_in: true, open_to: 'nobody' }
 const STORAGE = { file: '/data/edgebox.sqlite3', database_bytes: 0, log_bytes: 0, free_bytes: null, rows: {}, last_error: '', lost_rows: 0, waiting_rows: 0 }
 const SYSTEM = { edgebox: '1.0', python: '3.11', onnxruntime: null, providers: [], platform: 'Linux', packages: [], storage: STORAGE }
 const ANSWERS: Readonly<Record<string, unknown>> = {

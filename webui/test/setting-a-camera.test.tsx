@@ -36,7 +36,7 @@ const KNOWN: CameraDocument = {
 const CONFLICT = 'settings of gate-2 were changed meanwhile: slo_ms by Ann; load what is set now, then change it again'
 
 function as(scope: Scope, content: ComponentChild) {
-  return <SessionContext.Provider value={{ scope, name: 'Bob', camera: null, logged_in: true, open_to: 'nobody' }}>{content}</SessionContext.Provider>
+  return <SessionContext.Provider value={{ scope, name: 'Bob', camera: null, may_be_camera: true, logged_in: true, open_to: 'nobody' }}>{content}</SessionContext.Provider>
 }
 
 /** The page's part around the forms: it takes what they bring. */
@@ -89,13 +89,25 @@ test('a pipeline is chosen among those of the box, and not asked for where there
 })
 
 test('a refusal stands at its field', async () => {
-  const problem = { title: 'Invalid', detail: 'slo_ms must be a number of 1 to 60000' }
+  const problem = { title: 'Invalid', detail: 'settings.slo_ms must be a number from 1 to 60000' }
   answering([400, problem])
   render(as('operator', <SettingsOf first={KNOWN} />))
   type('Deadline ms', 'soon')
   fireEvent.click(screen.getByRole('button', { name: 'Save' }))
-  expect((await screen.findByRole('alert')).textContent).toBe(problem.detail)
+  expect((await screen.findByRole('alert')).textContent).toBe('Deadline must be a number from 1 to 60000')
   expect(screen.getByLabelText('Deadline ms').getAttribute('aria-invalid')).toBe('true')
+})
+
+test('a refusal of a model that speaks of pipelines stands at the model, and one of a field that is not drawn beside Save', async () => {
+  const details = ['settings.family: faces is given features of street: name a pipeline that has it', 'settings.pipeline: there is no pipeline yard']
+  answering(...details.map((detail): [number, object] => [400, { title: 'Invalid', detail }]))
+  render(as('operator', <Settings known={KNOWN} connected families={['faces', 'street']} onChanged={() => {}} />))
+  fireEvent.change(screen.getByLabelText('Model'), { target: { value: 'faces' } })
+  fireEvent.click(screen.getByRole('button', { name: 'Save' }))
+  expect((await screen.findByRole('alert')).id).toBe('setting-family-hint')
+  fireEvent.click(screen.getByRole('button', { name: 'Save' }))
+  await waitFor(() => expect(screen.getByTestId('saved').textContent).toContain('Pipeline: there is no pipeline yard'))
+  expect(screen.queryByRole('alert')).toBeNull()
 })
 
 test('who typed before somebody else saved is told, and keeps what was typed', async () => {

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from edgebox.domain.errors import InvalidInputError
 from edgebox.inference.accuracy.labelled import Dataset, LabelledPicture, make_truth
+from edgebox.inference.numbered_names import in_order
 from edgebox.media.sources import PICTURE_SUFFIXES
 
 _SPLITS = ("val", "valid", "test", "train")
@@ -70,6 +71,8 @@ def _parsed(file: Path) -> tuple[tuple[str, ...], dict[str, str]]:
         elif line:
             blocks.setdefault(key, []).append(line)
     names = _names(values.get("names", ""), blocks.get("names", []))
+    if names is None:
+        raise InvalidInputError(f"{file}: names must number the classes from 0, each once")
     if not names:
         raise InvalidInputError(f"{file}: names is missing; it must list the classes")
     for name, block in blocks.items():
@@ -79,7 +82,8 @@ def _parsed(file: Path) -> tuple[tuple[str, ...], dict[str, str]]:
     return names, values
 
 
-def _names(inline: str, block: Sequence[str]) -> tuple[str, ...]:
+def _names(inline: str, block: Sequence[str]) -> tuple[str, ...] | None:
+    """Return the names of classes by their numbers; None: the numbers are not 0 to n - 1."""
     text = inline + " ".join(block)
     if text.startswith(("[", "{")):
         try:
@@ -89,9 +93,14 @@ def _names(inline: str, block: Sequence[str]) -> tuple[str, ...]:
             if text[0] == "{":
                 return ()
             found = [name.strip().strip("'\"") for name in text.strip("[]").split(",")]
-        return tuple(map(str, found.values() if isinstance(found, dict) else found))
-    numbered = {int(row[1]): row[2] for row in map(_NAMED.match, block) if row}
-    items = [numbered[number] for number in sorted(numbered)]
+        if isinstance(found, dict):
+            found = in_order(found)
+        return None if found is None else tuple(map(str, found))
+    rows = [(int(row[1]), row[2]) for row in map(_NAMED.match, block) if row]
+    named = dict(rows)
+    items = in_order(named)
+    if items is None or len(named) < len(rows):
+        return None
     items = items or [row[1] for row in map(_ITEM.match, block) if row]
     return tuple(item.strip().strip("'\"") for item in items)
 

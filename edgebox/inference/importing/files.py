@@ -16,6 +16,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 
 from edgebox.domain.errors import ModelError
 from edgebox.inference.importing.operators import OPSET_MIN
+from edgebox.inference.numbered_names import in_order
 
 FILE_BYTES_MAX = 512 << 20
 NODES_MAX = 50_000
@@ -215,9 +216,7 @@ def _names(text: str) -> tuple[str, ...] | None:
     """Read "{0: 'person', 1: 'car'}" or a list; numbers must be 0 to n - 1."""
     values = _literal(text)
     if isinstance(values, dict):
-        if sorted(values, key=str) != sorted(range(len(values)), key=str):
-            return None
-        values = [values[number] for number in range(len(values))]
+        values = in_order(values)
     if not isinstance(values, list | tuple) or not 0 < len(values) <= LABELS_MAX:
         return None
     return unique_names([str(value) for value in values])

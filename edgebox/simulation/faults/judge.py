@@ -43,6 +43,7 @@ from edgebox.scheduling.events import (
     Event,
     ExecutorGone,
     LinkMeasured,
+    ProfilesChanged,
     RequestArrived,
     RequestPrepared,
     RequestRejected,
@@ -111,6 +112,10 @@ class World(Observed):
         """Hold the Scheduler's state against what was seen from outside."""
         assert self.scheduler.running == self.busy
         assert self.scheduler.stale_events == +self.stale
+        for executor, on in self.loaded.items():
+            assert self.scheduler.times.latencies.known(executor).keys() == on.keys()
+            assert self.scheduler.supervised[executor].variants == on.keys()
+            assert self.scheduler.awaits_profiles(executor) == (executor in self.changing)
         self._follow_stages()
         self._follow_frames()
 
@@ -192,6 +197,8 @@ class World(Observed):
                 stale = event.camera.id not in self.open
             case LinkMeasured():
                 stale = event.camera not in self.open
+            case ProfilesChanged():
+                stale = event.executor not in self.loaded
             case _:
                 return
         self.stale[type(event).__name__] += stale
@@ -394,6 +401,7 @@ class World(Observed):
                 self.excluded.setdefault(executor, set()).add(abandon.variant)
         self._halt(executor)
         del self.loaded[executor]
+        self.changing.pop(executor, None)
         self.held.memories.pop(executor, None)
 
     def _judge_open(self, order: Open) -> None:

@@ -27,6 +27,7 @@ from edgebox.scheduling.events import (
     OpenFailed,
     PlanComputed,
     PlanFailed,
+    ProfilesChanged,
     RequestArrived,
     RequestPrepared,
     SampleCompleted,
@@ -66,6 +67,8 @@ class Observed:
     """When the Scheduler wants to be called next."""
     _calls: int = 0
     loaded: dict[ExecutorId, dict[VariantName, LatencyProfile]] = field(default_factory=dict)
+    changing: dict[ExecutorId, dict[VariantName, LatencyProfile]] = field(default_factory=dict)
+    """What executors run once their batch or sample has ended."""
     excluded: dict[ExecutorId, set[VariantName]] = field(default_factory=dict)
     """The variants that are not run on an executor any more, because they hung there."""
     offered: set[VariantName] = field(default_factory=set)
@@ -127,6 +130,8 @@ class Observed:
                 self.ready.add(event.request)
             case ExecutorStarted() | ExecutorStopped() | OpenFailed():
                 self._note_executor(event)
+            case ProfilesChanged() if event.executor in self.loaded:
+                self.changing[event.executor] = self._runnable(event)
             case SampleCompleted() | SampleFailed() if self.sampling is not None:
                 if (self.sampling.executor, self.sampling.batch) == (event.executor, event.batch):
                     self.sampling = None
@@ -160,6 +165,18 @@ class Observed:
                 self.plans.clear()
             case _:
                 pass
+        self._change_profiles()
+
+    def _change_profiles(self) -> None:
+        sampling = None if self.sampling is None else self.sampling.executor
+        for executor in [each for each in self.changing if each not in {*self.busy, sampling}]:
+            self.loaded[executor] = self.changing.pop(executor)
+
+    def _runnable(
+        self, event: ExecutorStarted | ProfilesChanged
+    ) -> dict[VariantName, LatencyProfile]:
+        excluded = self.excluded.get(event.executor, ())
+        return {p.variant: p for p in event.profiles if p.variant not in excluded}
 
     def _note_crops(self, event: BatchCompleted, members: Collection[RequestId]) -> None:
         gone = self.cancelled.intersection(members)
@@ -188,12 +205,11 @@ class Observed:
             return
         self._halt(event.executor)
         self.loaded.pop(event.executor, None)
+        self.changing.pop(event.executor, None)
         if isinstance(event, ExecutorStopped):
             self.excluded.pop(event.executor, None)
         if isinstance(event, ExecutorStarted):
-            excluded = self.excluded.get(event.executor, ())
-            runs = {p.variant: p for p in event.profiles if p.variant not in excluded}
-            self.loaded[event.executor] = runs
+            self.loaded[event.executor] = self._runnable(event)
 
     def _halt(self, executor: ExecutorId) -> None:
         self.busy.pop(executor, None)

@@ -26,6 +26,7 @@ from edgebox.web.camera_pictures import (
     largest_in_time,
     offered_to,
 )
+from edgebox.web.hosts import client_of
 from edgebox.web.identification import identify, refuse_foreign_pages
 from edgebox.web.listening import cancelled_with_client
 from edgebox.web.problems import errors_as
@@ -143,7 +144,8 @@ class _Routes:
                 start_bytes=int(length),
             )
         with refusals_noted(self._context, request), cancelled_with_client(request):
-            found = await self._answers(model, inference_request, variants)
+            address = client_of(request).address
+            found = await self._answers(model, inference_request, variants, address)
         dropped = {
             at: _reason(each) for at, each in enumerate(found) if isinstance(each, EdgeboxError)
         }
@@ -171,15 +173,21 @@ class _Routes:
         return model_named(self._box, names["model"], names.get("version"))
 
     async def _answers(
-        self, model: Model, inference_request: InferenceRequest, variants: list[VariantName]
+        self,
+        model: Model,
+        inference_request: InferenceRequest,
+        variants: list[VariantName],
+        address: str,
     ) -> list[Answer | EdgeboxError]:
-        """Return the answers to all pictures.
+        """Return the answers to all pictures that the client of an address sent.
 
         The first failure ends the request, unless it takes what there is: then the errors are among
         the answers, and it ends if the box could answer nothing at all in time.
         """
         asking = zip(inference_request.pictures, inference_request.sizes_px, variants, strict=True)
-        answers = [self._answer(model, inference_request, of, at) for at, of in enumerate(asking)]
+        answers = [
+            self._answer(model, inference_request, of, at, address) for at, of in enumerate(asking)
+        ]
         # A task of its own costs a single picture a turn of the loop.
         found = [await answers[0]] if len(answers) == 1 else await all_answered(answers)
         refusals = [each for each in found if isinstance(each, NotServedError)]
@@ -208,6 +216,7 @@ class _Routes:
         inference_request: InferenceRequest,
         of: tuple[Picture, tuple[int, int], VariantName],
         at: int,
+        address: str,
     ) -> Answer | EdgeboxError:
         """Return the answer to a picture, of a size, on a variant; `at`: its number."""
         if at in inference_request.refused:
@@ -221,6 +230,7 @@ class _Routes:
                 variant,
                 inference_request.deadline_ms,
                 app=inference_request.app,
+                address=address,
                 pipeline=model.pipeline,
             )
         except (NotServedError, InvalidInputError) as error:

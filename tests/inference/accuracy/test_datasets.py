@@ -179,7 +179,9 @@ YOLO_NAMES = [
     "names:\n  - car\n  - traffic light  # both kinds",
     "names:\n- car\n- 'traffic light'",
     "names:\n  0: car\n  1: traffic light",
+    "names:\n  1: traffic light\n  0: car",
     "names: {0: 'car', 1: 'traffic light'}",
+    "names: {1: 'traffic light', 0: 'car'}",
 ]
 
 
@@ -208,6 +210,9 @@ def test_yolo_labels(tmp_path: Path, names: str) -> None:
         ("val: images", "0 1 1 1 1", "names is missing"),
         ("names: {0: car", "0 1 1 1 1", "names is missing"),
         ("names: {[0]: 'car'}", "0 1 1 1 1", "names is missing"),
+        ("names: {1: 'person', 2: 'car'}", "1 1 1 1 1", "must number the classes from 0"),
+        ("names:\n  1: person\n  2: car", "1 1 1 1 1", "must number the classes from 0"),
+        ("names:\n  0: person\n  0: car", "0 1 1 1 1", "must number the classes from 0"),
         ("names: [car]\nval: nowhere", "0 1 1 1 1", "no folder of pictures that exists"),
         ("names: [car]\nval: images", "1 .5 .5 .5 .5", "line 1 is no label: a class from 0 to 0"),
         ("names: [car]\nval: images", "0 .5 .5 .5", "line 1 is no label"),

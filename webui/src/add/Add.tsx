@@ -36,7 +36,7 @@ export function Add({ state, dispatcher }: PageProps) {
   }
   const [key, setKey] = useState(SOURCES[0]?.key ?? '')
   const source = SOURCES.find((one) => one.key === key) ?? SOURCES[0]
-  const box = boxAddress(typed)
+  const box = boxAddress(typed, schemeOf(reach))
   const named = NAME.test(name)
   const { pairing: code, refusal, ask } = usePairingCode(name)
   const arrivals = useRef<Arrivals | null>(null)
@@ -64,7 +64,7 @@ export function Add({ state, dispatcher }: PageProps) {
             aria-invalid={!box} aria-describedby="add-address-hint" onInput={(event) => setTyped(event.currentTarget.value)}
           />
           <small id="add-address-hint" class={!box || isLoopback(box) ? styles.hint : 'muted'} data-testid="reach">{reachHint(box, reach)}</small>
-          <datalist id="add-addresses">{reach?.addresses.map((address) => <option key={address} value={`http://${address}/`} />)}</datalist>
+          <datalist id="add-addresses">{reach?.addresses.map((address) => <option key={address} value={addressAt(reach, address)} />)}</datalist>
         </label>
         {arrived ? <Another name={name} onAnother={() => setName(freeName(state.cameras))} /> : <PairingCode named={named} code={pairing} refusal={refusal} onAsk={ask} />}
       </section>
@@ -114,6 +114,15 @@ function NameHint({ named, connected, isNew }: { named: boolean; connected: bool
 
 type Reach = Answers['GET /v1/addresses']
 
+/** The box's own; that of this page may be a proxy's. */
+function schemeOf(reach: Reach | null): string {
+  return reach?.tls ? 'https' : 'http'
+}
+
+function addressAt(reach: Reach, hostAndPort: string): string {
+  return `${schemeOf(reach)}://${hostAndPort}/`
+}
+
 /** Where others reach the box, by its own account; a page at localhost takes the likeliest for them. */
 function useReach(use: (address: string) => void): Reach | null {
   const [reach, setReach] = useState<Reach | null>(null)
@@ -123,7 +132,7 @@ function useReach(use: (address: string) => void): Reach | null {
       (answer) => {
         setReach(answer)
         const [likeliest] = answer.addresses
-        if (likeliest && isLoopback(new URL(document.baseURI))) use(`http://${likeliest}/`)
+        if (likeliest && isLoopback(new URL(document.baseURI))) use(addressAt(answer, likeliest))
       },
       () => {},
     )
@@ -133,7 +142,7 @@ function useReach(use: (address: string) => void): Reach | null {
 }
 
 function reachHint(box: URL | null, reach: Reach | null): ComponentChildren {
-  if (!box) return 'An address like http://192.168.1.5:8787'
+  if (!box) return `An address like ${schemeOf(reach)}://192.168.1.5:8787`
   if (!isLoopback(box)) return 'As other machines see it'
   if (reach?.only_here) return <>This box listens for its own machine only: start it with <code>--host 0.0.0.0</code> to let others in.</>
   return 'Only this machine itself reaches the box there.'

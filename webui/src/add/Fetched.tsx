@@ -39,23 +39,37 @@ function Form({ name, named, onFound }: FetchFormProps) {
   const [said, setSaid] = useState('')
   const [refusal, setRefusal] = useState('')
   const [busy, setBusy] = useState<'' | 'test' | 'add'>('')
-  const put = (change: Partial<Fields>) => { setFields({ ...fields, ...change }); setTested(null); setSaid('') }
-  const ask = async (what: 'test' | 'add', work: () => Promise<void>) => {
+  /** How often the form was changed: an answer may be to what it said before. */
+  const changes = useRef(0)
+  const put = (change: Partial<Fields>) => {
+    changes.current += 1
+    setFields({ ...fields, ...change })
+    setTested(null)
+    setSaid('')
+  }
+  const ask = async (what: 'test' | 'add', work: (isCurrent: () => boolean) => Promise<void>) => {
+    const asked = changes.current
+    const isCurrent = () => changes.current === asked
     setBusy(what)
     setRefusal('')
     setSaid('')
     try {
-      await work()
+      await work(isCurrent)
     } catch (error) {
-      setRefusal(inWords(messageOf(error), LABELS))
+      if (what === 'add' || isCurrent()) setRefusal(inWords(messageOf(error), LABELS))
     }
     setBusy('')
   }
-  const test = () => ask('test', async () => setTested(await request('POST /v1/sources/test', { body: bodyOf(fields) })))
-  const add = () => ask('add', async () => {
+  const test = () => ask('test', async (isCurrent) => {
+    const picture = await request('POST /v1/sources/test', { body: bodyOf(fields) })
+    if (isCurrent()) setTested(picture)
+  })
+  const add = () => ask('add', async (isCurrent) => {
     await request('POST /v1/cameras', { body: { id: name, ...bodyOf(fields) } })
-    setFields(NO_FIELDS)
-    setTested(null)
+    if (isCurrent()) {
+      setFields(NO_FIELDS)
+      setTested(null)
+    }
     setSaid(`${name} is added. Its first picture shows below.`)
   })
   const choose = (camera: FoundCamera, streams: Streams) => {

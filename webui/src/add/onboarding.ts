@@ -39,11 +39,11 @@ export function serverOf(box: URL): string {
   return /^[\w:/.@%+~[\]-]+$/.test(address) ? address : `'${address.replaceAll("'", '%27')}'`
 }
 
-/** An address as a person types it, as the folder of the page; null: it is none. */
-export function boxAddress(text: string): URL | null {
+/** An address as a person types it, as the folder of the page; null: it is none. Without a scheme it gets this one. */
+export function boxAddress(text: string, scheme = 'http'): URL | null {
   const typed = text.trim()
   try {
-    const address = new URL(/^https?:\/\//.test(typed) ? typed : `http://${typed}`)
+    const address = new URL(/^https?:\/\//.test(typed) ? typed : `${scheme}://${typed}`)
     if (!address.hostname || /\s/.test(typed)) return null
     address.search = ''
     address.hash = ''

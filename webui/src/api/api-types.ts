@@ -12,6 +12,8 @@ export type AccuracyReport = {
 export type Addresses = {
   /** The box listens for its own machine only */
   only_here: boolean
+  /** It speaks TLS there: https:// and wss:// lead to it */
+  tls: boolean
   /** host:port under which other machines reach the box, the most likely first */
   addresses: ReadonlyArray<string>
 }
@@ -431,7 +433,12 @@ export type Executor = {
 
 export type ExplainedOption = {
   variant: string
+  /** mAP@0.5:0.95, or the measure named in `accuracy_report` */
   accuracy: number
+  /** The accuracy was not measured: only the order of variants is meaningful */
+  accuracy_assumed: boolean
+  /** How its accuracy was measured on this box */
+  accuracy_report: AccuracyReport | null
   width_px: number
   height_px: number
   frame_bytes: number
@@ -910,6 +917,8 @@ export type Session = {
   name: string | null
   /** The only camera that it may be */
   camera: string | null
+  /** It may be a camera, by what it sent first or by a browser's pairing */
+  may_be_camera: boolean
   /** It is a browser that has logged in */
   logged_in: boolean
   open_to: 'nobody' | 'loopback' | 'everybody'

@@ -13,7 +13,7 @@ export interface Polled<Answer> {
   answer: Answer | null
   /** Why the last question failed; null: it did not. */
   error: ApiError | null
-  /** Take this for the last answer: it came another way, and is newer than any that is on its way. */
+  /** Take this for the last answer: it came another way, and is newer than any that is on its way. Does nothing when this route is not asked any more. */
   put: (answer: Answer) => void
 }
 
@@ -23,7 +23,8 @@ export function usePolled<Name extends Operation>(operation: Name, address: Addr
   const route = address && addressOf(operation, address)
   const [answer, setAnswer] = useState<Answer | null>(null)
   const [error, setError] = useState<ApiError | null>(null)
-  const latest = useRef<(answer: Answer) => void>(() => {})
+  /** What takes an answer from elsewhere, as long as this route is asked. */
+  const running = useRef<{ route: string; take: (answer: Answer) => void } | null>(null)
   // biome-ignore lint/correctness/useExhaustiveDependencies: `route` says all of the operation and its address
   useEffect(() => {
     if (route === null || address === null) return
@@ -49,17 +50,26 @@ export function usePolled<Name extends Operation>(operation: Name, address: Addr
       timer = window.setTimeout(() => void go(), next_ms)
     }
     const look = () => void go()
-    latest.current = (newer) => {
+    const take = (newer: Answer) => {
       setAnswer(newer)
       look()
     }
+    running.current = { route, take }
     document.addEventListener('visibilitychange', look)
     look()
     return () => {
+      // A change may still be on its way, and would begin to ask anew.
+      running.current = null
       document.removeEventListener('visibilitychange', look)
       window.clearTimeout(timer)
       asking.abort()
     }
   }, [route, period_ms, version])
-  return { answer, error, put: useCallback((newer: Answer) => latest.current?.(newer), []) }
+  const put = useCallback(
+    (newer: Answer) => {
+      if (running.current?.route === route) running.current.take(newer)
+    },
+    [route],
+  )
+  return { answer, error, put }
 }

@@ -30,9 +30,9 @@ export function CameraPage() {
   const canvas = useRef<HTMLCanvasElement>(null)
   const controller = useController(video, canvas)
   const others = useOthers()
-  const pairing = usePairing()
 
   const state = controller?.state ?? 'stopped'
+  const pairing = usePairing(state === 'stopped', controller?.needsCode ?? false)
   const status = controller?.status() ?? null
   const error = inTheWay ?? controller?.error ?? null
   const start = async () => {

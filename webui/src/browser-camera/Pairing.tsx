@@ -4,7 +4,6 @@ import styles from './CameraPage.module.css'
 
 import { useEffect, useState } from 'preact/hooks'
 
-import { may } from '../access/session'
 import { messageOf, request } from '../api/api'
 
 export interface Pairing {
@@ -22,15 +21,24 @@ export function codeIn(hash: string): string {
   return new URLSearchParams(hash.replace(/^#/, '')).get('pair') ?? ''
 }
 
-export function usePairing(): Pairing {
-  const [needed, setNeeded] = useState(false)
+/**
+ * Whether this browser needs a code, asked anew whenever its camera is off.
+ *
+ * @param refused - The box refused its camera for want of one.
+ */
+export function usePairing(off: boolean, refused: boolean): Pairing {
+  const [unpaired, setUnpaired] = useState(false)
   const [code, setCode] = useState(() => codeIn(location.hash))
   const [refusal, setRefusal] = useState('')
   useEffect(() => {
-    request('GET /v1/session').then((session) => setNeeded(!may(session, 'camera')), () => {})
-  }, [])
+    if (off) request('GET /v1/session').then((session) => setUnpaired(!session.may_be_camera), () => {})
+  }, [off])
   const pair = async (camera: string) => {
-    if (!code) return !needed
+    if (!code) {
+      // Another name may need none.
+      if (unpaired) setRefusal('Enter a pairing code first.')
+      return !unpaired
+    }
     try {
       await request('POST /v1/pair', { body: { code, camera, browser: true } })
     } catch (error) {
@@ -39,12 +47,12 @@ export function usePairing(): Pairing {
     }
     // A code works once: after a reload the cookie counts.
     history.replaceState(null, '', location.pathname + location.search)
-    setNeeded(false)
+    setUnpaired(false)
     setCode('')
     setRefusal('')
     return true
   }
-  return { needed, code, refusal, setCode, pair }
+  return { needed: unpaired || refused, code, refusal, setCode, pair }
 }
 
 export function PairingCode({ pairing: { needed, code, refusal, setCode } }: { pairing: Pairing }) {

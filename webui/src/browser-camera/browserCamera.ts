@@ -15,6 +15,9 @@ const IN_USE_PATIENCE_MS = 45_000
 /** How much longer than the last deadline the last answers are waited for. */
 const AFTER_SLO_MS = 1_000
 const WORTH_ANOTHER_TRY: ReadonlySet<string> = new Set(['camera_in_use', 'box_full', 'no_capacity', 'silent', 'too_slow', 'too_fast', 'unavailable'])
+/** Codes of refusals that a pairing code mends: it may be no camera, or none of this name. */
+export const UNPAIRED = 'unauthorized'
+export const OTHER_NAME = 'forbidden'
 
 export interface Settings {
   name: string
@@ -51,7 +54,9 @@ export interface CameraListener {
   onChange(): void
   onResult(result: Result, captured_ns: number, labels: readonly string[]): void
   /** The box refused this camera for good. */
-  onRefused(message: string): void
+  onRefused(message: string, code: string): void
+  /** Whether the box lets this browser be a camera. A page cannot see why a WebSocket was refused. Rejects if it does not answer. */
+  mayConnect(): Promise<boolean>
 }
 
 export class BrowserCamera {
@@ -167,15 +172,25 @@ export class BrowserCamera {
   private lost(end: End): void {
     this.link = null
     if (this.phase === 'ended') return
-    if (end.kind === 'refused' && !this.isWorthAnotherTry(end.code)) {
-      this.leave('')
-      return this.listener.onRefused(end.message)
-    }
+    if (end.kind === 'refused' && !this.isWorthAnotherTry(end.code)) return this.refused(end.message, end.code)
     const wait_ms = reconnectDelayMs(this.attempt, Math.random(), RECONNECT_MAX_MS)
     this.attempt += 1
     this.retryTimer = window.setTimeout(() => this.connect(), wait_ms)
     const why = end.kind === 'refused' ? `The box refuses for now: ${end.message}.` : `${capitalised(end.why)}.`
     this.change('waiting', `${why} Trying again in ${Math.max(1, Math.round(wait_ms / 1000))} s.`)
+    if (end.kind === 'lost' && !end.welcomed) void this.askWhether()
+  }
+
+  /** Give up if the box does not let this browser in, rather than knock for ever. */
+  private async askWhether(): Promise<void> {
+    const may = await this.listener.mayConnect().catch(() => true)
+    if (may || this.phase === 'live' || this.phase === 'ended') return
+    this.refused('it is not paired with this box, or no longer, and needs a pairing code', UNPAIRED)
+  }
+
+  private refused(message: string, code: string): void {
+    this.leave('')
+    this.listener.onRefused(message, code)
   }
 
   private isWorthAnotherTry(code: string): boolean {

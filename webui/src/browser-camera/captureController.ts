@@ -3,8 +3,9 @@
 // Ends by itself, and says why, when the page is hidden or closed (a phone would give black pictures), when the
 // device is taken away, or when the box refuses the camera for good.
 
+import { request } from '../api/api'
 import { webSocketAddress } from '../api/webSocketAddress'
-import { BrowserCamera, type Status } from './browserCamera'
+import { BrowserCamera, OTHER_NAME, UNPAIRED, type Status } from './browserCamera'
 import { explain, isMirror, openCamera, type CameraError } from './device'
 import type { Overlay } from './overlay'
 import { settingsOf, type Chosen } from './settings'
@@ -22,6 +23,8 @@ export class CaptureController {
   /** Why it stopped, if not by the button. */
   note = ''
   mirrored = false
+  /** The box refused it for what a pairing code mends. */
+  needsCode = false
   private camera: BrowserCamera | null = null
   private pictures: VideoPictures | null = null
   private stream: MediaStream | null = null
@@ -59,6 +62,7 @@ export class CaptureController {
     if (this.state !== 'stopped') return
     this.error = null
     this.note = ''
+    this.needsCode = false
     this.change('opening')
     let stream: MediaStream | null = null
     try {
@@ -95,7 +99,11 @@ export class CaptureController {
     const camera = new BrowserCamera(webSocketAddress(document.baseURI, 'v1/stream'), settingsOf(chosen), this.size(), this.pictures, {
       onChange: this.onChange,
       onResult: (result, captured_ns) => this.overlay.show(result, captured_ns, this.size()),
-      onRefused: (message) => this.halt('', `The box refuses this camera: ${message}.`),
+      onRefused: (message, code) => {
+        this.needsCode = code === UNPAIRED || code === OTHER_NAME
+        this.halt('', `The box refuses this camera: ${message}.`)
+      },
+      mayConnect: async () => (await request('GET /v1/session')).may_be_camera,
     })
     this.camera = camera
     this.change('running')

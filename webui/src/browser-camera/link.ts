@@ -23,8 +23,8 @@ export interface Pictures {
   encode(which: 'live' | 'held', send: Send): Promise<ArrayBuffer>
 }
 
-/** How a connection ended: the box said why not, or it broke, which is worth another try. */
-export type End = { kind: 'refused'; code: string; message: string } | { kind: 'lost'; why: string }
+/** How a connection ended: the box said why not, or it broke, before or after its welcome, which is worth another try. */
+export type End = { kind: 'refused'; code: string; message: string } | { kind: 'lost'; why: string; welcomed: boolean }
 
 export interface LinkListener {
   onWelcome(welcome: Welcome): void
@@ -67,13 +67,9 @@ export class Link {
       if (typeof data === 'string') this.receive(data)
     }
     this.socket.onclose = () => {
-      const why = this.sender ? 'the connection to the box broke' : 'the box does not answer, or is not ready yet'
-      this.end({ kind: 'lost', why })
+      this.lose(this.sender ? 'the connection to the box broke' : 'the box does not answer, or is not ready yet')
     }
-    this.timer = window.setTimeout(
-      () => this.end({ kind: 'lost', why: `the box did not answer for ${WELCOME_TIMEOUT_MS / 1000} s` }),
-      WELCOME_TIMEOUT_MS,
-    )
+    this.timer = window.setTimeout(() => this.lose(`the box did not answer for ${WELCOME_TIMEOUT_MS / 1000} s`), WELCOME_TIMEOUT_MS)
   }
 
   /** What the uplink carries, as far as is known. */
@@ -102,6 +98,10 @@ export class Link {
     if (this.sender) this.say({ type: 'report', ...this.accounting.report() })
     if (this.socket.readyState === WebSocket.OPEN) this.say({ type: 'bye', reason })
     this.close()
+  }
+
+  private lose(why: string): void {
+    this.end({ kind: 'lost', why, welcomed: this.sender !== null })
   }
 
   private end(end: End): void {
@@ -154,7 +154,7 @@ export class Link {
         if (heard.fatal || !this.sender) return this.end({ kind: 'refused', code: heard.code, message: heard.message })
         return this.listener.onRemark(`The box complains: ${heard.message}`)
       case 'bye':
-        return this.end({ kind: 'lost', why: heard.reason === 'shutdown' ? 'the box is stopping' : 'the box said goodbye' })
+        return this.lose(heard.reason === 'shutdown' ? 'the box is stopping' : `the box said goodbye${heard.reason ? `: ${heard.reason}` : ''}`)
     }
   }
 
@@ -202,7 +202,7 @@ export class Link {
       }
       this.pictures.encode(decision.frame === live ? 'live' : 'held', decision).then(
         (jpeg) => this.handOver(decision, jpeg),
-        (error: unknown) => this.end({ kind: 'lost', why: `a picture could not be encoded: ${String(error)}` }),
+        (error: unknown) => this.lose(`a picture could not be encoded: ${String(error)}`),
       )
     }
   }
@@ -221,7 +221,7 @@ export class Link {
 
   private tick(): void {
     const silent_ms = performance.now() - this.heard_ms
-    if (silent_ms > SILENCE_MAX_MS) return this.end({ kind: 'lost', why: `nothing was heard of the box for ${Math.round(silent_ms / 1000)} s` })
+    if (silent_ms > SILENCE_MAX_MS) return this.lose(`nothing was heard of the box for ${Math.round(silent_ms / 1000)} s`)
     this.say({ type: 'report', ...this.accounting.report() })
     this.ask()
   }

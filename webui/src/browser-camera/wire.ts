@@ -78,7 +78,7 @@ export type FromBox =
   | { type: 'ping'; id: number }
   | { type: 'pong'; id: number }
   | { type: 'error'; code: string; message: string; fatal: boolean }
-  | { type: 'bye'; reason: string }
+  | { type: 'bye'; reason?: string }
 
 /** What each message must have to be understood; a newer box may send more. */
 const FIELDS: Readonly<Record<FromBox['type'], Readonly<Record<string, 'number' | 'string' | 'boolean' | 'object'>>>> = {

@@ -7,6 +7,7 @@ import { useState } from 'preact/hooks'
 import { classes } from '../ui/classes'
 import type { Answers, ExplainedOption } from '../api/api-types'
 import { bitrate, milliseconds, UNKNOWN } from '../ui/format'
+import { Accuracy } from '../models/Accuracy'
 import { worth } from '../figures/limits'
 import { Reason } from '../figures/Reason'
 import { Remedies } from '../figures/Remedies'
@@ -85,7 +86,7 @@ function OptionTable({ camera, fetched, bandwidth_bps, options }: OptionsProps) 
       <thead>
         <tr>
           <th scope="col">Size</th>
-          <th scope="col" class="figure"><abbr title="mAP at 0.5 to 0.95, measured">Accuracy</abbr></th>
+          <th scope="col" class="figure">Accuracy</th>
           {!fetched && <th scope="col" class="figure">Uplink needed</th>}
           <th scope="col" class="figure"><abbr title="The time of one batch in front of it and of its own batch, in 99 of 100 cases; more before a camera is raised to it">Time needed</abbr></th>
           <th scope="col" class="figure"><abbr title="The part of the deadline that is left after sending the picture; below 0 where sending alone takes longer than the deadline">Time left</abbr></th>
@@ -96,7 +97,7 @@ function OptionTable({ camera, fetched, bandwidth_bps, options }: OptionsProps) 
         {[...options].reverse().map((option) => (
           <tr key={option.variant} class={styles[option.verdict]} data-variant={option.variant} data-verdict={option.verdict}>
             <th scope="row">{option.variant} <span class="muted">{option.width_px} × {option.height_px}</span></th>
-            <td class={classes('figure', styles.accuracy)}>{option.accuracy.toFixed(2)}</td>
+            <td class={classes('figure', styles.accuracy)}><Accuracy of={option} digits={2} /></td>
             {!fetched && <td class={classes('figure', styles.uplink, lacks(option.needed_bps, bandwidth_bps) && styles.lacking)}>{option.needed_bps === null ? UNKNOWN : bitrate(option.needed_bps)}</td>}
             <td class={classes('figure', option.needed_ms > option.left_ms && styles.lacking)}>{milliseconds(option.needed_ms)}</td>
             <td class={classes('figure', styles.left)}>{milliseconds(option.left_ms)}</td>

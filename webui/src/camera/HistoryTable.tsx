@@ -7,6 +7,7 @@ import { useState } from 'preact/hooks'
 import { bitrate, count, milliseconds, rate } from '../ui/format'
 import { instantText } from './ranges'
 import type { History } from './history'
+import { misses } from '../figures/counts'
 import { STAGES, stageWord } from '../figures/latency'
 
 export function HistoryTable({ history, fetched }: { history: History; fetched: boolean }) {
@@ -57,7 +58,7 @@ function Rows({ history, fetched }: { history: History; fetched: boolean }) {
             <td>{bitrate(bandwidth_bps.estimated.mean[at])}</td>
             <td>{rate(fps[at])}</td>
             <td>{count(captured[at])}</td>
-            <td>{parts({ late, ...dropped }, at) || 'none'}</td>
+            <td>{parts({ late, ...misses(dropped) }, at) || 'none'}</td>
             <td>{parts(variants, at)}</td>
             <td>{means(classes, at)}</td>
             {tracked && <td>{means(zones, at)}</td>}

@@ -46,7 +46,8 @@ export function Settings({ known, connected, wanted, pipelines = [], families = 
   }, [wanted])
   const patch = patchOf(draft, known.overrides)
   const changed = Object.keys(patch).length > 0
-  const refused = outcome?.failed && !outcome.meanwhile ? fieldOf(outcome.message) : null
+  const drawn = FIELDS.filter(({ field }) => field !== 'pipeline' || pipelines.length > 0 || known.overrides.pipeline !== null)
+  const refused = outcome?.failed && !outcome.meanwhile ? fieldOf(outcome.message, drawn) : null
 
   async function send(patch: Patch, base: Base, message: string, undo: boolean): Promise<void> {
     setSaving(true)
@@ -80,7 +81,7 @@ export function Settings({ known, connected, wanted, pipelines = [], families = 
       <h2 id="settings-title">Settings <span class="muted">what is set here overrides what the camera asks</span></h2>
       <form onSubmit={save} noValidate>
         {!may && <p><LogInHint scope="operator" to="change them" /></p>}
-        {FIELDS.filter(({ field }) => field !== 'pipeline' || pipelines.length > 0 || known.overrides.pipeline !== null).map((words) => (
+        {drawn.map((words) => (
           <Setting
             key={words.field}
             words={words}

@@ -21,7 +21,7 @@ export interface FieldWords {
 export const FIELDS: readonly FieldWords[] = [
   { field: 'slo_ms', name: 'Deadline', unit: 'ms', hint: 'From capture to answer (the SLO)', numeric: true },
   { field: 'rate_hz', name: 'Rate', unit: 'frames/s', hint: 'The most it may send; a camera that asks for fewer sends fewer', numeric: true },
-  { field: 'min_accuracy', name: 'Minimum accuracy', unit: 'mAP', hint: '0 to 1: no variant below it is used', numeric: true },
+  { field: 'min_accuracy', name: 'Minimum accuracy', unit: '', hint: '0 to 1, as Models has it: no variant below it is used', numeric: true },
   { field: 'app', name: 'Application', unit: '', hint: 'The application whose learned batch times count for its frames', numeric: false },
   { field: 'site', name: 'Site', unit: '', hint: 'A name for the uplink that it shares with other cameras', numeric: false },
   { field: 'pipeline', name: 'Pipeline', unit: '', hint: 'The models that its frames run through; a change makes it connect again', numeric: false },
@@ -93,7 +93,8 @@ export function textOf(value: number | string | null): string {
   return value === null ? '' : String(value)
 }
 
-/** Which field a refusal speaks of; null: of none, or of the whole. */
-export function fieldOf(refusal: string): Field | null {
-  return FIELDS.find(({ field }) => new RegExp(`\\b${field}\\b`).test(refusal))?.field ?? null
+/** Which of these fields a refusal is of; null: of none, or of the whole. It may name others besides. */
+export function fieldOf(refusal: string, fields: readonly FieldWords[] = FIELDS): Field | null {
+  const key = /\bsettings\.([a-z_]+)/.exec(refusal)?.[1]
+  return fields.find(({ field }) => field === key)?.field ?? null
 }

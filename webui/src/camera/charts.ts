@@ -1,6 +1,7 @@
 // What each of a camera's charts draws, made of its history: columns, names, colours, words. Pure.
 
 import { bitrate, count, isKnown, milliseconds, percent, rate, UNKNOWN } from '../ui/format'
+import { misses } from '../figures/counts'
 import { STAGES, stageWord } from '../figures/latency'
 import type { Column, History } from './history'
 import { classColour } from '../live/classColours'
@@ -180,8 +181,7 @@ const MISSED_COLOURS: Readonly<Record<string, string>> = {
 }
 
 function missed({ captured, late, dropped }: History): Chart {
-  // What the plan did not ask for is no miss.
-  const reasons = ['late', ...Object.keys(dropped).filter((reason) => reason !== 'plan').sort()]
+  const reasons = ['late', ...Object.keys(misses(dropped)).sort()]
   const due = captured.map((frames, at) => (frames === null ? null : frames - (dropped['plan']?.[at] ?? 0)))
   const amounts = (reason: string): Column => (reason === 'late' ? late : (dropped[reason] ?? []))
   const happened = reasons.filter((reason) => amounts(reason).some((amount) => amount))

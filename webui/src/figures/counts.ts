@@ -18,6 +18,11 @@ export function checkCounts(counts: Counts): CountsCheck {
   }
 }
 
+/** The amounts by reason that are misses: what the plan did not ask for is none. */
+export function misses<Amount>(dropped: Readonly<Record<string, Amount>>): Record<string, Amount> {
+  return Object.fromEntries(Object.entries(dropped).filter(([reason]) => reason !== 'plan'))
+}
+
 const MEANINGS: Readonly<Record<string, string>> = {
   plan: 'not asked for: the box asks for fewer frames than the camera captures; these are no misses',
   sender: 'not sent, because a newer one came first or the link or the source was too slow',

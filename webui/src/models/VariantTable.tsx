@@ -4,8 +4,9 @@ import styles from './VariantTable.module.css'
 
 import { classes } from '../ui/classes'
 import { milliseconds } from '../ui/format'
-import { timesOf, type Variant } from './families'
+import { timesOf } from './families'
 import { hashOf } from '../app/route'
+import { Accuracy } from './Accuracy'
 import type { MarksProps } from './AccuracyPlot'
 
 export function VariantTable({ list, family, executor, users, hovered, onHover }: MarksProps) {
@@ -37,7 +38,7 @@ export function VariantTable({ list, family, executor, users, hovered, onHover }
                   {variant.dominated && <small class={styles.aside}>not offered: {variant.dominated}</small>}
                 </th>
                 <td class={`figure ${styles.roomy}`}>{variant.width_px} × {variant.height_px}</td>
-                <td class="figure"><Accuracy variant={variant} /></td>
+                <td class="figure"><Accuracy of={variant} /></td>
                 <td class="figure">{milliseconds(times?.p50)}</td>
                 <td class={`figure ${styles.roomy}`}>{milliseconds(times?.p90)}</td>
                 <td class="figure">{milliseconds(times?.p99)}</td>
@@ -56,10 +57,3 @@ export function VariantTable({ list, family, executor, users, hovered, onHover }
 }
 
 const NAMED = 3
-
-function Accuracy({ variant: { accuracy, accuracy_assumed, accuracy_report } }: { variant: Variant }) {
-  if (accuracy_assumed) return <span class="muted">not measured</span>
-  if (!accuracy_report) return <>{accuracy.toFixed(3)}</>
-  const { kind, standard_error, source, pictures } = accuracy_report
-  return <span title={`${kind}, standard error ${standard_error.toFixed(3)}, on ${pictures} pictures of ${source}`}>{accuracy.toFixed(3)} <small class="muted">{kind}</small></span>
-}

@@ -13,7 +13,7 @@ export function Changes({ changes, offset_ms }: { changes: readonly PlanChange[]
   return (
     <section class={`${styles.changes} card`} aria-labelledby="changes-title" data-testid="changes">
       <h2 id="changes-title">How it changed</h2>
-      {latest.length === 0 && <p class="muted">Nothing has changed since the box started.</p>}
+      {latest.length === 0 && <p class="muted">Nothing has changed in the last 24 hours, or since the box started.</p>}
       {latest.length > 0 && (
         <ol tabIndex={0} aria-labelledby="changes-title">
           {latest.map((change) => (

@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebox.domain.cascades import CascadeOutcome
 from edgebox.domain.model_family import FamilyName, VariantName
-from edgebox.domain.pipelines import PipelineStage
+from edgebox.domain.pipelines import PipelineStage, StageName
 from edgebox.domain.requests import FrameId, Request, RequestId
-from edgebox.runtime.frames import PendingFrame, note_refusal
+from edgebox.runtime.frames import ObjectTracker, PendingFrame, note_refusal
 from edgebox.vision.cropping import crop_of, taken
 from edgebox.vision.detections import Detections
 
@@ -64,26 +65,70 @@ class CropCutter:
         frame.features = ()
         if frame.tracker is not None:
             found = frame.found = frame.tracker.detected(frame, found)
-        if root.picture is None or not len(found):
-            return []
-        boxes = _as_sent(root, found)
-        out: list[PendingFrame] = []
+        return self._spawn(frame, found, now_ns, frame.tracker)
+
+    def cut_own(self, frame: PendingFrame, now_ns: int) -> list[PendingFrame]:
+        """Return the crops of what a frame's first stage has found, though it was sent on.
+
+        It is tracked when it ends, as if the large model had answered: no stage after a cascade is
+        run once for each track.
+        """
+        assert frame.found is not None
+        return self._spawn(frame, frame.found, now_ns, None)
+
+    def lacking(self, frame: PendingFrame, missing: tuple[StageName, ...]) -> tuple[StageName, ...]:
+        """Return the stages, of those that did not answer a frame, that it has something for.
+
+        Nothing was cut of a frame whose cascade's large model was waited for until the end.
+        """
+        found = frame.found
+        if frame.cascade is not CascadeOutcome.MISSED or found is None:
+            return missing
+        uncut = {
+            stage.name
+            for stage in frame.stages_after
+            if stage.cascade is None
+            and not frame.crops_of_stages[stage.name]
+            and not len(self._rows(frame, stage, found, None))
+        }
+        return tuple(name for name in missing if name not in uncut)
+
+    def _spawn(
+        self, frame: PendingFrame, found: Detections, now_ns: int, tracker: ObjectTracker | None
+    ) -> list[PendingFrame]:
+        root, out = frame.root, list[PendingFrame]()
         for stage in frame.stages_after:
             if stage.cascade is not None:
                 continue
-            of_stage = frame.request.stage or root.request.stage
-            assert root.pipeline is not None
-            before = root.pipeline.stage(of_stage) or root.pipeline.first
-            labels = self._labels.get(before.family, ())
-            left = stage.crops_max - root.crops_of_stages[stage.name]
-            wanted = None if frame.tracker is None else frame.tracker.wanted(frame, stage, found)
-            rows = taken(stage, found, boxes, labels, root.picture.shape, wanted=wanted)[:left]
+            rows = self._rows(frame, stage, found, tracker)
             root.crops_of_stages[stage.name] += len(rows)
-            if frame.tracker is not None:
-                frame.tracker.taken(frame, stage, found, rows.tolist())
-            out += (self._crop(frame, stage, boxes[row], int(row), now_ns) for row in rows)
+            if tracker is not None and len(found):
+                tracker.taken(frame, stage, found, rows.tolist())
+            if len(rows):
+                boxes = _as_sent(root, found)
+                out += (self._crop(frame, stage, boxes[row], int(row), now_ns) for row in rows)
         frame.crops += out
         return out
+
+    def _rows(
+        self,
+        frame: PendingFrame,
+        stage: PipelineStage,
+        found: Detections,
+        tracker: ObjectTracker | None,
+    ) -> NDArray[np.intp]:
+        """Return the objects, by row, that a stage is given."""
+        root = frame.root
+        if root.picture is None or not len(found):
+            return np.empty(0, np.intp)
+        of_stage = frame.request.stage or root.request.stage
+        assert root.pipeline is not None
+        before = root.pipeline.stage(of_stage) or root.pipeline.first
+        labels = self._labels.get(before.family, ())
+        left = stage.crops_max - root.crops_of_stages[stage.name]
+        wanted = None if tracker is None else tracker.wanted(frame, stage, found)
+        boxes = _as_sent(root, found)
+        return taken(stage, found, boxes, labels, root.picture.shape, wanted=wanted)[:left]
 
     def _crop(
         self,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.model_family import ExecutorId, Variant, VariantName
 from edgebox.domain.plans import Plan
-from edgebox.domain.requests import DropReason, Outcome, Request, RequestId
+from edgebox.domain.requests import DropReason, FrameId, Outcome, Request, RequestId
 from edgebox.inference.encoded_pictures import Refused
 from edgebox.inference.executor import Executor
 from edgebox.inference.executor_thread import BatchResult
@@ -55,10 +55,12 @@ from edgebox.scheduling.actions import (
     ReportDrift,
     Retain,
     Sample,
+    SpawnCrops,
     Unload,
 )
 from edgebox.scheduling.events import (
     CropsPrepared,
+    CropsSpawned,
     Event,
     FrameDetected,
     PartialAnswered,
@@ -316,7 +318,7 @@ class Driver:
             crops, self._to_cut = self._to_cut, []
             self.decoder.cut(crops)
 
-    def _carry_out(self, action: Action, now_ns: int) -> None:
+    def _carry_out(self, action: Action, now_ns: int) -> None:  # noqa: PLR0912 - one case a kind
         match action:
             case Prepare(request, variant):
                 self._prepare(self._frames[request], self.variants[variant])
@@ -328,6 +330,8 @@ class Driver:
                 self._samples.carry_out(action)
             case Collect(request):
                 self._collect(self._frames[request], action, now_ns)
+            case SpawnCrops(request):
+                self._spawn_crops(self._frames[request], now_ns)
             case Finish():
                 self._finish(action, now_ns)
             case Drop(request, reason):
@@ -417,6 +421,12 @@ class Driver:
         self._frames.add(crops)
         return tuple(crop.request for crop in crops)
 
+    def _spawn_crops(self, frame: PendingFrame, now_ns: int) -> None:
+        crops = self._crops.cut_own(frame, now_ns)
+        self._frames.add(crops)
+        spawned = tuple(crop.request for crop in crops)
+        self.feed(CropsSpawned(FrameId(frame.request.id), spawned))
+
     def _batch_failed(self, executor: ExecutorId, text: str) -> None:
         self.supervisor.failed(executor, text)
 
@@ -453,6 +463,7 @@ class Driver:
             due_ns = now_ns - self._loop.overdue_ns(now_ns)
             # The connection's writer is among what the loop does before.
             self._loop.soon(lambda: self.feed(PartialAnswered(self.clock_ns() - due_ns)))
+        missing = self._crops.lacking(self._frames[order.request], order.missing)
         frame = self._end(order.request)
         answer: FrameResult
         if frame.collected is None:
@@ -460,7 +471,7 @@ class Driver:
             batch, result = self._batches.result_of(order.batch)
             answer = frame.answer(batch, result, order.outcome, now_ns)
         else:
-            answer = frame.joined(frame.collected, order.outcome, order.missing, now_ns)
+            answer = frame.joined(frame.collected, order.outcome, missing, now_ns)
             self.cascades.answered(frame, frame.collected, answer, now_ns)
         self._canvases.give_back(frame)
         report_end(frame, answer)

@@ -35,6 +35,7 @@ from edgebox.scheduling.actions import (
     Retain,
     RunAgain,
     Sample,
+    SpawnCrops,
 )
 from edgebox.scheduling.events import (
     BatchCompleted,
@@ -43,6 +44,7 @@ from edgebox.scheduling.events import (
     CameraConnected,
     CameraDisconnected,
     CropsPrepared,
+    CropsSpawned,
     Event,
     FrameDetected,
     RequestArrived,
@@ -127,6 +129,8 @@ class RequestStory:
                 self._say(now_ns, "cut from its frame")
             case BatchCompleted(_, batch, took_ns, spawned):
                 self._batch_completed(batch, took_ns, spawned, now_ns)
+            case CropsSpawned(_, spawned):
+                self._spawned(spawned, now_ns)
             case BatchFailed(_, batch) if batch == self._batch:
                 self._say(now_ns, "its batch failed")
             case SampleCompleted(_, batch, took_ns) if batch == self._sample:
@@ -152,6 +156,9 @@ class RequestStory:
     ) -> None:
         if batch == self._batch:
             self._say(now_ns, f"its batch came back, executed in {took_ns / 1e6:.1f} ms")
+        self._spawned(spawned, now_ns)
+
+    def _spawned(self, spawned: Iterable[Request], now_ns: int) -> None:
         for crop in spawned:
             if crop.id == self._id and self._request is None:
                 self._introduce(crop)
@@ -169,7 +176,7 @@ class RequestStory:
         self._say(entry.now_ns, f"dropped ({action.reason.value}): {why}")
         self._batch = None
 
-    def _order(self, action: Action, now_ns: int) -> None:
+    def _order(self, action: Action, now_ns: int) -> None:  # noqa: PLR0912 - one case a kind
         if self._request is None:
             return
         match action:
@@ -203,6 +210,8 @@ class RequestStory:
                     now_ns, "answered, as part of its frame" if crop else "waits for its crops"
                 )
                 self._batch = None
+            case SpawnCrops(request) if request == self._id:
+                self._say(now_ns, "goes on with what its first stage has found")
             case Finish(request, _, outcome, missing) if request == self._id:
                 utility = self._request.utility_at(now_ns)
                 how = "" if outcome is Outcome.ON_TIME else " late"

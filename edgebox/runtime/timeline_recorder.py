@@ -246,7 +246,7 @@ class Timeline:
         for each in (event.request, *event.spawned):
             self._living.setdefault(each.id, each)
 
-    def _completed(self, event: events.BatchCompleted, now_ns: int) -> None:
+    def _spawned(self, event: events.BatchCompleted | events.CropsSpawned, now_ns: int) -> None:
         self._living.update((crop.id, crop) for crop in event.spawned)
 
     def _collect(self, order: actions.Collect, now_ns: int) -> None:
@@ -378,7 +378,8 @@ _Note = Callable[[Timeline, Any, int], None]
 _EVENTS: dict[type[object], _Note] = {
     events.RequestArrived: Timeline._arrived,
     events.FrameDetected: Timeline._detected,
-    events.BatchCompleted: Timeline._completed,
+    events.BatchCompleted: Timeline._spawned,
+    events.CropsSpawned: Timeline._spawned,
     events.PlanComputed: Timeline._planned,
     events.CameraConnected: Timeline._camera_opened,
     events.CameraDisconnected: Timeline._camera_closed,

@@ -82,6 +82,16 @@ class Collect:
 
 
 @dataclass(frozen=True, slots=True)
+class SpawnCrops:
+    """Cut the crops of what a frame's first stage has found; answer with CropsSpawned.
+
+    Its cascade had sent it on, and the large model does not answer it.
+    """
+
+    request: RequestId
+
+
+@dataclass(frozen=True, slots=True)
 class Finish:
     """Send a frame's result; it has ended with this outcome."""
 
@@ -190,6 +200,7 @@ Action = (
     | Release
     | Sample
     | Collect
+    | SpawnCrops
     | Finish
     | Drop
     | Advise

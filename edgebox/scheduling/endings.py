@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from edgebox.domain.pipelines import Pipeline, StageName
 from edgebox.domain.requests import BatchId, CameraId, DropReason, FrameId, Request, RequestId
-from edgebox.scheduling.actions import Collect, Drop, Finish
+from edgebox.scheduling.actions import Collect, Drop, Finish, SpawnCrops
 from edgebox.scheduling.adaptation import Adaptation
 from edgebox.scheduling.calibration import RecentValues
 from edgebox.scheduling.dispatch import Dispatch
@@ -169,15 +169,23 @@ class Endings:
         self._ledger.joins.ended(crop, answered=False)
         return Drop(crop.id, reason, CROP_CAUSES.get(reason, Cause.REFUSED))
 
+    @staticmethod
+    def too_late(crops: Iterable[Request]) -> list[Drop]:
+        """Drop crops that no frame waits for."""
+        return [Drop(crop.id, DropReason.QUEUE, Cause.FRAME_ENDED) for crop in crops]
+
     def partial_answered(self, event: PartialAnswered) -> None:
         """Learn how long it takes to send a partial answer."""
         self._partial_ns.add(event.took_ns)
         usual_ns = round(self._partial_ns.quantile(PARTIAL_QUANTILE))
         self.partial_early_ns = max(self._partial_early_ns, min(usual_ns, PARTIAL_EARLY_MAX_NS))
 
-    def frames(self, now_ns: int) -> list[Ending]:
-        """End the frames whose crops have all ended, and those whose deadline is here."""
-        out: list[Ending] = []
+    def frames(self, now_ns: int) -> list[Ending | SpawnCrops]:
+        """End the frames whose crops have all ended, and those whose deadline is here.
+
+        Those whose cascade's large model did not answer have the crops of their own objects first.
+        """
+        out: list[Ending | SpawnCrops] = []
         joins = self._ledger.joins
         if not joins.frames:
             return out
@@ -187,6 +195,7 @@ class Endings:
             waiting = (crop for crop in frame.pending if self._ledger.live[crop].waits)
             out += self.drop_all(sorted(waiting), Cause.EXPIRED)
             out.append(self._end_frame(frame, now_ns))
+        out += (SpawnCrops(frame.request.id) for frame in joins.to_cut())
         out += (self._end_frame(frame, now_ns) for frame in joins.complete())
         return out
 
@@ -196,17 +205,26 @@ class Endings:
         return None if due_ns is None else due_ns - self.partial_early_ns
 
     def _end_frame(self, frame: JoinedFrame, now_ns: int) -> Finish:
-        self._observe_crops(frame.request, frame.pipeline, frame.crops)
+        cut = not frame.uncut
+        self._observe_crops(frame.request, frame.pipeline, frame.crops, cut=cut)
         return self._ledger.end_frame(frame, now_ns)
 
     def _observe_crops(
-        self, request: Request, pipeline: Pipeline | None, crops: Mapping[StageName, int]
+        self,
+        request: Request,
+        pipeline: Pipeline | None,
+        crops: Mapping[StageName, int],
+        *,
+        cut: bool = True,
     ) -> None:
-        """Learn from a frame, unless its camera has another pipeline by now."""
+        """Learn from a frame, unless its camera has another pipeline by now.
+
+        `cut`: whether its objects were cut.
+        """
         connected = self._adaptation.cameras.get(request.camera)
         of_camera = None if connected is None else connected.camera.pipeline
         if connected is not None and request.frame is None and of_camera == pipeline:
-            self._fan_out.observe(connected.camera, crops)
+            self._fan_out.observe(connected.camera, crops, cut=cut)
 
     def pipeline_changed(self, camera: CameraId) -> None:
         """Forget what a camera's frames brought while it had another pipeline."""

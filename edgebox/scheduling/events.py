@@ -22,6 +22,7 @@ from edgebox.domain.requests import (
     Camera,
     CameraId,
     DropReason,
+    FrameId,
     LinkState,
     Request,
     RequestId,
@@ -257,6 +258,14 @@ class BatchCompleted:
 
 
 @dataclass(frozen=True, slots=True)
+class CropsSpawned:
+    """A `SpawnCrops` was carried out: the crops of what a frame's first stage has found."""
+
+    frame: FrameId
+    spawned: tuple[Request, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RequestSampled:
     """The measured time of a request that ran in a batch of its own, elsewhere or earlier."""
 
@@ -346,6 +355,7 @@ Event = (
     | RequestsUnanswered
     | BatchCompleted
     | BatchFailed
+    | CropsSpawned
     | RequestSampled
     | LearningRestored
     | SampleCompleted

@@ -48,13 +48,21 @@ class FanOut:
         self._curves: dict[CameraId, CascadeCurve] = {}
         """The measured curves of cameras' cascades."""
 
-    def observe(self, camera: Camera, crops: Mapping[StageName, int]) -> None:
-        """Note how many crops a frame had for each stage; a stage that is not listed had none."""
+    def observe(self, camera: Camera, crops: Mapping[StageName, int], *, cut: bool = True) -> None:
+        """Note how many crops a frame had for each stage; a stage that is not listed had none.
+
+        Args:
+            camera: whose frame it was.
+            crops: by stage.
+            cut: whether its objects were cut; else only the cascade's stage was given something.
+        """
         if camera.pipeline is None:
             return
         of = self._crops.setdefault(camera.id, {})
         proven = self._proven.setdefault(camera.id, {})
         for stage in camera.pipeline.stages[1:]:
+            if not cut and stage.cascade is None:
+                continue
             recent = of.get(stage.name)
             if recent is None:
                 # What its first frame showed is the best guess: none would be one too small.

@@ -124,7 +124,7 @@ def _check_joins(scheduler: Scheduler) -> None:
             raise InvariantViolation(f"frame {number} is stored under another number")
         if frame.request.id in ledger.live:
             raise InvariantViolation(f"frame {number} waits and is joined")
-        if not frame.pending:
+        if not frame.pending and not frame.awaits_crops:
             raise InvariantViolation(f"frame {number} is kept, but all its crops have ended")
     _require(not ledger.joins.complete(), "a frame is listed as complete, but waits for crops")
     deadlines_ns = [frame.request.last_deadline_ns for frame in ledger.joins.frames.values()]

@@ -1,7 +1,8 @@
 """Owns the frames whose crops are on their way through later stages of a pipeline. Pure.
 
 A frame with crops ends when the last of them has ended, or just before its deadline. Its answer
-then says which stages are missing.
+then says which stages are missing. If its cascade's large model does not answer it, what its first
+stage has found is cut then, as if it had not been sent on.
 
 Every event asks which frames are complete and which are due, so no answer may scan all frames: they
 are indexed by deadline (a binary heap whose entries of closed frames are removed later), by camera,
@@ -34,6 +35,11 @@ class JoinedFrame:
     """How many crops each stage was given."""
     missing: dict[StageName, None] = field(default_factory=dict)
     """The stages that did not answer all their crops."""
+    uncut: tuple[StageName, ...] = ()
+    """The stages that are given what its first stage has found if its cascade's large model, which
+    it was sent on to, does not answer it."""
+    awaits_crops: bool = False
+    """Whether crops for these stages are being cut."""
 
     @property
     def id(self) -> FrameId:
@@ -56,6 +62,8 @@ class Joins:
         self._deadlines: list[tuple[int, int, FrameId]] = []
         """A heap of last deadlines (ns), places in the order, and numbers; some are closed."""
         self._complete: dict[FrameId, None] = {}
+        self._uncut: dict[FrameId, None] = {}
+        """Those that wait for no crop, and whose own objects are to be cut now."""
         self._by_camera: dict[CameraId, dict[FrameId, None]] = {}
         self._detected: Counter[CameraId] = Counter()
         """The frames by camera whose first stage ran there."""
@@ -82,7 +90,11 @@ class Joins:
             if frame is not None and crop.stage is not None:
                 frame.pending.add(crop.id)
                 frame.crops[crop.stage] += 1
+                if crop.optional:
+                    after = frame.pipeline.next_stages(frame.pipeline.first.name)
+                    frame.uncut = tuple(stage.name for stage in after if stage.cascade is None)
                 self._complete.pop(frame.id, None)
+                self._uncut.pop(frame.id, None)
 
     def ended(self, crop: Request, *, answered: bool) -> None:
         """Note that a crop has ended."""
@@ -91,8 +103,31 @@ class Joins:
             frame.pending.discard(crop.id)
             if not answered:
                 frame.missing[crop.stage] = None
-            if not frame.pending:
-                self._complete[frame.id] = None
+            elif crop.optional:
+                frame.uncut = ()  # what the large model has found was cut instead
+            self._settle(frame)
+
+    def _settle(self, frame: JoinedFrame) -> None:
+        if not frame.pending and not frame.awaits_crops:
+            (self._uncut if frame.uncut else self._complete)[frame.id] = None
+
+    def to_cut(self) -> list[JoinedFrame]:
+        """Return the frames whose own objects are to be cut now, each once."""
+        found = self._ordered(self._uncut) if self._uncut else []
+        self._uncut.clear()
+        for frame in found:
+            frame.awaits_crops = True
+        return found
+
+    def cut(self, number: FrameId, crops: Iterable[Request]) -> bool:
+        """Note the crops of a frame's own objects; False: it does not wait for them."""
+        frame = self.frames.get(number)
+        if frame is None or not frame.awaits_crops:
+            return False
+        frame.awaits_crops, frame.uncut = False, ()
+        self.spawned(crops)
+        self._settle(frame)
+        return True
 
     def pipeline_of(self, crop: Request) -> Pipeline | None:
         """Return the pipeline of a crop's frame; None: that has ended."""
@@ -128,6 +163,7 @@ class Joins:
         gone = self.frames.pop(frame)
         camera = gone.request.camera
         self._complete.pop(frame, None)
+        self._uncut.pop(frame, None)
         of_camera = self._by_camera[camera]
         del of_camera[frame]
         if not of_camera:

@@ -268,6 +268,7 @@ class Ledger:
         for crop in sorted(frame.pending):  # a restored set has another order
             frame.missing[self.live[crop].request.stage or StageName("")] = None
             self.live[crop].move(Cause.FRAME_ENDED)
+        frame.missing |= dict.fromkeys(frame.uncut)
         self.joins.close(frame.id)
         return _finish(frame.request, frame.batch, now_ns, frame.missing)
 

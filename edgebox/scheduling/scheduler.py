@@ -42,7 +42,7 @@ from edgebox.scheduling.request_stages import Cause, Stage
 from edgebox.scheduling.sampling import Sampling
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 from edgebox.scheduling.scheduler_state import SchedulerState
-from edgebox.scheduling.supervision import Supervision
+from edgebox.scheduling.supervision import OBSERVED_ONLY, Supervision
 from edgebox.scheduling.trials import Trials
 
 __all__ = ["Scheduler", "SchedulerParameters"]
@@ -301,9 +301,7 @@ class Scheduler(SchedulerState):
 
     def _batch_completed(self, event: events.BatchCompleted) -> None:
         if not self._runs(event):
-            self._out += (
-                Drop(crop.id, DropReason.QUEUE, Cause.FRAME_ENDED) for crop in event.spawned
-            )
+            self._out += self._endings.too_late(event.spawned)
             return
         batch = self._ledger.running[event.executor]
         members = self._ledger.finish(event.executor, Cause.COMPLETED, event.spawned)
@@ -327,6 +325,14 @@ class Scheduler(SchedulerState):
             self._crop_arrived(crop, departed)
         if event.spawned:
             self._dispatch.spawned(event.took_ns, self._now_ns)
+
+    def _crops_spawned(self, event: events.CropsSpawned) -> None:
+        if not self._ledger.joins.cut(event.frame, event.spawned):
+            self._ignore(event)
+            self._out += self._endings.too_late(event.spawned)
+            return
+        for crop in event.spawned:
+            self._crop_arrived(crop)
 
     def _batch_failed(self, event: events.BatchFailed) -> None:
         if self._runs(event):
@@ -462,6 +468,7 @@ _HANDLERS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.RequestsUnanswered: Scheduler._requests_unanswered,
     events.BatchCompleted: Scheduler._batch_completed,
     events.BatchFailed: Scheduler._batch_failed,
+    events.CropsSpawned: Scheduler._crops_spawned,
     events.RequestSampled: lambda scheduler, event: scheduler._times.sampled(
         event.executor, event.variant, event.app, event.took_ns, scheduler._now_ns
     ),
@@ -478,16 +485,7 @@ _HANDLERS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.ExecutorStarted: Scheduler._executor_started,
     events.ProfilesChanged: Scheduler._profiles_changed,
     events.ExecutorStopped: Scheduler._executor_stopped,
-    **dict.fromkeys(
-        (
-            events.ExecutorHung,
-            events.ExecutorLent,
-            events.ExecutorGone,
-            events.OpenFailed,
-            events.LoadReturned,
-        ),
-        lambda scheduler, event: None,  # supervision alone uses these; it observes every event
-    ),
+    **dict.fromkeys(OBSERVED_ONLY, lambda scheduler, event: None),
     events.VariantsAvailable: Scheduler._variants_available,
     events.MemoryLimited: Scheduler._memory_limited,
     events.WeightsLoaded: Scheduler._load_ended,

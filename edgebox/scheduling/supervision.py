@@ -103,6 +103,8 @@ REFUSALS_MAX = 5
 """Each takes a rest of a fifth of a second at least, so a load that passes costs no executor."""
 
 Ended = BatchCompleted | BatchFailed | SampleCompleted | SampleFailed
+OBSERVED_ONLY = ExecutorHung, ExecutorLent, ExecutorGone, OpenFailed, LoadReturned
+"""Events that nothing but supervision uses, which observes every event."""
 
 
 class Supervision:

@@ -130,6 +130,17 @@ class SimulatedPipelines:
         if stage is not None:
             size_px = request.width_px, request.height_px
             return [self._spawn(request, stage, size_px, 0.0, now_ns)]
+        return self._crops_of(request, pipeline, frame, now_ns)
+
+    def cut_own(self, frame: Request, now_ns: int) -> list[Request]:
+        """Return the crops of what a frame's first stage has found, though it was sent on."""
+        pipeline = self._pipelines[frame.camera]
+        assert pipeline is not None
+        return self._crops_of(frame, pipeline, self._frames[FrameId(frame.id)], now_ns)
+
+    def _crops_of(
+        self, request: Request, pipeline: Pipeline, frame: FrameWork, now_ns: int
+    ) -> list[Request]:
         of = request.stage or pipeline.first.name
         of_whole = request.stage is None or self._is_whole(pipeline, of)
         numbers = {

@@ -46,6 +46,7 @@ from edgebox.scheduling.actions import (
     Open,
     Prepare,
     Sample,
+    SpawnCrops,
 )
 from edgebox.scheduling.events import (
     BatchCompleted,
@@ -53,6 +54,7 @@ from edgebox.scheduling.events import (
     CameraConnected,
     CameraDisconnected,
     CropsPrepared,
+    CropsSpawned,
     Event,
     ExecutorStarted,
     LinkMeasured,
@@ -257,6 +259,9 @@ class Simulator:
                 self._handle_at(self._now_ns + self._parameters.load_ns, loaded)
             case Collect() | Finish() | Drop():
                 self._ended(action)
+            case SpawnCrops(request):
+                crops = self._pipelines.cut_own(self._alive[request][0], self._now_ns)
+                self._handle_at(self._now_ns, CropsSpawned(FrameId(request), tuple(crops)))
             case Advise():
                 self._advise(action)
             case ComputePlan():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from edgebox.domain.cascades import CascadeEvidence, CascadeOutcome
+from edgebox.domain.errors import ModelError
 from edgebox.domain.pipelines import Pipeline
 from edgebox.domain.requests import DropReason, Outcome
 from edgebox.inference.encoded_pictures import Refused
@@ -16,10 +17,17 @@ from edgebox.vision.detections import Detections
 from tests.end_to_end.running import until
 from tests.runtime.driving import settle
 from tests.runtime.test_driver_pipeline import Street, found
-from tests.scheduling.cascades import LARGE_PX, SMALL_PX, cascade, cascade_pipeline
+from tests.scheduling.cascades import (
+    LARGE_PX,
+    SMALL_PX,
+    cascade,
+    cascade_pipeline,
+    read_after_cascade,
+)
 from tests.scheduling.scene import MS, name, request
 
 SOMETHING = found((8, 8, 40, 40), (50, 20, 90, 60))
+NOTHING = Detections.empty()
 
 
 def ended(street: Street, frame: PendingFrame) -> Answer:
@@ -84,6 +92,43 @@ async def test_a_large_model_without_an_answer_leaves_the_small_answer_whole() -
     answer = ended(street, frame)
     assert (answer.cascade, answer.variant) == (CascadeOutcome.MISSED, name(SMALL_PX))
     assert len(answer.detections) == 2
+    await street.end(frame)
+
+
+async def test_later_stages_look_at_what_the_small_model_found_if_the_large_one_fails() -> None:
+    street = Street(read_after_cascade(0.0))
+    frame = await street.submit()
+    await street.answer(0, SOMETHING)
+    batch = await street.batch(1)
+    batch.future.set_exception(ModelError("no"))
+    await settle()
+    for at in range(2, 4):
+        if not street.bench.endings[frame.request.id]:
+            read = await street.batch(at)
+            await street.answer(at, *[found((4, 4, 20, 20))] * read.batch_size)
+    answer = ended(street, frame)
+    assert (answer.cascade, answer.variant) == (CascadeOutcome.MISSED, name(SMALL_PX))
+    assert sorted(each.object for each in answer.stages) == [0, 1]
+    assert "goes on with what its first stage has found" in "\n".join(
+        street.story(frame.request.id)
+    )
+    await street.end(frame)
+
+
+@pytest.mark.parametrize(("seen", "missing"), [(SOMETHING, ("read",)), (NOTHING, ())])
+async def test_an_answer_lacks_the_later_stages_that_its_objects_were_too_late_for(
+    seen: Detections, missing: tuple[str, ...]
+) -> None:
+    street = Street(read_after_cascade(0.0))
+    frame = await street.submit()
+    await street.answer(0, seen)
+    batch = await street.batch(1)
+    street.clock.now_ns += 400 * MS
+    street.driver.feed(None)
+    answer = street.bench.ending(frame)
+    assert isinstance(answer, Answer)
+    assert answer.missing == missing
+    batch.complete()
     await street.end(frame)
 
 

@@ -35,3 +35,10 @@ def cascade_pipeline(threshold: float | None = 0.5) -> Pipeline:
         stage("find", variant=name(SMALL_PX)),
         stage("refine", "find", variant=name(LARGE_PX), cascade=cascade(threshold)),
     )
+
+
+def read_after_cascade(threshold: float | None = 0.5) -> Pipeline:
+    """Return the same with a stage that looks at the objects, whichever of the two found them."""
+    return pipeline(
+        *cascade_pipeline(threshold).stages, stage("read", "find", "refine", variant=name(SMALL_PX))
+    )

@@ -1,17 +1,27 @@
 """The large model of a cascade is optional: no frame is dropped, refused or delayed for it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebox.domain.plans import Assignment, Plan
-from edgebox.domain.requests import BatchId, Camera, DropReason, Outcome, Request, RequestId
-from edgebox.scheduling.actions import Advise, Collect, ComputePlan, Drop, Finish
+from edgebox.domain.requests import (
+    BatchId,
+    Camera,
+    DropReason,
+    FrameId,
+    Outcome,
+    Request,
+    RequestId,
+)
+from edgebox.scheduling.actions import Advise, Collect, ComputePlan, Drop, Finish, SpawnCrops
 from edgebox.scheduling.events import (
     BatchCompleted,
     CameraConnected,
     CropsPrepared,
+    CropsSpawned,
     PlanComputed,
     RequestArrived,
     RequestPrepared,
@@ -20,8 +30,14 @@ from edgebox.scheduling.fan_out import FAN_OUT_WINDOW
 from edgebox.scheduling.invariants import check_invariants
 from edgebox.scheduling.request_stages import Cause
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
-from tests.scheduling.cascades import LARGE_PX, REFINE, SMALL_PX, cascade_pipeline
-from tests.scheduling.pipelines import camera_with, crops
+from tests.scheduling.cascades import (
+    LARGE_PX,
+    REFINE,
+    SMALL_PX,
+    cascade_pipeline,
+    read_after_cascade,
+)
+from tests.scheduling.pipelines import READ, camera_with, crops
 from tests.scheduling.scene import CPU, LARGE, MEDIAN_MS, MS, Bench, infers, name, profile, request
 
 CASCADE = camera_with(cascade_pipeline())
@@ -123,4 +139,63 @@ def test_an_expired_one_makes_no_overload() -> None:
     (finish,) = (a for a in out if isinstance(a, Finish))
     assert (finish.request, finish.outcome) == (frame.id, Outcome.ON_TIME)
     assert bench.scheduler.admission._frames._overloaded_ns is None
+    check_invariants(bench.scheduler)
+
+
+READS = camera_with(read_after_cascade())
+
+
+def kept(actions: Sequence[object]) -> list[object]:
+    return [a for a in actions if isinstance(a, Drop | Finish | SpawnCrops)]
+
+
+def test_without_the_large_model_later_stages_look_at_what_the_small_one_found() -> None:
+    bench, frame = box(READS), request(1, 60)
+    out = answered(bench, frame, 50)
+    refused = Drop(RequestId(9), DropReason.INFEASIBLE, Cause.REFUSED)
+    assert kept(out) == [refused, SpawnCrops(frame.id)]
+    check_invariants(bench.scheduler)
+    assert kept([*bench(None, 50)]) == [], "it is ordered once"
+    spawned = crops(frame, READ, (10,), 50)
+    assert kept([*bench(CropsSpawned(FrameId(frame.id), spawned), 50)]) == []
+    (infer,) = infers(bench(CropsPrepared((RequestId(10),)), 51))
+    assert infer.requests == (10,)
+    out = [*bench(BatchCompleted(CPU, infer.batch, 5 * MS), 56)]
+    assert kept(out) == [Finish(frame.id, BatchId(1), Outcome.ON_TIME, (REFINE,))]
+    fan_out = bench.scheduler.admission._fan_out
+    assert fan_out.mean_crops(READS.id, READ) == 1
+    check_invariants(bench.scheduler)
+
+
+def test_a_small_answer_without_objects_ends_when_that_is_known() -> None:
+    bench, frame = box(READS), request(1, 60)
+    answered(bench, frame, 50)
+    out = [*bench(CropsSpawned(FrameId(frame.id), ()), 50)]
+    assert kept(out) == [Finish(frame.id, BatchId(1), Outcome.ON_TIME, (REFINE,))]
+    out = [*bench(CropsSpawned(FrameId(frame.id), crops(frame, READ, (12,), 51)), 51)]
+    assert kept(out) == [Drop(RequestId(12), DropReason.QUEUE, Cause.FRAME_ENDED)]
+    assert bench.scheduler.stale_events["CropsSpawned"] == 1
+    check_invariants(bench.scheduler)
+
+
+def test_a_frame_that_is_cut_too_late_lacks_what_was_not_cut() -> None:
+    """And nothing is learned of how many objects it had."""
+    bench, frame = box(READS), request(1, 300)
+    answered(bench, frame, 10)
+    (infer,) = infers(bench(CropsPrepared((RequestId(9),)), 12))
+    out = [*bench(None, 300)]
+    assert kept(out) == [Finish(frame.id, BatchId(1), Outcome.ON_TIME, (REFINE, READ))]
+    fan_out = bench.scheduler.admission._fan_out
+    assert READ not in fan_out._crops[READS.id]
+    assert fan_out.mean_crops(READS.id, REFINE) == 1
+    bench(BatchCompleted(CPU, infer.batch, 300 * MS), 312)
+    check_invariants(bench.scheduler)
+
+
+def test_what_the_large_model_found_is_cut_and_nothing_else() -> None:
+    bench, frame = box(READS), request(1, 300)
+    answered(bench, frame, 10)
+    (infer,) = infers(bench(CropsPrepared((RequestId(9),)), 12))
+    out = [*bench(BatchCompleted(CPU, infer.batch, 20 * MS), 32)]
+    assert kept(out) == [Finish(frame.id, BatchId(1), Outcome.ON_TIME)]
     check_invariants(bench.scheduler)

@@ -28,6 +28,8 @@ class Scanned:
         if frame is not None and crop.stage is not None:
             frame.pending.add(crop.id)
             frame.crops[crop.stage] += 1
+            if crop.optional:
+                frame.uncut = (READ,)
 
     def ended(self, crop: Request, answered: bool) -> None:
         frame = self.frames.get(FrameId(crop.frame or 0))
@@ -35,6 +37,8 @@ class Scanned:
             frame.pending.discard(crop.id)
             if not answered:
                 frame.missing[crop.stage] = None
+            elif crop.optional:
+                frame.uncut = ()
 
     def where(self, holds: Callable[[JoinedFrame], bool]) -> list[RequestId]:
         return [frame.request.id for frame in self.frames.values() if holds(frame)]
@@ -48,13 +52,18 @@ def ids(frames: list[JoinedFrame]) -> list[RequestId]:
 
 
 def content(frame: JoinedFrame) -> tuple[object, ...]:
-    return frame.request, frame.batch, frame.pending, frame.crops, list(frame.missing)
+    cut = frame.uncut, frame.awaits_crops
+    return frame.request, frame.batch, frame.pending, frame.crops, list(frame.missing), cut
+
+
+def is_complete(frame: JoinedFrame) -> bool:
+    return not frame.pending and not frame.uncut
 
 
 def assert_same(joins: Joins, scanned: Scanned, by_ns: int) -> None:
     assert list(joins.frames) == list(scanned.frames)
     assert [*map(content, joins.frames.values())] == [*map(content, scanned.frames.values())]
-    assert ids(joins.complete()) == scanned.where(lambda f: not f.pending)
+    assert ids(joins.complete()) == scanned.where(is_complete)
     assert ids(joins.due(by_ns)) == scanned.where(lambda f: f.request.last_deadline_ns <= by_ns)
     assert joins.due_ns() == scanned.due_ns()
     for name in CAMERAS:
@@ -62,10 +71,10 @@ def assert_same(joins: Joins, scanned: Scanned, by_ns: int) -> None:
         assert joins.detected_of(CameraId(name)) == len(at_camera)
 
 
-OPEN, CROP, NESTED, END, CLOSE_DUE, CLOSE_COMPLETE, DEPART = range(7)
+OPEN, CROP, NESTED, END, CLOSE_DUE, CLOSE_COMPLETE, DEPART, SENT_ON, ORDER, CUT = range(10)
 operations = st.lists(
     st.tuples(
-        st.sampled_from((OPEN, OPEN, OPEN, CROP, CROP, NESTED, END, END, *range(7))),
+        st.sampled_from((OPEN, OPEN, OPEN, CROP, CROP, NESTED, END, END, CUT, *range(10))),
         st.integers(0, 10_000),  # which frame, crop or camera
         st.integers(1, 40),  # a deadline
         st.booleans(),
@@ -92,10 +101,33 @@ class Both:
         self.joins.open(of, batch, CHAIN)
         self.scanned.open(of, batch)
 
-    def crop(self, which: int, stage_is_nested: bool) -> None:
+    def order(self) -> None:
+        """Order the crops of those whose large model has not answered."""
+        frames = self.scanned.frames.values()
+        wanted = [f for f in frames if f.uncut and not f.pending and not f.awaits_crops]
+        assert ids(self.joins.to_cut()) == ids(wanted)
+        for frame in wanted:
+            frame.awaits_crops = True
+
+    def cut(self, which: int, number: int) -> None:
+        """Cut up to two crops of a frame, which may not wait for them."""
+        of = self.opened[which % len(self.opened)]
+        frame = self.scanned.frames.get(FrameId(of.id))
+        first = 100_000 + len(self.crops)
+        found = crops(of, READ, range(first, first + number % 3), 0)
+        awaited = frame is not None and frame.awaits_crops
+        assert self.joins.cut(FrameId(of.id), found) == awaited
+        if frame is not None and awaited:
+            frame.awaits_crops, frame.uncut = False, ()
+            self.crops += found
+            for crop in found:
+                self.scanned.spawned(crop)
+
+    def crop(self, which: int, stage_is_nested: bool, optional: bool = False) -> None:
         of = self.opened[which % len(self.opened)]
         number = 100_000 + len(self.crops)
         (crop,) = crops(of, CHECK if stage_is_nested else READ, [number], 0)
+        crop = replace(crop, optional=optional)
         self.crops.append(crop)
         self.joins.spawned([crop])
         self.scanned.spawned(crop)
@@ -121,12 +153,18 @@ class Both:
             self.open(which, number, flag)
         elif operation in (CROP, NESTED) and self.opened:
             self.crop(which, operation == NESTED)
+        elif operation == SENT_ON and self.opened:
+            self.crop(which, False, optional=True)
+        elif operation == ORDER:
+            self.order()
+        elif operation == CUT and self.opened:
+            self.cut(which, number)
         elif operation == END and self.crops:
             self.end(which, flag)
         elif operation == CLOSE_DUE:
             self.close(self.scanned.where(lambda f: f.request.last_deadline_ns <= number // 4 * MS))
         elif operation == CLOSE_COMPLETE:
-            self.close(self.scanned.where(lambda f: not f.pending))
+            self.close(self.scanned.where(is_complete))
         elif operation == DEPART:
             self.depart(CameraId(CAMERAS[which % 3]))
 

@@ -1,5 +1,6 @@
 """Cascades under virtual time: the share that is sent on, and the accuracy that comes of it."""
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from edgebox.domain.cascades import CascadeOutcome
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.requests import Outcome
 from edgebox.simulation.answer_accuracy import accuracy_figures
+from edgebox.simulation.object_figures import object_figures
 from edgebox.simulation.report import Report
 from edgebox.simulation.run import run_scenario
 from edgebox.simulation.scenario import Scenario, parse_scenario
@@ -155,3 +157,24 @@ def test_what_is_wrong_is_said_with_its_key(old: str, new: str, said: str) -> No
     assert old in text
     with pytest.raises(InvalidInputError, match=said):
         parse_scenario(text.replace(old, new, 1), "test.toml", str)
+
+
+def test_later_stages_answer_also_where_the_large_model_has_no_time() -> None:
+    text = TEXT.format(threshold="share = 0.5", large_ms=400, camera="objects = 2", duration_s=5)
+    reader = (
+        '[[variants]]\nname = "read-64"\nfamily = "read"\nwidth_px = 64\naccuracy = 0.8\n'
+        "batch_ms = { 1 = 2 }\n[[pipelines]]"
+    )
+    stage = (
+        '[[pipelines.stages]]\nname = "read"\nfamily = "read"\nafter = ["small", "large"]\n'
+        "[[cameras]]"
+    )
+    text = text.replace("[[pipelines]]", reader, 1).replace("[[cameras]]", stage, 1)
+    of = parse_scenario(text, "test.toml", str)
+    report = run_scenario(of)
+    outcomes = Counter(ended.work.cascade for ended in report.ended if ended.work is not None)
+    assert outcomes[CascadeOutcome.SENT_ON] == 0
+    assert outcomes[CascadeOutcome.MISSED] >= 20
+    found = object_figures(report, of)
+    assert found["objects_per_s"] == found["objects_shown_per_s"] == 40
+    assert found["frames"]["partial"] == 0

@@ -247,10 +247,7 @@ class PulledCameras:
             taken = set(self._numbers.values())
             self._numbers[settings.camera] = min(set(range(len(taken) + 1)) - taken)
         self._box.sources[settings.camera] = SourceStatus(
-            settings.camera,
-            settings.address,
-            origin,
-            settings.family,
+            settings.camera, settings.address, origin, family=settings.family
         )
 
     def _check_added(self, camera: CameraId) -> None:

@@ -209,11 +209,11 @@ class PendingFrame:
     on_end: Callable[["PendingFrame", FrameResult], None]
     number: int = 0
     """Number that the camera gave it."""
-    address: Hashable = None
-    """Who sent this picture of a program: a network address, or a connection; None: a camera."""
     family: FamilyName | None = None
     """Family that its camera requested; None: the request names a variant."""
     rgb: NDArray[np.uint8] | None = None  #: (h, w, 3); in place of a JPEG
+    address: Hashable = None
+    """Who sent this picture of a program: a network address, or a connection; None: a camera."""
     canvas: NDArray[np.uint8] | None = None  #: (h, w, 3) RGB, the variant's input
     canvas_of: VariantName | None = None
     placement: Placement | None = None

@@ -80,8 +80,6 @@ class SourceStatus:
     camera: CameraId
     address: SourceAddress
     origin: Literal["configuration", "api"]
-    family: str | None = None
-    """The model family that its settings name; None: the box's default."""
     state: SourceState = SourceState.CONNECTING
     since_ms: int = 0
     """Since when it is in this state, in Unix milliseconds."""
@@ -101,6 +99,8 @@ class SourceStatus:
     """Which of its streams is read."""
     times: CaptureTimes = CaptureTimes.ARRIVAL
     """What capture times come from."""
+    family: str | None = None
+    """The model family that its settings name; None: the box's default."""
     decoding: Decoding = field(default_factory=Decoding)
 
     @property

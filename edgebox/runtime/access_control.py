@@ -9,7 +9,7 @@ import hashlib
 import logging
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -246,6 +246,22 @@ class AccessControl:
         if identity.session is not None and identity.session not in self._sessions:
             return False
         return identity.token.sha256 in self._tokens
+
+    def publisher(self, identities: Sequence[Identity], camera: CameraId) -> Identity:
+        """Return as which of its identities a sender may be a camera, the first that may.
+
+        Raises:
+            ForbiddenError: none may; says what the first would have to do.
+        """
+        first: ForbiddenError | None = None
+        for identity in identities:
+            try:
+                self.check_publisher(identity, camera)
+            except ForbiddenError as error:
+                first = first or error
+            else:
+                return identity
+        raise first or ForbiddenError("nobody is known who may be a camera")
 
     def check_publisher(self, identity: Identity, camera: CameraId) -> None:
         """Check that somebody may be a camera: its own token may, others if it has none.

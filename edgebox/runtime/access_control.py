@@ -204,8 +204,11 @@ class AccessControl:
 
     async def _store_used(self) -> None:
         if self._used_ms:
-            used, self._used_ms = self._used_ms, {}
+            used = dict(self._used_ms)
             await self._write(self._store.used, used)
+            self._used_ms = {  # what has come meanwhile
+                id_: ms for id_, ms in self._used_ms.items() if used.get(id_) != ms
+            }
 
     # -- who it is -----------------------------------------------------------------------------
 
@@ -450,7 +453,9 @@ class AccessControl:
             used_ms = self._used_ms.get(id_, token.last_used_ms or 0)
             self._gone_ms[id_] = max(now_ms, token.created_ms, used_ms)
         lately = {id_: ms for id_, ms in self._gone_ms.items() if ms > now_ms - REVOKED_KEPT_MS}
-        self.revoked = {**lately, **stored.revoked}
+        # The file does not know of uses that are not stored yet.
+        later = {id_: max(ms, lately.get(id_, ms)) for id_, ms in stored.revoked.items()}
+        self.revoked = {**lately, **later}
 
 
 def token_document(token: Token) -> dict[str, object]:

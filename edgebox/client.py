@@ -195,18 +195,21 @@ async def watched_camera(
         InvalidInputError: `box` is malformed, or has no such camera connected.
         SubscriptionRefusedError: the box cannot be reached, or does not show its cameras.
     """
-    # A WebSocket that is refused tells no reason; the document that it sends first does.
+    # A WebSocket that is refused tells only a status; the document that it sends first tells why.
     state = await get_document(box.server, "state", token=box.token, fingerprint=box.fingerprint)
     _insist_on_camera(state, box.server, camera)
     trusted = fingerprint_of(box.fingerprint) if box.fingerprint is not None else None
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S)
     async with aiohttp.ClientSession(timeout=timeout, headers=authorization(box.token)) as client:
         with _telling_why(box.server):
-            socket = await client.ws_connect(
-                http_url(stream_url(box.server), "ui"),
-                max_msg_size=_FRAME_MAX_BYTES,
-                ssl=True if trusted is None else aiohttp.Fingerprint(trusted),
-            )
+            try:
+                socket = await client.ws_connect(
+                    http_url(stream_url(box.server), "ui"),
+                    max_msg_size=_FRAME_MAX_BYTES,
+                    ssl=True if trusted is None else aiohttp.Fingerprint(trusted),
+                )
+            except aiohttp.WSServerHandshakeError as error:
+                raise _not_shown(box.server, error.status) from None
         async with socket:
             request = {"type": "watch", "cameras": [camera], "max_hz": rate_hz}
             await socket.send_str(orjson.dumps(request).decode())
@@ -274,6 +277,14 @@ async def _connection(
 def _refusal(status: int, body: bytes) -> SubscriptionRefusedError:
     kind = TokenNeededError if status == 401 else SubscriptionRefusedError
     return kind(_said(body))
+
+
+def _not_shown(server: str, status: int) -> SubscriptionRefusedError:
+    """Return the error for a box that tells its state and refuses its pictures."""
+    why = f"it refuses its pictures, with status {status}"
+    if status == 503:
+        why += ": too many are watching (limits.viewers_max). Close a page, or try again"
+    return SubscriptionRefusedError(f"{server}: {why}")
 
 
 def _said(body: bytes) -> str:

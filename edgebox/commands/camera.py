@@ -30,7 +30,7 @@ from edgebox.commands.box_choice import LOCAL, chosen_box
 from edgebox.commands.box_options import FINGERPRINT, SERVER_OPTION, TOKEN_FILE, given_token
 from edgebox.commands.camera_live import render, show_live, show_plain
 from edgebox.commands.shared_options import read_text
-from edgebox.domain.errors import EdgeboxError, InvalidInputError
+from edgebox.domain.errors import EdgeboxError, FileAccessError, InvalidInputError
 from edgebox.domain.home_folder import given_path
 from edgebox.domain.source_address import Credentials
 from edgebox.link.backoff import Backoff
@@ -39,11 +39,12 @@ from edgebox.link.placement import PlacementMode
 from edgebox.link.shaping import BandwidthTrace, lte_trace, parse_trace
 from edgebox.media.containers import SourceError
 from edgebox.media.losses import lost_text
-from edgebox.media.sources import SCENE_SIZE_PX, FrameSource, open_source
+from edgebox.media.sources import SCENE_SIZE_PX, FrameSource, file_named, open_source
 from edgebox.runtime.background_stream import stderr_in_background
 from edgebox.storage.wall_clock import wall_clock_ms
 
 SCENE_SIDE_MAX_PX = 4096
+_LTE = re.compile(r"lte(?::(\d+))?")
 _LAST_REMARKS_S = 1.0
 """Time limit for writing the last remarks."""
 
@@ -54,22 +55,29 @@ def parse_link(text: str) -> BandwidthTrace:
     Raises:
         InvalidInputError: none of these.
     """
-    made_up = re.fullmatch(r"lte(?::(\d+))?", text)
-    if made_up:
-        return lte_trace(random.Random(int(made_up[1] or 0)))
-    try:
-        mbps = float(text)
-    except ValueError:
+    if _names_trace(text):
         return _read_trace(text)
+    if made_up := _LTE.fullmatch(text):
+        return lte_trace(random.Random(int(made_up[1] or 0)))
+    mbps = float(text)
     if not 0 < mbps < float("inf"):
         raise InvalidInputError(f"--link: a rate must be above 0 Mbit/s, not {text}")
     return BandwidthTrace.constant(mbps)
 
 
+def _names_trace(text: str) -> bool:
+    """Return whether `--link` names a trace file."""
+    try:
+        float(text)
+    except ValueError:
+        return _LTE.fullmatch(text) is None
+    return False
+
+
 def _read_trace(text: str) -> BandwidthTrace:
     path = given_path(text)
     if not path.exists():
-        raise InvalidInputError(
+        raise FileAccessError(
             f"--link {text}: no such file; give a rate in Mbit/s, lte, lte:SEED or a trace file"
         )
     contents = read_text(path, "--link")
@@ -294,6 +302,20 @@ def wanted_camera(
     return made
 
 
+def files_in(given: Mapping[str, Any]) -> dict[str, Path]:
+    """Return the files and folders that the arguments of this command name, by argument.
+
+    Raises:
+        InvalidInputError: the source is an address that cannot be one.
+    """
+    found = {name: value for name, value in given.items() if isinstance(value, Path)}
+    if (source := file_named(given["source"])) is not None:
+        found["source"] = source
+    if (link := given["link"]) is not None and _names_trace(link):
+        found["link"] = given_path(link)
+    return found
+
+
 def check_options(given: Mapping[str, Any]) -> None:
     """Check the values of options of this command, by name, without opening the source.
 
@@ -314,11 +336,12 @@ class _WrongCommandLineError(InvalidInputError):
 def _wrong_command_line() -> Iterator[None]:
     """Let what is wrong with the options end as an option that is not known.
 
-    A source on this machine that cannot be opened may be there later, as a webcam.
+    A file or a source on this machine that cannot be opened may be there later, as a webcam or a
+    folder that is mounted after the start.
     """
     try:
         yield
-    except SourceError:
+    except (FileAccessError, SourceError):
         raise
     except InvalidInputError as error:
         raise _WrongCommandLineError(str(error)) from None
@@ -417,7 +440,7 @@ def _written_to(path: Path | None) -> Iterator[Callable[[FrameRecord], None] | N
     """Open `--frames` and return what writes a record into it; None: nothing is written.
 
     Raises:
-        InvalidInputError: it cannot be written.
+        FileAccessError: it cannot be written.
     """
     if path is None:
         yield None
@@ -425,7 +448,7 @@ def _written_to(path: Path | None) -> Iterator[Callable[[FrameRecord], None] | N
     try:
         file = path.open("wb", buffering=0)
     except OSError as error:
-        raise InvalidInputError(f"--frames {path}: cannot be written: {error.strerror}") from None
+        raise FileAccessError(f"--frames {path}: cannot be written: {error.strerror}") from None
     full = False
 
     def write(record: FrameRecord) -> None:

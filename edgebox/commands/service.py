@@ -5,8 +5,9 @@ import os
 import pwd
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -22,7 +23,7 @@ from edgebox.app.service_units import (
     context_of,
 )
 from edgebox.commands.camera import camera as camera_command
-from edgebox.commands.camera import check_options, host_name
+from edgebox.commands.camera import check_options, files_in, host_name
 from edgebox.commands.console import clear_errors, err, out, print_json
 from edgebox.commands.lazy_group import Group
 from edgebox.commands.shared_options import JSON
@@ -93,7 +94,7 @@ def install(
                 raise InvalidInputError(f"{config_given[0]}: a camera has no configuration")
             context = camera_command.make_context("camera", [source, *arguments])
             name = context.params["name"] or host_name()
-            check_options({**context.params, "name": name})
+            _check_camera({**context.params, "name": name}, root)
             if context.params["name"] is None:
                 arguments = (*arguments, "--name", name)
             unit = camera_unit(host, name, source, arguments, system=system)
@@ -137,9 +138,13 @@ def doctor(*, system: bool | None, root: Path, as_json: bool) -> None:
 
 
 def _serve_options(context: UnitContext) -> list[str]:
-    """Return what stands behind `serve` in a unit, its configuration with it."""
+    """Return what stands behind `serve` in a unit, its configuration with it.
+
+    Not how it prints: that is for whoever asks now.
+    """
     command = list(context.command)
-    return command[command.index("serve") + 1 :] if "serve" in command else []
+    options = command[command.index("serve") + 1 :] if "serve" in command else []
+    return [word for word in options if word != "--json"]
 
 
 def _run_as(context: UnitContext, command: Sequence[str], environment: dict[str, str]) -> int:
@@ -181,6 +186,28 @@ def _check_serve(arguments: Sequence[str]) -> None:
     if any(word.startswith("--config") for word in arguments):
         raise InvalidInputError("name the configuration before --: --config FILE -- ...")
     serve.make_context("serve", list(arguments))
+
+
+def _check_camera(given: Mapping[str, Any], root: Path) -> None:
+    """Check the arguments of `edgebox camera`, by name, of a service of what is below a root.
+
+    Raises:
+        InvalidInputError: one is wrong, or names a file that the service would not find.
+    """
+    files = files_in(given)
+    link = files.get("link")
+    if link is not None and link.is_absolute():
+        given = {**given, "link": str(_below(root, link))}
+    check_options(given)
+    shown = {
+        each.name: each.opts[0] if isinstance(each, click.Option) else each.human_readable_name
+        for each in camera_command.params
+    }
+    for name, path in files.items():
+        if not path.is_absolute():
+            raise InvalidInputError(
+                f"{shown[name]} {path}: a service starts in another folder: give the whole path"
+            )
 
 
 def _host() -> Host:

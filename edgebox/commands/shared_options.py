@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.errors import FileAccessError, InvalidInputError
 
 CONFIG = click.option(
     "--config",
@@ -46,14 +46,15 @@ def read_text(path: Path, option: str = "", no_text: str = "is not a text file i
         no_text: what is said of one that is no text.
 
     Raises:
-        InvalidInputError: it cannot be read, in one line.
+        FileAccessError: it cannot be read, in one line.
+        InvalidInputError: it is no text.
     """
     file = f"{option} {path}".lstrip()
     try:
         return path.read_text("utf-8")
     except FileNotFoundError:
-        raise InvalidInputError(f"{file}: there is no such file") from None
+        raise FileAccessError(f"{file}: there is no such file") from None
     except UnicodeDecodeError:
         raise InvalidInputError(f"{file}: {no_text}") from None
     except OSError as error:
-        raise InvalidInputError(f"{file}: cannot be read: {error.strerror}") from None
+        raise FileAccessError(f"{file}: cannot be read: {error.strerror}") from None

@@ -20,6 +20,10 @@ class InvalidInputError(EdgeboxError):
     title = "The request cannot be used as it is"
 
 
+class FileAccessError(InvalidInputError):
+    """A file or folder that the caller named cannot be opened now; it may be there later."""
+
+
 class UnknownNameError(EdgeboxError):
     """The caller named something this box does not have."""
 

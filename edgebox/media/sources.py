@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import ExifTags, Image, UnidentifiedImageError
 
-from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.errors import FileAccessError, InvalidInputError
 from edgebox.domain.home_folder import given_path
 from edgebox.domain.source_address import Credentials, SourceAddress, SourceKind, read_address
 from edgebox.media import losses
@@ -160,13 +160,27 @@ def open_source(
         if path.suffix.lower() in PICTURE_SUFFIXES:
             return _open_pictures([path], rate_hz or RATE_DEFAULT_HZ, loop)
     except FileNotFoundError:
-        raise InvalidInputError(
+        raise FileAccessError(
             f"{text}: no such file or folder (sources: scene:, webcam, rtsp://..., http://..., "
             "a video file, a folder of pictures)"
         ) from None
     except OSError as error:
-        raise InvalidInputError(f"{text}: cannot be read: {error.strerror}") from None
+        raise FileAccessError(f"{text}: cannot be read: {error.strerror}") from None
     return VideoFileSource(path, rate_hz, loop)
+
+
+def file_named(text: str) -> Path | None:
+    """Return the file or folder that the name of a source names; None: it names none.
+
+    Raises:
+        InvalidInputError: it is an address that cannot be one of a source.
+    """
+    if text.startswith(("scene:", "/dev/video")):
+        return None
+    if "://" in text or text.startswith("webcam"):
+        address, _ = _read_address(text)
+        return given_path(address.text) if address.kind is SourceKind.FILE else None
+    return given_path(text)
 
 
 def _open_scene(text: str, rate_hz: float, size_px: tuple[int, int]) -> FrameSource:
@@ -181,8 +195,8 @@ def _open_scene(text: str, rate_hz: float, size_px: tuple[int, int]) -> FrameSou
 
 def _open_folder(path: Path, rate_hz: float, loop: bool) -> FrameSource:
     names = sorted(p for p in path.iterdir() if p.suffix.lower() in PICTURE_SUFFIXES)
-    if not names:
-        raise InvalidInputError(f"{path}: no pictures in this folder (.jpg, .png, .bmp, .webp)")
+    if not names:  # or nothing is mounted there yet
+        raise FileAccessError(f"{path}: no pictures in this folder (.jpg, .png, .bmp, .webp)")
     return _open_pictures(names, rate_hz, loop)
 
 
@@ -211,14 +225,17 @@ def read_picture(
     """
     try:
         data = path.read_bytes()
+    except FileNotFoundError:
+        raise FileAccessError(f"{path}: there is no such file") from None
+    except OSError as error:
+        raise FileAccessError(f"{path}: cannot be read: {error.strerror}") from None
+    try:
         picture = decode_picture(data)
         if upright and (turn := _UPRIGHT.get(_orientation(data))) is not None:
             picture = np.asarray(Image.fromarray(picture).transpose(turn))
         if size_px is not None and (picture.shape[1], picture.shape[0]) != size_px:
             picture = np.asarray(Image.fromarray(picture).resize(size_px))
         return picture
-    except FileNotFoundError:
-        raise InvalidInputError(f"{path}: there is no such file") from None
     except (OSError, ValueError, InvalidInputError) as error:
         raise InvalidInputError(f"{path}: not a picture that can be read: {error}") from None
 

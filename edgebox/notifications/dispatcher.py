@@ -177,10 +177,10 @@ class NotificationDispatcher:
                 happened += self._watch.detect_executors(_executors(box), now_ns)
                 if self._states is not None:
                     self._states.update(box, facts, now_ns)
-                    if now_ns / 1e9 >= figures_s:
-                        figures_s = now_ns / 1e9 + self._metrics_s
-                        await self._states.publish_figures(box)
-                self._send(happened)
+                self._send(happened)  # before frames are answered again, or the box stops
+                if self._states is not None and now_ns / 1e9 >= figures_s:
+                    figures_s = now_ns / 1e9 + self._metrics_s
+                    await self._states.publish_figures(box)
                 await asyncio.sleep(_WATCH_PERIOD_S)
         except Exception:
             _log.exception("watching for events failed")

@@ -9,7 +9,7 @@ import hashlib
 import logging
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -204,8 +204,11 @@ class AccessControl:
 
     async def _store_used(self) -> None:
         if self._used_ms:
-            used, self._used_ms = self._used_ms, {}
+            used = dict(self._used_ms)
             await self._write(self._store.used, used)
+            self._used_ms = {  # what has come meanwhile
+                id_: ms for id_, ms in self._used_ms.items() if used.get(id_) != ms
+            }
 
     # -- who it is -----------------------------------------------------------------------------
 
@@ -246,6 +249,22 @@ class AccessControl:
         if identity.session is not None and identity.session not in self._sessions:
             return False
         return identity.token.sha256 in self._tokens
+
+    def publisher(self, identities: Sequence[Identity], camera: CameraId) -> Identity:
+        """Return as which of its identities a sender may be a camera, the first that may.
+
+        Raises:
+            ForbiddenError: none may; says what the first would have to do.
+        """
+        first: ForbiddenError | None = None
+        for identity in identities:
+            try:
+                self.check_publisher(identity, camera)
+            except ForbiddenError as error:
+                first = first or error
+            else:
+                return identity
+        raise first or ForbiddenError("nobody is known who may be a camera")
 
     def check_publisher(self, identity: Identity, camera: CameraId) -> None:
         """Check that somebody may be a camera: its own token may, others if it has none.
@@ -434,7 +453,9 @@ class AccessControl:
             used_ms = self._used_ms.get(id_, token.last_used_ms or 0)
             self._gone_ms[id_] = max(now_ms, token.created_ms, used_ms)
         lately = {id_: ms for id_, ms in self._gone_ms.items() if ms > now_ms - REVOKED_KEPT_MS}
-        self.revoked = {**lately, **stored.revoked}
+        # The file does not know of uses that are not stored yet.
+        later = {id_: max(ms, lately.get(id_, ms)) for id_, ms in stored.revoked.items()}
+        self.revoked = {**lately, **later}
 
 
 def token_document(token: Token) -> dict[str, object]:

@@ -67,9 +67,11 @@ class Client:
     """Who sent a request, as a trusted proxy tells, or as its connection does."""
 
     address: str
-    """The client's; the proxy's if that does not name it."""
+    """The client's; the proxy's if that does not name it. Names of cameras, notices and wrong
+    logins count for it: nothing else bounds them."""
     limited: str | None
-    """The address that its limits count for; None: all clients of a proxy that names none."""
+    """The address whose part of a shared amount it uses; None: all clients of a proxy that names
+    none, which use what there is together."""
     secure: bool
     """Whether it uses TLS."""
 

@@ -12,7 +12,7 @@ from edgebox.domain.errors import EdgeboxError
 from edgebox.runtime.access_control import AccessControl
 from edgebox.web.hosts import authority_of
 
-_IDENTITY = web.RequestKey("identity", Identity)
+_IDENTITIES: web.RequestKey[tuple[Identity, ...]] = web.RequestKey("identities")
 _BEARER = "bearer "
 _FORWARDING = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP")
 _SAFE = ("GET", "HEAD")
@@ -37,12 +37,13 @@ def identify(access: AccessControl, request: web.Request, scope: Scope | None) -
     if scope is None:
         return
     known = _identities(access, request, scope)
-    allowed = next((identity for identity in known if identity.may(scope)), None)
-    if allowed is None:
+    allowed = tuple(identity for identity in known if identity.may(scope))
+    if not allowed:
         raise _refused(known, scope)
-    if allowed.session is not None and _changes(request) and hdrs.ORIGIN not in request.headers:
+    # Those with a session come first.
+    if allowed[0].session is not None and _changes(request) and hdrs.ORIGIN not in request.headers:
         raise ForeignOriginError("a browser's session needs the header Origin here")
-    request[_IDENTITY] = allowed
+    request[_IDENTITIES] = allowed
 
 
 def may(access: AccessControl, request: web.Request, scope: Scope) -> bool:
@@ -56,7 +57,12 @@ def may(access: AccessControl, request: web.Request, scope: Scope) -> bool:
 
 def sender_of(request: web.Request) -> Identity:
     """Return who sent a request, on a route that needs a scope."""
-    return request[_IDENTITY]
+    return identities_of(request)[0]
+
+
+def identities_of(request: web.Request) -> tuple[Identity, ...]:
+    """Return all as whom the sender may do what its route needs, what counts most first."""
+    return request[_IDENTITIES]
 
 
 def whoever_sent(access: AccessControl, request: web.Request) -> Identity | None:

@@ -64,9 +64,9 @@ async def _results(context: WebContext, request: web.Request) -> web.StreamRespo
         raise InvalidInputError(
             f"connect with a WebSocket, or ask with the header Accept: {_EVENT_STREAM}"
         )
-    subscription = context.feed.join(wanted)
+    subscription, identity = context.feed.join(wanted), sender_of(request)
     try:
-        with context.connected(subscription, sender_of(request)):
+        with context.connected(subscription, lambda: identity):
             if upgrade:
                 return await _serve_socket(context.feed, request, subscription)
             return await _serve_events(request, subscription)

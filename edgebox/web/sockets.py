@@ -4,7 +4,7 @@ from aiohttp import web
 
 from edgebox.domain.access import Scope
 from edgebox.web.hosts import client_of
-from edgebox.web.identification import sender_of
+from edgebox.web.identification import identities_of, sender_of
 from edgebox.web.live_frame import LiveFrameHeader
 from edgebox.web.request_limits import TooManyViewersError
 from edgebox.web.routes import Route
@@ -16,24 +16,23 @@ from edgebox.web.web_context import WebContext
 
 
 async def _stream(context: WebContext, request: web.Request) -> web.StreamResponse:
-    identity = sender_of(request)
     session = CameraSession(
         context.box,
         context.config.limits,
         client_of(request).address,
-        identity,
-        context.access.check_publisher,
+        identities_of(request),
+        context.access.publisher,
         fleet=context.fleet,
     )
-    with context.connected(session, identity):
+    with context.connected(session, lambda: session.identity):
         return await session.run(request)
 
 
 async def _ui(context: WebContext, request: web.Request) -> web.StreamResponse:
-    viewer = Viewer(context.box, context.states)
+    viewer, identity = Viewer(context.box, context.states), sender_of(request)
     with (
         context.requests.viewer(client_of(request)),
-        context.connected(viewer, sender_of(request)),
+        context.connected(viewer, lambda: identity),
     ):
         return await viewer.run(request)
 

@@ -8,7 +8,7 @@ import asyncio
 import itertools
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from aiohttp import WebSocketError, WSCloseCode, WSMsgType, web
@@ -90,18 +90,20 @@ class CameraSession:
         box: Box,
         limits: LimitParameters,
         address: str,
-        identity: Identity,
-        check_publisher: Callable[[Identity, CameraId], None],
+        identities: Sequence[Identity],
+        publisher: Callable[[Sequence[Identity], CameraId], Identity],
         *,
         fleet: FleetMember | None = None,
     ) -> None:
-        """Serve one connection from `address`; `check_publisher` refuses names that it may not use.
+        """Serve one connection from `address`, which may be each of `identities`.
 
-        It raises ForbiddenError then.
+        `publisher` returns which of them may use a name, or raises ForbiddenError.
         """
         self.address = address
-        self.identity = identity
-        self._check_publisher = check_publisher
+        self.identity = identities[0]
+        """Who it is; before its hello the likeliest."""
+        self._identities = identities
+        self._publisher = publisher
         self._fleet = fleet
         self._box = box
         self._limits = limits
@@ -281,7 +283,7 @@ class CameraSession:
                 f"{', '.join(map(str, hello.versions))}; update the older one",
             )
         try:
-            self._check_publisher(self.identity, CameraId(hello.camera))
+            self.identity = self._publisher(self._identities, CameraId(hello.camera))
             family, pipeline = box.models.of(hello.family, hello.pipeline)
         except (ForbiddenError, UnknownFamilyError, UnknownPipelineError) as error:
             raise _FatalError(error.code, str(error)) from None

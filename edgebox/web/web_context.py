@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -107,8 +107,8 @@ class WebContext:
     """This box as one of a fleet; None: it is alone."""
     search: CameraSearch = field(default_factory=CameraSearch)
     setters: Setters = field(default_factory=Setters)
-    _connections: dict[Connection, Identity] = field(default_factory=dict)
-    """Open WebSockets and event streams, and whose they are."""
+    _connections: dict[Connection, Callable[[], Identity]] = field(default_factory=dict)
+    """Open WebSockets and event streams, and what returns whose they are now."""
     _closing: set[asyncio.Task[None]] = field(default_factory=set)
     picture_work: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
     """So that pictures of programs do not take all threads."""
@@ -120,8 +120,11 @@ class WebContext:
         self.requests = RequestLimits(self.config.limits, self.config.server, self.box.refusals)
 
     @contextlib.contextmanager
-    def connected(self, connection: Connection, identity: Identity) -> Iterator[None]:
-        """Keep a connection meanwhile, so that it is closed when the box or its right ends."""
+    def connected(self, connection: Connection, identity: Callable[[], Identity]) -> Iterator[None]:
+        """Keep a connection meanwhile, so that it is closed when the box or its right ends.
+
+        `identity` returns whose it is: that of a camera is known from its hello on.
+        """
         self._connections[connection] = identity
         try:
             yield
@@ -135,7 +138,7 @@ class WebContext:
     def close_revoked(self) -> None:
         """Close the connections of those whose tokens or sessions have ended."""
         for connection, identity in self._connections.items():
-            if not self.access.is_valid(identity):
+            if not self.access.is_valid(identity()):
                 task = asyncio.ensure_future(connection.revoked())
                 self._closing.add(task)
                 task.add_done_callback(self._closing.discard)

@@ -78,6 +78,21 @@ async def test_who_may_not_watch_a_camera_is_told_why(
                 pass
 
 
+async def test_who_would_watch_one_page_too_many_is_told_so() -> None:
+    state = web.Response(text='{"cameras": [{"id": "gate", "connected": true}]}')
+    refusal = web.Response(status=503, text='{"detail": "32 pages are open"}')
+    async with answering(state, refusal) as url:
+        with pytest.raises(SubscriptionRefusedError, match="too many are watching") as told:
+            async with watched_camera(BoxAccess(url), "gate", 1.0):
+                pass
+    assert "limits.viewers_max" in str(told.value)
+    assert "reached" not in str(told.value)
+    async with answering(state, web.Response(status=404)) as url:
+        with pytest.raises(SubscriptionRefusedError, match=r"its pictures, with status 404$"):
+            async with watched_camera(BoxAccess(url), "gate", 1.0):
+                pass
+
+
 def test_a_callback_that_calls_the_client_is_told_so_and_does_not_hang() -> None:
     client = Client("http://127.0.0.1:1")
     told: list[str] = []

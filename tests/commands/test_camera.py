@@ -118,16 +118,8 @@ async def test_a_fatal_refusal_is_one_line(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["/no/such/thing"], "no such file or folder"),
-        (["scene:", "--link", "/no/such/trace"], "no such file; give a rate"),
-        (["scene:", "--link", "/"], "--link /: cannot be read: Is a directory"),
         (["scene:", "--link", sys.executable], "is not a text file in UTF-8"),
-        (
-            ["scene:", "--source-password-file", "/no/such/file"],
-            "--source-password-file /no/such/file: there is no such file",
-        ),
         (["scene:", "--link", "-3"], "above 0 Mbit/s"),
-        (["scene:", "--frames", "/no/such/folder/x"], "/x: cannot be written: No such file"),
         (["scene:", "--size", "big"], "WIDTHxHEIGHT"),
         (["scene:", "--rate-hz", "0"], "--rate-hz must be a number above 0"),
         (["scene:", "--duration", "-1"], "--duration must be above 0"),
@@ -153,10 +145,32 @@ def test_wrong_options_are_one_line(arguments: list[str], complaint: str) -> Non
     assert ended.stdout == ""
 
 
-def test_a_source_that_may_be_there_later_is_no_wrong_command_line() -> None:
-    ended = CliRunner().invoke(camera, ["webcam:63"])
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["webcam:63"], "there is no such camera on this machine"),
+        (["/no/such/thing"], "no such file or folder"),
+        (["/no/such/thing.mp4"], "no such file or folder"),
+        (["{folder}"], "no pictures in this folder"),
+        (["scene:", "--link", "/no/such/trace"], "no such file; give a rate"),
+        (["scene:", "--link", "/"], "--link /: cannot be read: Is a directory"),
+        (
+            ["scene:", "--source-password-file", "/no/such/file"],
+            "--source-password-file /no/such/file: there is no such file",
+        ),
+        (["scene:", "--token-file", "/no/such/file"], "/no/such/file: there is no such file"),
+        (["scene:", "--frames", "/no/such/folder/x"], "/x: cannot be written: No such file"),
+    ],
+)
+def test_what_may_be_there_later_is_no_wrong_command_line(
+    tmp_path: Path, arguments: list[str], complaint: str
+) -> None:
+    """A folder may be mounted after the service has started."""
+    ended = CliRunner().invoke(camera, [each.format(folder=tmp_path) for each in arguments])
     assert ended.exit_code == 1
-    assert "there is no such camera on this machine" in ended.stderr
+    assert complaint in ended.stderr
+    assert ended.stderr.count("\n") == 1
+    assert ended.stdout == ""
 
 
 def test_links(tmp_path: Path) -> None:

@@ -98,6 +98,45 @@ def test_arguments_that_the_command_would_refuse_are_refused_now(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_files_of_an_image_are_below_its_root(tmp_path: Path) -> None:
+    arguments = ("--camera", "scene:1", "--", "--link", "/etc/edgebox/trace.txt")
+    result = run("install", "--system", "--root", str(tmp_path), *arguments)
+    assert result.exit_code == 1
+    assert "no such file; give a rate" in " ".join(result.output.split())
+    trace = tmp_path / "etc/edgebox/trace.txt"
+    trace.parent.mkdir(parents=True)
+    trace.write_text("1\n2\n")
+    result = run("install", "--system", "--root", str(tmp_path), *arguments)
+    assert result.exit_code == 0, result.output
+    (unit,) = (tmp_path / "etc/systemd/system").iterdir()
+    assert " --link /etc/edgebox/trace.txt " in unit.read_text()
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "named"),
+    [
+        ("street.mp4", (), "SOURCE street.mp4"),
+        ("scene:", ("--link", "trace.txt"), "--link trace.txt"),
+        ("scene:", ("--frames", "frames.jsonl"), "--frames frames.jsonl"),
+        ("scene:", ("--token-file", "gate.token"), "--token-file gate.token"),
+    ],
+)
+def test_a_service_is_given_whole_paths(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    source: str,
+    options: tuple[str, ...],
+    named: str,
+) -> None:
+    """It starts in a folder of its own, not where it was installed."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "trace.txt").write_text("1\n2\n")
+    result = run("install", "--system", "--root", "image", "--camera", source, "--", *options)
+    assert result.exit_code == 1
+    assert f"{named}: a service starts in another folder" in " ".join(result.output.split())
+    assert not (tmp_path / "image").exists()
+
+
 def test_doctor_says_what_is_missing(tmp_path: Path) -> None:
     result = run("doctor", "--system", "--root", str(tmp_path))
     assert result.exit_code == 1
@@ -109,7 +148,7 @@ async def test_doctor_looks_where_the_box_looks(
 ) -> None:
     """The environment of the unit counts, not that of the person who asks."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    assert run("install", "--user").exit_code == 0
+    assert run("install", "--user", "--", "--json").exit_code == 0
     unit = tmp_path / "config/systemd/user/edgebox.service"
     moved = unit.read_text().replace("Environment=", f"Environment=XDG_DATA_HOME={tmp_path}/data ")
     unit.write_text(moved)
@@ -120,6 +159,7 @@ async def test_doctor_looks_where_the_box_looks(
     assert result.exit_code == 0, said
     assert f"{tmp_path}/data/edgebox/edgebox.sqlite3" in said
     assert "elsewhere" not in said
+    assert not said.startswith("{"), "the box prints JSON, the person who asks wants none"
 
 
 async def test_doctor_looks_at_what_the_unit_starts(

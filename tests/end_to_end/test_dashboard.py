@@ -58,6 +58,14 @@ async def test_what_the_dashboard_asks_for_exists(database: Path) -> None:
             assert wanted <= known, query
 
 
+def test_what_never_happens_has_no_line() -> None:
+    """Counters have a series from 0 for each of these, of which most stay at 0."""
+    asked = list(queries(json.loads(DASHBOARD.read_text("utf-8"))))
+    rare = [each for each in asked if re.search(r"by \([^)]*(reason|code|cause)\)", each)]
+    assert len(rare) == 3
+    assert all(each.endswith(" > 0") for each in rare)
+
+
 def test_every_panel_says_what_it_shows() -> None:
     panels = json.loads(DASHBOARD.read_text("utf-8"))["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)

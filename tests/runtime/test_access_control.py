@@ -459,6 +459,31 @@ async def test_a_fleet_knows_what_was_revoked_while_the_clock_was_behind() -> No
     assert here.is_revoked(gate.id)
 
 
+@pytest.mark.parametrize("how", ["revoked", "paired anew"])
+async def test_a_revoked_token_counts_from_a_use_that_could_not_be_stored(
+    monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    def full(store: AccessStore, last_used_ms: object) -> None:
+        raise StorageError("the disk is full")
+
+    clock = Clock()
+    access = await access_of(clock)
+    await access.issue("Ann", Scope.ADMIN, None)
+    gate, text = await access.issue("gate", Scope.CAMERA, GATE)
+    clock.forward(40 * 86_400)
+    assert access.by_token(text) is not None
+    used_ms = clock.ms()
+    with monkeypatch.context() as broken:
+        broken.setattr(AccessStore, "used", full)
+        await access.close()
+    clock.ns = 60 * 10**9  # behind, until NTP has answered
+    if how == "revoked":
+        await access.revoke(gate.id)
+    else:
+        await access.issue("gate", Scope.CAMERA, GATE)
+    assert access.revoked == {gate.id: used_ms}
+
+
 async def test_a_token_is_noted_as_shown_once_an_hour_and_not_by_a_clock_that_is_behind() -> None:
     clock = Clock()
     access = await access_of(clock)

@@ -11,13 +11,13 @@ import pytest
 from aiohttp import ClientSession, WSServerHandshakeError
 from aiohttp.test_utils import make_mocked_request
 
-from edgebox.domain.access import GRANTS, OpenTo, Scope
+from edgebox.domain.access import GRANTS, ForbiddenError, OpenTo, Scope
 from edgebox.domain.requests import CameraId
 from edgebox.runtime.access_control import AccessControl
 from edgebox.storage.access_store import AccessStore
 from edgebox.storage.database import IN_MEMORY, Storage
 from edgebox.web import deepstack
-from edgebox.web.identification import identify, sender_of
+from edgebox.web.identification import identify, identities_of
 from edgebox.web.server import Server, application
 from edgebox.web.v2.kserve_routes import SCOPE as V2_SCOPE
 from edgebox.web.web_context import WebContext
@@ -336,7 +336,16 @@ async def test_a_browser_is_a_person_on_the_page_and_a_camera_as_one(closed: Clo
     transport.get_extra_info.return_value = ("127.0.0.1", closed.server.port)
     request = make_mocked_request("GET", "/v1/stream", headers=headers, transport=transport)
     identify(closed.access, request, Scope.CAMERA)
-    closed.access.check_publisher(sender_of(request), CameraId("phone"))
+    for camera, token in ((CameraId("phone"), "phone"), (DOOR, "x")):
+        identity = closed.access.publisher(identities_of(request), camera)
+        assert identity.token is not None
+        assert identity.token.name == token, "as the camera that it is, otherwise as the person"
+    with pytest.raises(ForbiddenError, match="is of the camera phone, not of gate"):
+        closed.access.publisher(identities_of(request), GATE)  # has a token of its own
+    closed.access.open_to = OpenTo.EVERYBODY
+    request = make_mocked_request("GET", "/v1/stream", headers={"Cookie": phone, "Origin": ""})
+    identify(closed.access, request, Scope.CAMERA)
+    assert closed.access.publisher(identities_of(request), DOOR).token is None
 
 
 async def test_logging_out_does_not_unpair_a_camera(closed: Closed) -> None:

@@ -408,7 +408,7 @@ async def test_a_camera_whose_token_is_revoked_is_locked_out_with_its_tickets(
     renewed = access.by_ticket(elsewhere.told)
     assert renewed is not None
     assert renewed.login == came.login
-    with member.site.connected(elsewhere, came):
+    with member.site.connected(elsewhere, lambda: came):
         await access.revoke(shown.token.id)
         for _ in range(2):
             await asyncio.sleep(0)
@@ -438,7 +438,7 @@ async def test_other_boxes_and_later_starts_know_that_a_token_was_revoked(
     settings, refused = read_settings(body, [*there.settings])
     assert refused == {}
     camera = Connected(came)
-    with site.connected(camera, came):
+    with site.connected(camera, lambda: came):
         assert await site.fleet.settings.take(settings) == 0
         assert camera.ended
     assert site.access.by_ticket(ticket) is None

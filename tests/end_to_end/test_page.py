@@ -160,7 +160,9 @@ async def test_cards_that_have_nothing_to_show_are_small(database: Path, browser
         assert (await height_px(history)) < 120
         await page.goto(f"{app.url}/#/scheduler")
         changes = page.get_by_test_id("changes")
-        await expect(changes).to_contain_text("Nothing has changed since the box started.")
+        await expect(changes).to_contain_text(
+            "Nothing has changed in the last 24 hours, or since the box started."
+        )
         assert (await height_px(changes)) < 120
 
 

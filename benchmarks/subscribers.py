@@ -49,7 +49,7 @@ def ended_frame(number: int, now_ns: int) -> tuple[CameraRecord, PendingFrame, F
     )
     timing = Timing(20_000_000, 3_000_000, 8_000_000, 500_000, 31_500_000, 1)
     answer = Answer(Outcome.ON_TIME, VariantName("street-256"), found, timing, 1.0)
-    frame = PendingFrame(request, b"", 1280, 720, 0, lambda frame, ending: None, number)
+    frame = PendingFrame(request, b"", 1280, 720, 0, lambda frame, ending: None, number=number)
     return CameraRecord(camera, "benchmark", None, None), frame, answer
 
 

@@ -432,7 +432,7 @@ class Box:
 
         frame = PendingFrame(
             request, jpeg, header.width_px, header.height_px, transit.return_ns, ended,
-            header.frame, family, pipeline=record.camera.pipeline,
+            number=header.frame, family=family, pipeline=record.camera.pipeline,
             tracker=self.tracking.tracker(record.camera.id, family),
         )  # fmt: skip
         if (refusal := arrived.refusal) is not None:

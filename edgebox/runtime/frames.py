@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -207,6 +207,7 @@ class PendingFrame:
     return_ns: int
     """Estimated return time: half the least round trip, 0 when unknown."""
     on_end: Callable[["PendingFrame", FrameResult], None]
+    _: KW_ONLY
     number: int = 0
     """Number that the camera gave it."""
     family: FamilyName | None = None

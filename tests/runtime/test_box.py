@@ -14,7 +14,7 @@ from edgebox.link.bandwidth import EstimatorKind
 from edgebox.link.from_camera import FrameHeader
 from edgebox.runtime.box import Box
 from edgebox.runtime.camera_record import Session
-from edgebox.runtime.frames import ArrivedFrame, FrameResult, Refusal
+from edgebox.runtime.frames import ArrivedFrame, FrameResult, PendingFrame, Refusal
 from edgebox.runtime.model_choice import ModelChoice
 from edgebox.runtime.refusals import UnavailableError
 from edgebox.scheduling.events import CameraDisconnected
@@ -98,6 +98,8 @@ async def test_a_frame_ends_whose_camera_left_and_whose_model_was_removed_meanwh
     now_ns = bench.driver.clock_ns()
     header = FrameHeader(1, now_ns, now_ns, 1280, 720, 1)
     endings: list[FrameResult] = []
+    frames: list[PendingFrame] = []
+    box.observers.add(lambda record, frame, ending: frames.append(frame))
     arrived = ArrivedFrame(header, b"jpeg", 36, (416, 234))
     box.submit_frame(record, arrived, lambda frame, ending: endings.append(ending))
     assert not endings
@@ -109,4 +111,6 @@ async def test_a_frame_ends_whose_camera_left_and_whose_model_was_removed_meanwh
     (ending,) = endings
     assert isinstance(ending, Refusal)
     assert ending.reason is DropReason.DEPARTED
+    (frame,) = frames
+    assert (frame.number, frame.family, frame.sender) == (1, STREET, record.camera.id)
     await bench.driver.stop(1)

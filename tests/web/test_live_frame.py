@@ -21,7 +21,14 @@ def box_that_shows_a_frame() -> tuple[Box, PendingFrame]:
     box = box_that_waits()
     box.offer(ModelChoice({each.name: each for each in (STREET, OTHER)}, STREET.name))
     frame = PendingFrame(
-        request(1, 300.0), b"a picture", 640, 360, 0, lambda frame, ending: None, 1, STREET.name
+        request(1, 300.0),
+        b"a picture",
+        640,
+        360,
+        0,
+        lambda frame, ending: None,
+        number=1,
+        family=STREET.name,
     )
     box.shown.add_viewer()
     box.shown.answered(frame, answer(detections((2, 0.9))))

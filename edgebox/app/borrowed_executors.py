@@ -142,7 +142,7 @@ class LentExecutor(_BorrowedExecutor):
                 real = self._run(variant, inputs, batch_size, threads, deadline_ns)
                 real.add_done_callback(lambda done: self._done(done, lent))
                 return lent
-        lent.set_exception(_taken())
+        lent.set_exception(taken())
         return lent
 
     def _done(self, real: Future[BatchResult], lent: Future[BatchResult]) -> None:
@@ -161,12 +161,13 @@ class LentExecutor(_BorrowedExecutor):
             self._taken_back = True
             running = self._running
             if running is not None and not running.done():
-                running.set_exception(_taken())
+                running.set_exception(taken())
 
     def abandon(self) -> None:
         """Take the executor back; it stays open."""
         self.take_back()
 
 
-def _taken() -> CamerasConnectedError:
-    return CamerasConnectedError("a camera connected and uses the executor; nothing was changed")
+def taken() -> CamerasConnectedError:
+    """Return the error of a measurement that a camera ends."""
+    return CamerasConnectedError("a camera connected and uses the executor")

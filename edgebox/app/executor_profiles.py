@@ -7,7 +7,7 @@ from edgebox.domain.interference import with_greatest_interference
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
 from edgebox.inference.model_executor import ModelExecutor
 from edgebox.runtime.box import Box
-from edgebox.scheduling.events import ProfilesChanged
+from edgebox.scheduling.events import ExecutorHung, ProfilesChanged
 from edgebox.scheduling.supervised import ExecutorState
 
 Profiles = Mapping[VariantName, LatencyProfile]
@@ -23,6 +23,12 @@ def executors_up(box: Box) -> list[ModelExecutor]:
         and executor.id in supervised
         and supervised[executor.id].state is ExecutorState.UP
     ]
+
+
+def report_hung(box: Box, executor: ModelExecutor) -> None:
+    """Have an executor replaced that hangs, unless it was already."""
+    if any(each is executor for each in box.driver.executors):
+        box.driver.feed(ExecutorHung(executor.id))
 
 
 def with_unmeasured(profile: LatencyProfile, others: Profiles) -> LatencyProfile:

@@ -12,6 +12,7 @@ from edgebox.app.executor_profiles import (
     Profiles,
     change_profiles,
     executors_up,
+    report_hung,
     with_unmeasured,
 )
 from edgebox.app.executor_setup import Opened
@@ -26,7 +27,6 @@ from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import fingerprint
 from edgebox.inference.model_executor import ModelExecutor
 from edgebox.runtime.box import Box
-from edgebox.scheduling.events import ExecutorHung
 from edgebox.storage.database import Storage
 
 _BATCH_NS_MAX = 50_000_000
@@ -81,8 +81,7 @@ class FamilyPlacement:
             return await self._profiles(family, executor, progress)
         except HungError:
             self._hung.add((executor.id, family.name))
-            if any(each is executor for each in self.box.driver.executors):  # not replaced since
-                self.box.driver.feed(ExecutorHung(executor.id))
+            report_hung(self.box, executor)
             raise
         except EdgeboxError:
             await asyncio.to_thread(executor.drop_family, family)

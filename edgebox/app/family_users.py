@@ -13,9 +13,8 @@ def check_box_without(box: Box, name: str) -> None:
     Raises:
         FamilyInUseError: one does.
     """
-    for pipeline in box.models.pipelines.values():
-        if _has(pipeline, name):
-            raise FamilyInUseError(f"the pipeline {pipeline.name} uses {name}")
+    if pipeline := _pipeline(box, name):
+        raise FamilyInUseError(f"{pipeline} uses {name}")
     if using := _cameras(box, name):
         raise FamilyInUseError(
             f"{name} is used by {_shortened(using)}; give these cameras another model first, or "
@@ -25,11 +24,16 @@ def check_box_without(box: Box, name: str) -> None:
 
 def used_by(box: Box, name: str) -> str:
     """Return which pipeline or cameras of a box use a family; empty: none does."""
-    for pipeline in box.models.pipelines.values():
-        if _has(pipeline, name):
-            return f"the pipeline {pipeline.name}"
+    if pipeline := _pipeline(box, name):
+        return pipeline
     using = _cameras(box, name)
     return "".join(using) if len(using) < 2 else f"each of {_shortened(using)}"
+
+
+def _pipeline(box: Box, name: str) -> str:
+    """Return the first pipeline that uses a family; empty: none does."""
+    having = (each for each in box.models.pipelines.values() if _has(each, name))
+    return next((f"the pipeline {each.name}" for each in having), "")
 
 
 def _cameras(box: Box, name: str) -> list[str]:

@@ -1,9 +1,8 @@
 """Changes which families a running box serves: adds imported ones, removes them, sets the default.
 
-Nothing can ask for a removed family any
-more, but requests that are on their way may still need it. Once none does it is withdrawn: the core
-knows its variants no more, so that nothing of it is taken for that of another one under its name,
-and executors free its memory.
+Nothing can ask for a removed family any more, but requests that are on their way may still need it.
+Once none does it is withdrawn: the core knows its variants no more, so that nothing of it is taken
+for that of another one under its name, and executors free its memory.
 """
 
 import asyncio

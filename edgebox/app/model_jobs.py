@@ -7,16 +7,17 @@ connects ends it within one batch. Importing runs in another process; then the n
 import asyncio
 import contextlib
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from edgebox.app.borrowed_executors import LentExecutor, lent_report
+from edgebox.app.borrowed_executors import LentExecutor, lent_report, taken
 from edgebox.app.executor_profiles import (
     Profiles,
     change_profiles,
     executors_up,
+    report_hung,
     with_unmeasured,
 )
 from edgebox.app.import_process import ImportOrder, import_in_process
@@ -39,7 +40,6 @@ from edgebox.inference.model_executor import ModelExecutor
 from edgebox.inference.zoo import bundled_folders
 from edgebox.runtime.box import Box
 from edgebox.runtime.job_runner import Finished, Job, Jobs
-from edgebox.scheduling.events import ExecutorHung
 from edgebox.storage.database import Storage
 from edgebox.web.web_context import Upload
 
@@ -83,23 +83,27 @@ class ModelJobs:
         return self.jobs.start("profile", family.name, lambda job: self._measure(family, job))
 
     async def _measure(self, family: Family, job: Job) -> Finished:
-        executors = [each for each in executors_up(self._box) if family.name in each.families]
-        failures: dict[ExecutorId, ModelError] = {}
-        for done, executor in enumerate(executors):
+        tried: set[ExecutorId] = set()
+        failures: dict[ExecutorId, EdgeboxError] = {}
+        # One may be lost and replaced while another one is measured.
+        while untried := self._holding(family, tried):
+            executor, done, total = untried[0], len(tried), len(tried) + len(untried)
+            tried.add(executor.id)
 
-            def report(text: str, share: float, done: int = done) -> None:
-                job.progress(text, (done + share) / len(executors))
+            def report(text: str, share: float, done: int = done, total: int = total) -> None:
+                job.progress(text, (done + share) / total)
 
             try:
                 found = await self._measured(family, executor, report)
-            except ModelError as error:  # such as of one that was lost meanwhile
+                self._storage.save_profiles(fingerprint(executor, family), found)
+            except EdgeboxError as error:  # such as of one that was lost meanwhile
                 failures[executor.id] = error
                 continue
-            self._storage.save_profiles(fingerprint(executor, family), found)
             await self._use(executor.id, found)
         told = tuple(f"not measured on {executor}: {why}" for executor, why in failures.items())
-        if len(failures) == len(executors):
-            raise ModelError("; ".join(told) or f"no executor is up that holds {family.name}")
+        if len(failures) == len(tried):
+            kind = type(next(reversed(failures.values()), ModelError()))
+            raise kind("; ".join(told) or f"no executor is up that holds {family.name}")
         for text in told:
             self._box.notices.publish("warning", f"{family.name} was {text}")
         self._box.notices.publish(
@@ -107,12 +111,21 @@ class ModelJobs:
         )
         return Finished("measured; planning uses the new times", told)
 
+    def _holding(self, family: Family, tried: Container[ExecutorId]) -> list[ModelExecutor]:
+        """Return the executors that are up and hold a family, but for those that were tried."""
+        return [
+            each
+            for each in executors_up(self._box)
+            if family.name in each.families and each.id not in tried
+        ]
+
     async def _measured(
         self, family: Family, executor: ModelExecutor, report: Any
     ) -> list[LatencyProfile]:
         """Measure in a thread for as long as no camera is connected."""
-        driver = self._box.driver
-        lent = LentExecutor(executor, lent_report(driver, executor.id))
+        if self._box.connected:
+            raise taken()
+        lent = LentExecutor(executor, lent_report(self._box.driver, executor.id))
         inference = self._config.inference
         thread = asyncio.ensure_future(asyncio.to_thread(measure, inference, lent, family, report))
         try:
@@ -125,7 +138,7 @@ class ModelJobs:
         try:
             return thread.result()
         except HungError:
-            driver.feed(ExecutorHung(executor.id))
+            report_hung(self._box, executor)
             raise
 
     async def _use(self, executor: ExecutorId, found: Sequence[LatencyProfile]) -> None:

@@ -9,6 +9,7 @@ where its variant is. Pure. Limit: only executors that have the same variants ar
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.plans import Group
@@ -159,6 +160,44 @@ def _kept_part(
         return None
     kept = CycleAllocation(having, [c.current for c in having], timing)
     return Part(executors, members, kept) if kept.infeasible(parameters) is None else None
+
+
+def in_place(
+    parts: Sequence[Part], pool: ExecutorPool, parameters: PlanningParameters
+) -> Sequence[Part]:
+    """Return groups on executors that have their variants now, as far as these can serve them.
+
+    Nobody gains if groups change places. The executors would load each other's models, and what
+    waits for them would be another group's.
+    """
+    placed = []
+    for part, executors in zip(parts, _places(parts, pool), strict=True):
+        allocation = part.allocation
+        if isinstance(allocation, CycleAllocation):
+            timing = pool.timing(executors)
+            allocation = CycleAllocation(allocation.cameras, allocation.at, timing)
+            if allocation.infeasible(parameters) is not None:
+                return parts
+        placed.append(Part(executors, part.members, allocation))
+    return placed
+
+
+def _places(parts: Sequence[Part], pool: ExecutorPool) -> list[tuple[ExecutorId, ...]]:
+    """Return as many executors for each group as it has: those with its variants come first."""
+    having = {e: {*group.variants} for group in pool.groups for e in group.executors}
+
+    def preference(pair: tuple[int, ExecutorId]) -> tuple[int, bool]:
+        at, executor = pair
+        part = parts[at]
+        return -len(part.variants & having.get(executor, set())), executor not in part.executors
+
+    places: list[list[ExecutorId]] = [[] for _ in parts]
+    free = {*pool.executors}
+    for at, executor in sorted(product(range(len(parts)), pool.executors), key=preference):
+        if executor in free and len(places[at]) < len(parts[at].executors):
+            places[at].append(executor)
+            free.remove(executor)
+    return [tuple(e for e in pool.executors if e in place) for place in places]
 
 
 def dedicated_part(

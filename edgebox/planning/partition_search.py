@@ -29,7 +29,7 @@ from edgebox.planning.intervals import (
 )
 from edgebox.planning.option_table import Floats, OptionTable, option_table
 from edgebox.planning.options import CameraOptions
-from edgebox.planning.partition import Part, PartitionedAllocation, dedicated_part
+from edgebox.planning.partition import Part, PartitionedAllocation, dedicated_part, in_place
 from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.planning.uniform_parts import directions, much_alike, uniform_parts
 
@@ -93,7 +93,7 @@ def best_partition(
     filled = [_all_filled(parts, parameters) for parts in ways]
     best = max(filled, key=lambda parts: sum(map(search.value_of, parts)))
     if len(best) > 1:
-        return PartitionedAllocation(cameras, dedicated, best, pool)
+        return PartitionedAllocation(cameras, dedicated, in_place(best, pool, parameters), pool)
     return best[0].allocation
 
 

@@ -5,7 +5,7 @@ Runs on the event loop. Sessions (web/) submit what cameras send; the driver del
 
 import asyncio
 import time
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -460,12 +460,12 @@ class Box:
         picture: bytes | memoryview | NDArray[np.uint8], picture_px: tuple[int, int],
         variant: VariantName, deadline_ms: float,
         *,
-        app: str, address: Hashable, on_end: OnEnd, pipeline: Pipeline | None = None,
+        app: str, address: str, on_end: OnEnd, pipeline: Pipeline | None = None,
     ) -> RequestId:  # fmt: skip
         """Submit a program's single JPEG or (h, w, 3) RGB picture; `on_end` as above.
 
         `variant` is of the family of the pipeline's first stage, if there is a pipeline. `address`
-        says who sent it: programs share the decoding threads by address and application.
+        says who sent it: programs share the decoding threads by address.
         """
         request = one_shot_request(
             self.driver.next_request_id(), picture, picture_px, variant,

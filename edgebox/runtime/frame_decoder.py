@@ -103,7 +103,8 @@ class FrameDecoder:
 
         # A frame that was dropped while it waited for a thread is not decoded any more.
         due_ns = frame.request.deadline_ns if frame.is_one_shot else None
-        self._threads.submit(Deferrable(work, lambda: frame.ended, due_ns), frame.sender)
+        picture = Deferrable(work, lambda: frame.ended, due_ns, frame.request.app)
+        self._threads.submit(picture, frame.sender)
 
     def _stays_encoded(self, frame: PendingFrame, variant: Variant) -> bool:
         # Crops are cut here, from the decoded picture.

@@ -26,6 +26,7 @@ from edgebox.link.detected_frames import DetectedFrame
 from edgebox.link.messages import FrameHeader
 from edgebox.link.receipts import MessageReceipt
 from edgebox.link.transit import FrameArrival
+from edgebox.runtime.peers import network_of
 from edgebox.scheduling.actions import Infer
 from edgebox.vision.detections import Detections
 from edgebox.vision.letterbox import Placement
@@ -213,7 +214,7 @@ class PendingFrame:
     family: FamilyName | None = None
     """Family that its camera requested; None: the request names a variant."""
     rgb: NDArray[np.uint8] | None = None  #: (h, w, 3); in place of a JPEG
-    address: Hashable = None
+    address: str | None = None
     """Who sent this picture of a program: a network address, or a connection; None: a camera."""
     canvas: NDArray[np.uint8] | None = None  #: (h, w, 3) RGB, the variant's input
     canvas_of: VariantName | None = None
@@ -271,11 +272,11 @@ class PendingFrame:
 
     @property
     def sender(self) -> Hashable:
-        """Whose share of the decoding threads it takes: its camera's, or its program's."""
+        """Whose share of the decoding threads it takes: its camera's, or its address's."""
         root = self.root
         if root.address is None:
             return root.request.camera
-        return root.address, root.request.app
+        return "address", network_of(root.address)
 
     @property
     def is_encoded(self) -> bool:
@@ -434,7 +435,7 @@ def one_shot_frame(
     request: Request,
     picture: bytes | memoryview | NDArray[np.uint8],
     on_end: Callable[[PendingFrame, FrameResult], None],
-    address: Hashable = None,
+    address: str | None = None,
 ) -> PendingFrame:
     """Return the frame of a program's JPEG or (h, w, 3) RGB picture; `address` is the program's."""
     jpeg, rgb = (b"", picture) if isinstance(picture, np.ndarray) else (picture, None)

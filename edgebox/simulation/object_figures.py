@@ -73,9 +73,9 @@ def objects_bound(scenario: Scenario) -> float:
 
     Every frame takes at least the time that its first stage and its crops take in their most
     efficient batches, on the variants that take least of those that they may run on; executors that
-    run side by side gain what their interference permits. In each
-    window the frames with most objects per time are taken, the last one in part. The executors have
-    the window and the longest SLO for its frames.
+    run side by side gain what their interference permits. In each window the frames with most
+    objects per time are taken, the last one in part. The executors have the window and the longest
+    SLO for its frames.
     """
     assert scenario.hardware is not None
     costs = _costs_ns(scenario.hardware)

@@ -4,7 +4,7 @@ Each picture is a request among the cameras' frames; its deadline counts from it
 """
 
 import asyncio
-from collections.abc import Coroutine, Hashable, Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -66,7 +66,7 @@ async def answered(
     deadline_ms: float,
     *,
     app: str,
-    address: Hashable,
+    address: str,
     pipeline: Pipeline | None = None,
 ) -> Answer:
     """Return the answer to one picture, which runs among the cameras' frames.

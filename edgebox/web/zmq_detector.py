@@ -227,7 +227,9 @@ class ZmqDetector:
         picture_px = rgb.shape[1], rgb.shape[0]
         family = _family(box, self._parameters)
         variant = largest_in_time(box, family.offered, picture_px, deadline_ms, app=APP)
-        answer = await answered(box, rgb, picture_px, variant, deadline_ms, app=APP, address=client)
+        answer = await answered(
+            box, rgb, picture_px, variant, deadline_ms, app=APP, address=client.hex()
+        )
         return rows_of(answer.detections, picture_px)
 
 

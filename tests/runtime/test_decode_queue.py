@@ -176,8 +176,9 @@ def test_a_program_that_always_has_slow_pictures_waiting_keeps_no_other_program_
     decoded: list[str] = []
 
     def put(frame: PendingFrame, name: str) -> None:
-        due_ns = frame.request.deadline_ns
-        queue.put(frame.sender, Deferrable(lambda _: decoded.append(name), lambda: False, due_ns))
+        due_ns, app = frame.request.deadline_ns, frame.request.app
+        work = Deferrable(lambda _: decoded.append(name), lambda: False, due_ns, app)
+        queue.put(frame.sender, work)
 
     for at_ms in range(5):
         put(picture_of("10.0.0.1", at_ms, 1_000), "slow")
@@ -188,6 +189,30 @@ def test_a_program_that_always_has_slow_pictures_waiting_keeps_no_other_program_
         taken.work()
         queue.done(taken, 800 * MS if decoded[-1] == "slow" else MS)
     assert decoded.index("quick") == before
+
+
+@pytest.mark.parametrize("renames", [False, True], ids=["one name", "ever new names"])
+def test_a_program_gains_nothing_from_others_by_naming_ever_new_applications(renames: bool) -> None:
+    """Nor by other addresses of its IPv6 network."""
+    queue = FairQueue(2)
+    decoded: list[str] = []
+
+    def put(address: str, name: str, number: int) -> None:
+        app = f"app-{number}" if renames and name == "slow" else "app"
+        frame = picture_of(address, number, 60_000, app)
+        due_ns = frame.request.deadline_ns
+        work = Deferrable(lambda _: decoded.append(name), lambda: False, due_ns, app)
+        queue.put(frame.sender, work)
+
+    for number in range(40):
+        put("2001:db8::1" if number % 2 else "2001:db8::2", "slow", number)
+    for number in range(40, 60):
+        put("10.0.0.2", "quick", number)
+        taken = taken_from(queue)
+        taken.work()
+        queue.done(taken, 800 * MS if decoded[-1] == "slow" else MS)
+        put("2001:db8::3", "slow", number)
+    assert decoded.count("slow") <= 1
 
 
 def deferred(over: bool = False) -> Deferrable:
@@ -297,7 +322,7 @@ def test_idle_senders_are_forgotten() -> None:
         taken = queue.take()
         assert taken is not None
         queue.done(taken, MS)
-    assert len(queue._senders) <= 1_024
+    assert len(queue._senders.by_name) <= 1_024
 
 
 def test_threads_run_what_is_submitted_and_survive_defects() -> None:

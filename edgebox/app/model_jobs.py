@@ -102,7 +102,8 @@ class ModelJobs:
             await self._use(executor.id, found)
         told = tuple(f"not measured on {executor}: {why}" for executor, why in failures.items())
         if len(failures) == len(tried):
-            kind = type(next(reversed(failures.values()), ModelError()))
+            kinds = set(map(type, failures.values()))
+            kind = CamerasConnectedError if kinds == {CamerasConnectedError} else ModelError
             raise kind("; ".join(told) or f"no executor is up that holds {family.name}")
         for text in told:
             self._box.notices.publish("warning", f"{family.name} was {text}")

@@ -253,18 +253,20 @@ class AccessControl:
     def publisher(self, identities: Sequence[Identity], camera: CameraId) -> Identity:
         """Return as which of its identities a sender may be a camera, the first that may.
 
+        Those that were revoked since it connected do not count.
+
         Raises:
             ForbiddenError: none may; says what the first would have to do.
         """
         first: ForbiddenError | None = None
-        for identity in identities:
+        for identity in filter(self.is_valid, identities):
             try:
                 self.check_publisher(identity, camera)
             except ForbiddenError as error:
                 first = first or error
             else:
                 return identity
-        raise first or ForbiddenError("nobody is known who may be a camera")
+        raise first or ForbiddenError("its token was revoked, or its login has ended")
 
     def check_publisher(self, identity: Identity, camera: CameraId) -> None:
         """Check that somebody may be a camera: its own token may, others if it has none.

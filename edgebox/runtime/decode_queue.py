@@ -32,8 +32,10 @@ SLOW_NS = 50_000_000
 """Longest processor time of a quick picture. One of 1920 x 1080 px takes about 15 ms."""
 _GUESS_NS = 5_000_000
 """Time charged for a sender's first picture: that of 1280 x 720 px."""
-_IDLE_KEPT = 1_024
-"""Idle senders that are kept, and idle applications of a sender that is not idle."""
+_SENDERS_KEPT = 1_024
+"""Senders from which on idle ones are forgotten."""
+_APPS_KEPT = 32
+"""Applications of a sender from which on idle ones are forgotten: the event loop walks all."""
 _NEWEST_FIRST = 3
 """A camera of which so many pictures wait sends more than it can get through. Those that obey have
 two on their way, which stay in order.
@@ -101,8 +103,9 @@ class _Shares(Generic[_ShareT]):
     time, because decoding times are unknown in advance.
     """
 
-    def __init__(self, new: Callable[[], _ShareT]) -> None:
+    def __init__(self, new: Callable[[], _ShareT], kept: int) -> None:
         self._new = new
+        self._kept = kept
         self._now_ns = 0.0
         """Virtual time of the one served last; new ones begin with it."""
         self.by_name: dict[Hashable, _ShareT] = {}
@@ -111,7 +114,7 @@ class _Shares(Generic[_ShareT]):
         """Return the one of a name, whose work is about to wait."""
         found = self.by_name.get(name)
         if found is None:
-            if len(self.by_name) >= _IDLE_KEPT:
+            if len(self.by_name) >= self._kept:
                 self._forget_idle()
             found = self.by_name[name] = self._new()
         if not found.waiting and not found.running:
@@ -190,7 +193,7 @@ class _Sender(_Share):
     more. Longer work of another kind raises it. None: no picture was decoded yet."""
     urgent: deque[Work] = field(default_factory=deque)
     """Work that waits for a thread only; it comes first."""
-    apps: _Shares[_App] = field(default_factory=lambda: _Shares(_App))
+    apps: _Shares[_App] = field(default_factory=lambda: _Shares(_App, _APPS_KEPT))
 
     @property
     def waiting(self) -> bool:
@@ -211,7 +214,12 @@ class _Sender(_Share):
         """Return whether there is work to take."""
         if self.urgent:
             return True
-        return not held and any(app.may_take() for app in self.apps.by_name.values())
+        if held:
+            return False
+        waits = any(app.may_take() for app in self.apps.by_name.values())
+        if not waits and not self.running:
+            self.apps.by_name.clear()
+        return waits
 
     def take(self) -> tuple[Work, _App | None]:
         """Return the next work, which there is, and the application that it belongs to."""
@@ -240,7 +248,7 @@ class FairQueue:
     def __init__(self, threads: int) -> None:
         """Queue for so many threads."""
         self._at_risk_max = max(1, threads - 1)
-        self._senders = _Shares(_Sender)
+        self._senders = _Shares(_Sender, _SENDERS_KEPT)
         self._running: list[_Sender] = []
         """Those whose pictures are being decoded."""
         self._held = False

@@ -67,8 +67,8 @@ class Client:
     """Who sent a request, as a trusted proxy tells, or as its connection does."""
 
     address: str
-    """The client's; the proxy's if that does not name it. Names of cameras, notices and wrong
-    logins count for it: nothing else bounds them."""
+    """The client's; the proxy's if that does not name it. Names of cameras, notices, wrong logins
+    and decoding time count for it: nothing else bounds them."""
     limited: str | None
     """The address whose part of a shared amount it uses; None: all clients of a proxy that names
     none, which use what there is together."""

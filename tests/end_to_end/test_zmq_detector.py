@@ -366,6 +366,17 @@ async def test_a_message_of_ever_more_parts_ends_its_connection_alone(
         assert (await client.detect(street))[:, 1].max() > 0.5, "which is as large as may be"
 
 
+async def detected_within(
+    seconds: float, endpoint: str, rgb: NDArray[np.uint8]
+) -> NDArray[np.float32] | None:
+    """Ask as a new client, which begins anew where it is refused; None: there was no answer."""
+    try:
+        async with asyncio.timeout(seconds), Client(endpoint) as client:
+            return await client.detect(rgb)
+    except TimeoutError:
+        return None
+
+
 async def test_messages_that_never_end_hold_no_more_than_bodies_may(
     database: Path, endpoint: str, street: NDArray[np.uint8]
 ) -> None:
@@ -379,7 +390,6 @@ async def test_messages_that_never_end_hold_no_more_than_bodies_may(
             limits__frame_bytes_max=1_000_000,
             limits__bodies_max_mb=8,
         ) as app,
-        Client(endpoint) as client,
     ):
         opened = [await greeted(endpoint) for _ in range(12)]
         for _, writer in opened:
@@ -392,7 +402,10 @@ async def test_messages_that_never_end_hold_no_more_than_bodies_may(
         for _, writer in opened:
             writer.close()
         await asyncio.gather(*open_still, return_exceptions=True)
-        assert (await client.detect(street[:300]))[:, 1].max() > 0.5
+        async with asyncio.timeout(PATIENCE_S):
+            while (found := await detected_within(5.0, endpoint, street[:300])) is None:
+                pass  # the box has not heard yet that the others are gone
+        assert found[:, 1].max() > 0.5
 
 
 async def test_a_message_must_be_complete_in_time(

@@ -325,6 +325,28 @@ def test_idle_senders_are_forgotten() -> None:
     assert len(queue._senders.by_name) <= 1_024
 
 
+def test_idle_applications_are_forgotten() -> None:
+    queue = FairQueue(1)
+    overs = [False]
+    for number in range(100):
+        queue.put("a", Deferrable(nothing, lambda: overs[0], number, app=f"app-{number}"))
+        queue.done(taken_from(queue), MS)
+    queue.put("a", Deferrable(nothing, lambda: overs[0], 100, app="last"))
+    (sender,) = queue._senders.by_name.values()
+    assert len(sender.apps.by_name) == 1
+    overs[0] = True
+    assert queue.take() is None, "nobody waits for it any more"
+    assert not sender.apps.by_name
+    overs[0] = False
+    queue.put("a", Deferrable(nothing, lambda: overs[0], 0, app="slow"))
+    slow = taken_from(queue)
+    for number in range(100):
+        queue.put("a", Deferrable(nothing, lambda: overs[0], number, app=f"app-{number}"))
+        queue._senders.by_name["a"].take()
+    assert len(sender.apps.by_name) <= 33, "beside one that is decoded"
+    queue.done(slow, MS)
+
+
 def test_threads_run_what_is_submitted_and_survive_defects() -> None:
     pool = decode_pool(2)
     done = threading.Semaphore(0)

@@ -107,25 +107,6 @@ def test_counts_add_up_and_nothing_exceeds_the_bound(
         assert end.work.answered <= end.work.crops
 
 
-@pytest.mark.parametrize("planning", ["adaptive", "none"])
-def test_nothing_exceeds_the_bound_where_variants_are_chosen(planning: str) -> None:
-    large = (
-        '[[variants]]\nname = "detect-608"\nfamily = "detect"\nwidth_px = 608\naccuracy = 0.6\n'
-        "batch_ms = { 1 = 30, 2 = 55, 4 = 105, 8 = 205 }\n"
-    )
-    cameras = [yard(f"c{at}", rate_hz=15) for at in range(8)]
-    text = pipelines_text(large, *cameras, top="duration_s = 5\nwarmup_s = 1")
-    text = text.replace('planning = "none"', f'planning = "{planning}"')
-    scenario = parse_scenario(text, "test.toml", lambda name: "")
-    found = object_figures(run_scenario(scenario), scenario)
-    assert found["objects_per_s"] <= found["objects_bound_per_s"]
-    # No larger than this one, the detector takes its time.
-    limited = text.replace('family = "detect"\n[[', 'family = "detect"\nvariant = "detect-320"\n[[')
-    assert objects_bound(parse_scenario(limited, "test.toml", lambda name: "")) == objects_bound(
-        scenario
-    )
-
-
 def test_the_bound_is_that_of_every_choice_of_frames() -> None:
     """Compare with all subsets of a few frames in one window, on whole frames."""
     cameras = [

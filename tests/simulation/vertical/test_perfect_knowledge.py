@@ -101,14 +101,3 @@ def test_a_batch_is_worth_waiting_for() -> None:
 def test_no_request_needs_nothing() -> None:
     found = optimum(Arrivals((), (), ()), TIMES)
     assert (found.violations, found.extra_core_ns) == (0, 0.0)
-
-
-def test_core_time_of_days_is_no_violation() -> None:
-    """Each request needs 16 cores for 50 s: 750 core-seconds beyond the one that is held."""
-    second = 1000 * MS
-    arrivals = tuple(60 * second * at for at in range(200))
-    deadlines = tuple(at + 60 * second for at in arrivals)
-    times = np.full((1, 16), 1e15)
-    times[0, 15] = 50 * second
-    found = optimum(Arrivals(arrivals, deadlines, arrivals), times)
-    assert (found.violations, found.extra_core_ns) == (0, 200 * 750 * second)

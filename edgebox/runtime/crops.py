@@ -3,7 +3,7 @@
 Runs on the event loop, on numbers only; decoding threads scale the pixels.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,51 +84,46 @@ class CropCutter:
         found = frame.found
         if frame.cascade is not CascadeOutcome.MISSED or found is None:
             return missing
+        taking = {stage.name for stage, _, rows in self._taken(frame, found, None) if len(rows)}
         uncut = {
             stage.name
             for stage in frame.stages_after
-            if stage.cascade is None
-            and not frame.crops_of_stages[stage.name]
-            and not len(self._rows(frame, stage, found, None))
+            if stage.cascade is None and not frame.crops_of_stages[stage.name]
         }
-        return tuple(name for name in missing if name not in uncut)
+        return tuple(name for name in missing if name not in uncut - taking)
 
     def _spawn(
         self, frame: PendingFrame, found: Detections, now_ns: int, tracker: ObjectTracker | None
     ) -> list[PendingFrame]:
-        root, out = frame.root, list[PendingFrame]()
-        for stage in frame.stages_after:
-            if stage.cascade is not None:
-                continue
-            rows = self._rows(frame, stage, found, tracker)
-            root.crops_of_stages[stage.name] += len(rows)
-            if tracker is not None and len(found):
+        out: list[PendingFrame] = []
+        for stage, boxes, rows in self._taken(frame, found, tracker):
+            frame.root.crops_of_stages[stage.name] += len(rows)
+            if tracker is not None:
                 tracker.taken(frame, stage, found, rows.tolist())
-            if len(rows):
-                boxes = _as_sent(root, found)
-                out += (self._crop(frame, stage, boxes[row], int(row), now_ns) for row in rows)
+            out += (self._crop(frame, stage, boxes[row], int(row), now_ns) for row in rows)
         frame.crops += out
         return out
 
-    def _rows(
-        self,
-        frame: PendingFrame,
-        stage: PipelineStage,
-        found: Detections,
-        tracker: ObjectTracker | None,
-    ) -> NDArray[np.intp]:
-        """Return the objects, by row, that a stage is given."""
+    def _taken(
+        self, frame: PendingFrame, found: Detections, tracker: ObjectTracker | None
+    ) -> Iterator[tuple[PipelineStage, NDArray[np.float32], NDArray[np.intp]]]:
+        """Yield the stages that are given objects of a frame, with the boxes of all objects as sent
+        and those that the stage takes, by row."""
         root = frame.root
         if root.picture is None or not len(found):
-            return np.empty(0, np.intp)
+            return
         of_stage = frame.request.stage or root.request.stage
         assert root.pipeline is not None
         before = root.pipeline.stage(of_stage) or root.pipeline.first
         labels = self._labels.get(before.family, ())
-        left = stage.crops_max - root.crops_of_stages[stage.name]
-        wanted = None if tracker is None else tracker.wanted(frame, stage, found)
         boxes = _as_sent(root, found)
-        return taken(stage, found, boxes, labels, root.picture.shape, wanted=wanted)[:left]
+        for stage in frame.stages_after:
+            if stage.cascade is not None:
+                continue
+            left = stage.crops_max - root.crops_of_stages[stage.name]
+            wanted = None if tracker is None else tracker.wanted(frame, stage, found)
+            rows = taken(stage, found, boxes, labels, root.picture.shape, wanted=wanted)[:left]
+            yield stage, boxes, rows
 
     def _crop(
         self,

@@ -112,9 +112,11 @@ class EmpiricalDistribution:
         return self._ordered
 
     def _number_of(self, source: str) -> int:
-        if source not in self._names:
+        try:
+            return self._names.index(source)
+        except ValueError:
             self._names.append(source)
-        return self._names.index(source)
+            return len(self._names) - 1
 
     def _forget_oldest(self) -> None:
         ordered = self._rising
